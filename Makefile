@@ -1,0 +1,58 @@
+# Needs Python 3.11 or newer, and nothing else.  `make demo`, `make test`, or one of the others.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+# Where compiled kernels depend on each other, numba does not notice that a callee has changed.
+KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
+
+.PHONY: help setup demo test bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    three patients withdraw from a clustering of 569"
+	@echo "make test    style, types, imports, tests, and the examples in the docs"
+	@echo "make bench   the online deletion benchmark (hours)"
+	@echo "make setup   make .venv and install into it; the others do this themselves"
+	@echo "make clean   remove .venv, caches and compiled kernels"
+
+setup: $(VENV)/.installed $(VENV)/.kernels
+
+demo: setup
+	@$(BIN)/python examples/demo.py
+
+# pytest comes last: its closing line is the last line printed.
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n $(WORKERS)
+
+bench: setup $(VENV)/.installed-bench
+	$(BIN)/python benchmarks/online_deletion.py
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "erasable needs Python 3.11 or newer; $(PYTHON) is" \
+	    "$$($(PYTHON) -V 2>/dev/null || echo missing)." \
+	    "Choose another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "$(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv" >&2; \
+	  exit 1; }
+	@echo "Installing into $(VENV) (a minute or two, once)"
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+$(VENV)/.kernels: $(KERNELS) | $(VENV)/.installed
+	@find src -name '*.nb[ci]' -delete
+	@touch $@

@@ -1,0 +1,42 @@
+"""Data deletion for machine learning: take a record out of a model, and prove it.
+
+>>> import erasable
+>>> erasable.__version__
+'0.1.0'
+
+Importing `erasable` imports nothing else; what you name is imported when you name it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from erasable.core.deletion import Deletion
+    from erasable.core.estimator import load
+    from erasable.core.records import Records
+    from erasable.utils.discovery import all_estimators
+
+__all__ = ["Deletion", "Records", "__version__", "all_estimators", "load"]
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Deletion": "erasable.core.deletion",
+    "Records": "erasable.core.records",
+    "all_estimators": "erasable.utils.discovery",
+    "load": "erasable.core.estimator",
+}
+_ROOMS = ("audit", "cluster", "pipeline", "preprocessing", "utils")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"erasable.{name}")
+    raise AttributeError(f"module 'erasable' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS])

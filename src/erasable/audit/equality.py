@@ -1,0 +1,158 @@
+"""Compare two models, component by component, bit by bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from erasable.audit.refitting import refit
+from erasable.core.digest import flatten, leaf_hash
+from erasable.core.estimator import Erasable
+from erasable.core.params import class_path
+
+__all__ = ["Difference", "Equality", "equality"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How one component of two states differs.
+
+    Attributes
+    ----------
+    name : str
+        Dotted name of the component.
+    reason : str
+        What differs.
+
+    Examples
+    --------
+    >>> print(Difference("sums", "1 of 8 values"))
+    sums: 1 of 8 values
+    """
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"{self.name}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """Whether two models are the same.
+
+    Attributes
+    ----------
+    equal : bool
+        Their classes, digests and all components are equal, bit for bit.
+    differences : tuple of Difference
+        The components that are not.
+    n_components : int
+        How many components were compared.
+    digests : tuple of two str
+
+    Examples
+    --------
+    >>> print(Equality(True, (), 9, ("a/1:00", "a/1:00")))
+    equal: 9 components, digest a/1:00
+    """
+
+    equal: bool
+    differences: tuple[Difference, ...]
+    n_components: int
+    digests: tuple[str, str]
+
+    def __bool__(self) -> bool:
+        """Be true where the models are equal."""
+        return self.equal
+
+    def __str__(self) -> str:
+        """Say it in one line, and one more for each difference."""
+        if self.equal:
+            return f"equal: {self.n_components} components, digest {self.digests[0]}"
+        lines = [f"different: {len(self.differences)} of {self.n_components} components"]
+        lines += [f"  {difference}" for difference in self.differences]
+        lines += [f"  digest: {self.digests[0]}", f"     and: {self.digests[1]}"]
+        return "\n".join(lines)
+
+
+def equality(model: Erasable, other: Erasable | None = None) -> Equality:
+    """Compare a model with another, or with its refit on what is left.
+
+    Parameters
+    ----------
+    model : fitted estimator of erasable
+    other : fitted estimator of erasable, default=None
+        By default ``refit(model)``.
+
+    Returns
+    -------
+    Equality
+        True where they are the same; prints what differs.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> model = MinMaxScaler().fit([[1.0], [2.0], [3.0]])
+    >>> _ = model.delete([2])
+    >>> bool(equality(model))
+    True
+    >>> print(equality(model, MinMaxScaler().fit([[1.0], [2.0]], ids=[0, 7])))
+    different: 1 of ... components
+      record_set: ...
+    """
+    if other is None:
+        other = refit(model)
+    digests = (model.digest(), other.digest())
+    left, right = dict(flatten(model.state())), dict(flatten(other.state()))
+    names = sorted(left.keys() | right.keys())
+    differences = [
+        Difference(name, _reason(left, right, name))
+        for name in names
+        if not (
+            name in left
+            and name in right
+            and leaf_hash(name, left[name]) == leaf_hash(name, right[name])
+        )
+    ]
+    if type(model) is not type(other):
+        reason = f"{class_path(type(model))} and {class_path(type(other))}"
+        differences.insert(0, Difference("class", reason))
+    elif digests[0] != digests[1] and not differences:
+        differences.append(Difference("digest", "the states are equal, the digests are not"))
+    return Equality(
+        equal=not differences and digests[0] == digests[1],
+        differences=tuple(differences),
+        n_components=len(names),
+        digests=digests,
+    )
+
+
+def _reason(left: dict[str, Any], right: dict[str, Any], name: str) -> str:
+    if name not in left or name not in right:
+        return f"only in the {'first' if name in left else 'second'}"
+    a, b = left[name], right[name]
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
+        return f"{_shown(a)} and {_shown(b)}"
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return f"{a.dtype} of shape {a.shape} and {b.dtype} of shape {b.shape}"
+    n_different = int(np.count_nonzero(_bits(a) != _bits(b)))
+    text = f"{n_different} of {a.size} values"
+    if a.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            text += f", at most {np.nanmax(np.abs(a - b), initial=0.0):.3g} apart"
+    return text
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if not isinstance(value, np.ndarray) else f"an array of {value.shape}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if array.dtype.kind != "f":
+        return array
+    return array.view(f"u{array.dtype.itemsize}")

@@ -1,0 +1,6 @@
+"""Clustering models that can delete records."""
+
+from ._kmeans import KMeans
+from ._quantized import QuantizedKMeans
+
+__all__ = ["KMeans", "QuantizedKMeans"]

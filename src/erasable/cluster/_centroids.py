@@ -1,0 +1,150 @@
+"""What every model made of centroids does: predict, measure distances, score."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+
+from erasable.core.estimator import Erasable
+from erasable.core.grid import Grid
+
+from ._distances import TILE, distances_to, new_tile
+from ._lloyd_kernels import assign_some
+
+__all__ = ["CentroidModel"]
+
+Floats = NDArray[np.float64]
+
+_NO_FLOATS = np.empty(0)
+
+
+class CentroidModel(
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    Erasable,  # type: ignore[misc]
+):
+    """Base of the k-means estimators.
+
+    A subclass sets, in `_fit_rows` and `_restore`, ``_grid`` and ``_centers``: the centroids of
+    the model relative to the grid's origin, shape (n_clusters, n_features). New data are put on
+    the grid before they are compared, so ``labels_`` equals ``predict`` of the training data.
+
+    Where the model stands behind an affine step of a pipeline, ``_map`` is that step's
+    ``(shift, scale)``: the model then learns from the unscaled records in the metric with weights
+    ``1 / scale**2``, which is the Euclidean metric of the scaled ones.
+    """
+
+    _grid: Grid
+    _centers: Floats
+    _map: tuple[Floats, Floats] | None = None
+    _inertia: float | None = None
+
+    def _metric(self) -> Floats:
+        """Weights of the metric in the space of the records; empty for the Euclidean one."""
+        return _NO_FLOATS if self._map is None else 1.0 / (self._map[1] * self._map[1])
+
+    def _to_records(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Undo the map, for data that come in the scaled space."""
+        if self._map is None:
+            return X
+        return np.ascontiguousarray(X * self._map[1] + self._map[0])
+
+    def _distances(self, X: NDArray[Any]) -> Floats:
+        gridded = self._grid.apply(X)
+        picks = np.arange(gridded.shape[0])
+        k, d = self._centers.shape
+        out = np.empty((gridded.shape[0], k))
+        distances_to(
+            gridded, picks, picks, self._centers, self._metric(), new_tile(d),
+            np.empty((k, TILE)), out,
+        )  # fmt: skip
+        return out
+
+    def _assign(self, X: NDArray[Any]) -> tuple[NDArray[np.int32], Floats]:
+        """Labels and squared distances of rows in the space of the records."""
+        gridded = self._grid.apply(X)
+        picks = np.arange(gridded.shape[0])
+        k, d = self._centers.shape
+        labels = np.empty(gridded.shape[0], np.int32)
+        squared = np.empty(gridded.shape[0])
+        assign_some(
+            gridded, picks, picks, self._centers, self._metric(), new_tile(d),
+            np.empty((k, TILE)), labels, squared,
+        )  # fmt: skip
+        return labels, squared
+
+    @property
+    def cluster_centers_(self) -> Floats:
+        """Centroids, shape (n_clusters, n_features)."""
+        self._check_fitted()
+        centers = self._centers + self._grid.origin
+        if self._map is not None:
+            centers = (centers - self._map[0]) / self._map[1]
+        return centers
+
+    @property
+    def labels_(self) -> NDArray[np.int32]:
+        """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
+        held = self._attached()
+        return self._assign(held.records.matrix[held.live])[0]
+
+    @property
+    def inertia_(self) -> float:
+        """Sum of the squared distances of the records to their centroids, correctly rounded."""
+        held = self._attached()
+        if self._inertia is None:
+            self._inertia = math.fsum(self._assign(held.records.matrix[held.live])[1])
+        return self._inertia
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._centers.shape[0])
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Return the nearest centroid of every row of `X`, ties to the lower index.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32
+        """
+        return self._assign(self._to_records(self._read_matrix(X)))[0]
+
+    def transform(self, X: Any) -> Floats:
+        """Return the distances of every row of `X` to every centroid.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Euclidean distances, in the units of `X`.
+        """
+        return np.sqrt(self._distances(self._to_records(self._read_matrix(X))))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the sum of the squared distances of `X` to the nearest centroids.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Finite numbers.
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return -math.fsum(self._assign(self._to_records(self._read_matrix(X)))[1])

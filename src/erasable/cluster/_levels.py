@@ -1,0 +1,289 @@
+"""The levels of a Lloyd run, and how a deletion passes through them.
+
+Level 0 has the seeds for centroids; level ``t`` has the centroids that the sums of level
+``t - 1`` give. Every level keeps its labels, and the exact sums and masses of its clusters.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._jit import kernel
+
+from ._filing import BINS, FREE
+from ._lloyd_kernels import (
+    assign_all,
+    file_level,
+    loss_of,
+    next_centers,
+    reexamine,
+    shift_cluster,
+)
+
+__all__ = ["Files", "Levels", "Problem", "Rule", "descend", "file_all", "new_files", "new_levels"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Problem(NamedTuple):
+    """Whom the run is about: see `Population`; `alive` tells which positions are left."""
+
+    X: Floats
+    rows: Ints
+    mass: Floats
+    alive: NDArray[np.bool_]
+
+
+class Rule(NamedTuple):
+    """How centroids follow from sums, and when the run stops.
+
+    Attributes
+    ----------
+    floor_mass, step, phases
+        See `next_centers`; one row of `phases` per level.
+    shift : float
+        Stop when the squared movement of all centroids is at most this; negative: never.
+    squares : ndarray of shape (n_features,), or empty
+        Sums of squares; where given, stop as soon as the loss does not fall.
+    """
+
+    floor_mass: float
+    step: float
+    phases: Floats
+    shift: float
+    squares: Floats
+
+
+class Levels(NamedTuple):
+    """The run itself. The first axis is the level; `bounds` and `links` serve the files."""
+
+    centers: Floats
+    sums: Floats
+    counts: Ints
+    losses: Floats
+    labels: NDArray[np.uint16]
+    bounds: NDArray[np.float32]
+    links: NDArray[np.int32]
+    tops: Ints
+
+
+class Files(NamedTuple):
+    """Records filed by the movement they can bear: see `_filing`. The first axis is the level."""
+
+    head: NDArray[np.int32]
+    lowest: NDArray[np.int16]
+    stamps: Ints
+    snapshots: Floats
+    weights: Floats
+    picks: Ints
+
+
+def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
+    """Return levels with room for `n` positions; nothing is touched before it is used."""
+    small = np.uint8 if k <= 256 else np.uint16
+    return Levels(
+        centers=np.zeros((n_levels, k, d)),
+        sums=np.zeros((n_levels, k, d)),
+        counts=np.zeros((n_levels, k), np.int64),
+        losses=np.zeros(n_levels),
+        labels=np.empty((n_levels, n), small),  # type: ignore[arg-type]
+        bounds=np.empty((n_levels, n), np.float32),
+        links=np.empty((n_levels, n), np.int32),
+        tops=np.zeros(n_levels, np.int64),
+    )
+
+
+def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool) -> Files:
+    """Return empty files; fewer snapshots where the records are few."""
+    groups = k * k if pairs else k
+    slots = 24 if n >= 4096 else 8
+    return Files(
+        head=np.full((n_levels, slots, groups, BINS), -1, np.int32),
+        lowest=np.full((n_levels, slots, groups), BINS, np.int16),
+        stamps=np.full((n_levels, slots), FREE, np.int64),
+        snapshots=np.zeros((n_levels, slots, k, d)),
+        weights=np.zeros((n_levels, slots, n_weights)),
+        picks=np.empty(n, np.int64),
+    )
+
+
+@kernel
+def _same(a: Floats, b: Floats) -> bool:
+    """Tell whether two centroid tables are equal in every bit that matters."""
+    for c in range(a.shape[0]):
+        for f in range(a.shape[1]):
+            if a[c, f] != b[c, f]:
+                return False
+    return True
+
+
+@kernel
+def _pass(
+    t: int,
+    problem: Problem,
+    live: Ints,
+    weights: Floats,
+    pairs: bool,
+    cap: float,
+    levels: Levels,
+    tile: Floats,
+    scratch: Floats,
+) -> None:
+    """Assign every live position at level `t`."""
+    previous = levels.labels[t][:0]
+    if t > 0:
+        previous = levels.labels[t - 1]
+        levels.sums[t] = levels.sums[t - 1]
+        levels.counts[t] = levels.counts[t - 1]
+    widest = assign_all(
+        problem.X, problem.rows, live, problem.mass, levels.centers[t], weights, pairs, cap,
+        previous, levels.labels[t], levels.bounds[t], levels.links[t], levels.sums[t],
+        levels.counts[t], tile, scratch,
+    )  # fmt: skip
+    levels.tops[t] = np.int64(np.float32(widest).view(np.int32)) >> 21
+
+
+@kernel
+def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files) -> None:
+    """File every live position of level `t` under the centroids of now."""
+    files.stamps[t] = FREE
+    files.stamps[t, 0] = clock
+    files.snapshots[t, 0] = levels.centers[t]
+    files.weights[t, 0] = weights
+    file_level(live, levels.tops[t], levels.bounds[t], levels.links[t], files.head[t],
+               files.lowest[t])  # fmt: skip
+
+
+@kernel
+def file_all(
+    built: int, full: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files
+) -> None:
+    """Copy the last level built down to level `full`, and file all that may change.
+
+    The labels of level 0 change with the metric alone, for its centroids are the seeds.
+    """
+    for t in range(built + 1, full + 1):
+        levels.centers[t] = levels.centers[built]
+        levels.sums[t] = levels.sums[built]
+        levels.counts[t] = levels.counts[built]
+        levels.labels[t] = levels.labels[built]
+        levels.bounds[t] = levels.bounds[built]
+        levels.links[t] = levels.links[built]
+        levels.tops[t] = levels.tops[built]
+    for t in range(0 if weights.size > 0 else 1, full + 1):
+        _file(t, live, clock, weights, levels, files)
+
+
+@kernel
+def descend(
+    problem: Problem,
+    gone: Ints,
+    n_alive: int,
+    clock: int,
+    built: int,
+    rule: Rule,
+    weights: Floats,
+    pairs: bool,
+    cap: float,
+    filed: bool,
+    levels: Levels,
+    files: Files,
+    tile: Floats,
+    scratch: Floats,
+) -> tuple[int, int, int, int, int]:
+    """Run Lloyd's algorithm down the levels, reusing those that are built.
+
+    Parameters
+    ----------
+    gone : ndarray of int64
+        Positions deleted since the levels were built; already not alive.
+    built : int
+        The last level that holds a run of the records before; -1 when none does.
+    filed : bool
+        Whether `files` are in use; a first fit leaves them alone.
+
+    Returns
+    -------
+    built, final : int
+        The last level built now, and the one whose centroids are the model.
+    examined, flips, passes : int
+        Distances re-examined, labels that changed, and levels assigned anew.
+    """
+    n_levels = levels.centers.shape[0]
+    k = levels.centers.shape[1]
+    fresh = np.empty_like(levels.centers[0])
+    live = np.empty(0, np.int64)
+    examined = 0
+    flips = 0
+    passes = 0
+    last = n_levels - 1
+    final = last
+    plain = rule.shift < 0.0 and rule.squares.size == 0
+    for t in range(n_levels):
+        moved = weights.size > 0
+        if t > 0:
+            next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
+                         rule.floor_mass, rule.step, rule.phases[t], fresh)  # fmt: skip
+            if t > built or not _same(fresh, levels.centers[t]):
+                moved = True
+                levels.centers[t] = fresh
+        anew = t > built
+        if not anew:
+            for g in gone:
+                w = problem.mass[g] if problem.mass.size > 0 else 1.0
+                shift_cluster(levels.sums[t], levels.counts[t], problem.X[problem.rows[g]],
+                              levels.labels[t, g], -w)  # fmt: skip
+            if moved:
+                seen, flipped = reexamine(
+                    problem.X, problem.rows, problem.mass, problem.alive, n_alive, clock,
+                    levels.centers[t], weights, pairs, cap, levels.labels[t], levels.sums[t],
+                    levels.counts[t], levels.bounds[t], levels.links[t], files.head[t],
+                    files.lowest[t], files.stamps[t], files.snapshots[t], files.weights[t],
+                    levels.tops[t], files.picks, tile, scratch,
+                )  # fmt: skip
+                if seen < 0:
+                    anew = True
+                else:
+                    examined += seen
+                    flips += flipped
+        if anew:
+            if live.size == 0:
+                live = np.flatnonzero(problem.alive)
+            if t > 0 and not filed and plain and _same(levels.centers[t], levels.centers[t - 1]):
+                # Nothing moves any more: the levels to come are all this one.
+                last = t - 1
+                final = t - 1
+                break
+            _pass(t, problem, live, weights, pairs, cap, levels, tile, scratch)
+            passes += 1
+            examined += live.size
+            if filed and (t > 0 or weights.size > 0):
+                _file(t, live, clock, weights, levels, files)
+        if rule.squares.size > 0:
+            levels.losses[t] = loss_of(
+                rule.squares, levels.sums[t], levels.counts[t], levels.centers[t]
+            )
+            if t > 0 and not levels.losses[t] < levels.losses[t - 1]:
+                last = t
+                final = t - 1
+                break
+        if rule.shift >= 0.0 and t > 0:
+            total = 0.0
+            for c in range(k):
+                for f in range(fresh.shape[1]):
+                    step = levels.centers[t, c, f] - levels.centers[t - 1, c, f]
+                    step = step * step
+                    total += step * weights[f] if weights.size > 0 else step
+            if total <= rule.shift:
+                last = t
+                final = t
+                break
+    if plain:
+        final = 0
+        while final < last and not _same(levels.centers[final + 1], levels.centers[final]):
+            final += 1
+    return last, final, examined, flips, passes

@@ -1,0 +1,307 @@
+"""Kernels of one Lloyd run: whole passes, centroids from sums, and what a deletion changes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._jit import kernel
+
+from ._distances import TILE, load_tile, rank_nearest, tile_distances
+from ._filing import (
+    BINS,
+    FREE,
+    file_record,
+    free_slot,
+    movement,
+    pair_bound,
+    take_at_risk,
+)
+
+__all__ = [
+    "assign_all",
+    "assign_some",
+    "file_level",
+    "loss_of",
+    "next_centers",
+    "reexamine",
+    "shift_cluster",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Labels = NDArray[np.uint16]
+
+
+@kernel
+def assign_some(
+    X: Floats,
+    rows: Ints,
+    picks: Ints,
+    centers: Floats,
+    weights: Floats,
+    tile: Floats,
+    scratch: Floats,
+    labels: NDArray[np.int32],
+    squared: Floats,
+) -> None:
+    """Write the nearest centroid of every pick, ties to the lower index, and its distance."""
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    for start in range(0, picks.shape[0], TILE):
+        m = min(TILE, picks.shape[0] - start)
+        load_tile(X, rows, picks, start, m, tile)
+        tile_distances(tile, m, centers, weights, scratch)
+        rank_nearest(scratch, m, near, who)
+        for r in range(m):
+            labels[start + r] = who[0, r]
+            squared[start + r] = near[0, r]
+
+
+@kernel
+def shift_cluster(sums: Floats, counts: Ints, x: Floats, c: int, mass: float) -> None:
+    """Add ``mass * x`` to cluster `c`; exact, because `x` lies on the grid."""
+    counts[c] += np.int64(mass)
+    to = sums[c]
+    if mass == 1.0:
+        for f in range(x.shape[0]):
+            to[f] += x[f]
+    elif mass == -1.0:
+        for f in range(x.shape[0]):
+            to[f] -= x[f]
+    else:
+        for f in range(x.shape[0]):
+            to[f] += mass * x[f]
+
+
+@kernel
+def assign_all(
+    X: Floats,
+    rows: Ints,
+    live: Ints,
+    mass: Floats,
+    centers: Floats,
+    weights: Floats,
+    pairs: bool,
+    cap: float,
+    previous: Labels,
+    labels: Labels,
+    bounds: NDArray[np.float32],
+    groups: NDArray[np.int32],
+    sums: Floats,
+    counts: Ints,
+    tile: Floats,
+    scratch: Floats,
+) -> float:
+    """Assign every live position at one level.
+
+    Parameters
+    ----------
+    previous : ndarray of shape (n_positions,) or empty
+        Labels of the level before, whose sums are already in `sums`; empty starts from zero.
+    labels, bounds, groups : ndarray of shape (n_positions,)
+        Receive the label, the bound (not yet rounded down) and the filing group of every live position.
+    sums, counts : ndarray of shape (k, n_features) and (k,)
+        Receive the exact sums and masses of the clusters.
+
+    Returns
+    -------
+    widest : float
+        The largest bound.
+    """
+    k = centers.shape[0]
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    widest = 0.0
+    fresh = previous.size == 0
+    if fresh:
+        sums[:] = 0.0
+        counts[:] = 0
+    for start in range(0, live.shape[0], TILE):
+        m = min(TILE, live.shape[0] - start)
+        load_tile(X, rows, live, start, m, tile)
+        tile_distances(tile, m, centers, weights, scratch)
+        rank_nearest(scratch, m, near, who)
+        for r in range(m):
+            j = live[start + r]
+            a = who[0, r]
+            third = near[2, r] if pairs else np.inf
+            bound = pair_bound(near[0, r], near[1, r], third, X.shape[1], cap)
+            bounds[j] = np.float32(bound)
+            groups[j] = np.int32(a * k + who[1, r]) if pairs else np.int32(a)
+            if k > 1:
+                widest = max(widest, bound)
+            labels[j] = a
+            if fresh or a != previous[j]:
+                w = mass[j] if mass.size > 0 else 1.0
+                x = X[rows[j]]
+                if not fresh:
+                    shift_cluster(sums, counts, x, previous[j], -w)
+                shift_cluster(sums, counts, x, a, w)
+    return widest
+
+
+@kernel
+def file_level(
+    live: Ints,
+    top_bits: int,
+    bounds: NDArray[np.float32],
+    following: NDArray[np.int32],
+    head: NDArray[np.int32],
+    lowest: NDArray[np.int16],
+) -> None:
+    """File every live position under slot 0; `following` holds the groups and is overwritten."""
+    head[:] = -1
+    lowest[:] = BINS
+    for j in live:
+        group = int(following[j])
+        bound = float(bounds[j])
+        file_record(j, bound, 0, group, top_bits, bounds, following, head, lowest)
+
+
+@kernel
+def next_centers(
+    sums: Floats,
+    counts: Ints,
+    previous: Floats,
+    floor_mass: float,
+    step: float,
+    phase: Floats,
+    out: Floats,
+) -> None:
+    """Write the centroids of the next level: a fixed formula of exact sums.
+
+    Parameters
+    ----------
+    floor_mass : float
+        Clusters lighter than this are averaged with their previous centroid up to it (the
+        gamma-balance of Ginart et al., Algorithm 4, with its missing denominator); 0 switches
+        it off. An empty cluster keeps its centroid.
+    step : float
+        Step of the quantisation lattice, 0 for none.
+    phase : ndarray of shape (n_features,)
+        Phase of the lattice, in steps.
+    """
+    k, d = sums.shape
+    for c in range(k):
+        m = float(counts[c])
+        total = sums[c]
+        before = previous[c]
+        to = out[c]
+        if m < floor_mass:
+            rest = floor_mass - m
+            for f in range(d):
+                to[f] = (total[f] + rest * before[f]) / floor_mass
+        elif m == 0.0:
+            for f in range(d):
+                to[f] = before[f]
+        else:
+            for f in range(d):
+                to[f] = total[f] / m
+        if step > 0.0:
+            for f in range(d):
+                to[f] = (np.rint(to[f] / step - phase[f]) + phase[f]) * step
+
+
+@kernel
+def loss_of(squares: Floats, sums: Floats, counts: Ints, centers: Floats) -> float:
+    """Return the k-means loss of a level from exact sums, in a fixed order of operations.
+
+    ``sum_f squares_f + sum_c counts_c |c|^2 - 2 c . sums_c``, where `squares` is the sum of the
+    squares of every feature.
+    """
+    k, d = sums.shape
+    total = 0.0
+    for f in range(d):
+        part = squares[f]
+        for c in range(k):
+            x = centers[c, f]
+            part += x * (float(counts[c]) * x - 2.0 * sums[c, f])
+        total += part
+    return total
+
+
+@kernel
+def reexamine(
+    X: Floats,
+    rows: Ints,
+    mass: Floats,
+    alive: NDArray[np.bool_],
+    n_alive: int,
+    clock: int,
+    centers: Floats,
+    weights: Floats,
+    pairs: bool,
+    cap: float,
+    labels: Labels,
+    sums: Floats,
+    counts: Ints,
+    bounds: NDArray[np.float32],
+    following: NDArray[np.int32],
+    head: NDArray[np.int32],
+    lowest: NDArray[np.int16],
+    stamps: Ints,
+    snapshots: Floats,
+    snapshot_weights: Floats,
+    top_bits: int,
+    picks: Ints,
+    tile: Floats,
+    scratch: Floats,
+) -> tuple[int, int]:
+    """Bring the labels and sums of one level up to date with centroids that moved.
+
+    Returns
+    -------
+    examined, flips : int
+        Records whose distances were computed, and how many changed their cluster. ``examined``
+        is -1 when so many are at risk that a whole pass is cheaper; the level is then untouched
+        but for records taken out of their files, and must be assigned anew.
+    """
+    k = centers.shape[0]
+    moves = np.empty(k)
+    limits = np.empty(k * k if pairs else k)
+    n_picks = 0
+    for slot in range(stamps.shape[0]):
+        if stamps[slot] == FREE:
+            continue
+        movement(
+            centers, snapshots[slot], weights, snapshot_weights[slot], pairs, cap, limits, moves
+        )
+        n_picks = take_at_risk(
+            slot, limits, top_bits, alive, bounds, following, head, lowest, picks, n_picks
+        )
+    if n_picks == 0:
+        return 0, 0
+    if 2 * n_picks > n_alive:
+        return -1, 0
+    slot = free_slot(
+        clock, stamps, snapshots, snapshot_weights, pairs, cap, limits, moves, top_bits, alive,
+        bounds, following, head, lowest,
+    )  # fmt: skip
+    stamps[slot] = clock
+    snapshots[slot] = centers
+    snapshot_weights[slot] = weights
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    flips = 0
+    for start in range(0, n_picks, TILE):
+        m = min(TILE, n_picks - start)
+        load_tile(X, rows, picks, start, m, tile)
+        tile_distances(tile, m, centers, weights, scratch)
+        rank_nearest(scratch, m, near, who)
+        for r in range(m):
+            j = picks[start + r]
+            a = who[0, r]
+            third = near[2, r] if pairs else np.inf
+            bound = pair_bound(near[0, r], near[1, r], third, X.shape[1], cap)
+            group = a * k + who[1, r] if pairs else a
+            file_record(j, bound, slot, group, top_bits, bounds, following, head, lowest)
+            was = labels[j]
+            if a != was:
+                w = mass[j] if mass.size > 0 else 1.0
+                x = X[rows[j]]
+                shift_cluster(sums, counts, x, was, -w)
+                shift_cluster(sums, counts, x, a, w)
+                labels[j] = a
+                flips += 1
+    return n_picks, flips

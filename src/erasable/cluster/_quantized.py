@@ -1,0 +1,197 @@
+"""Quantised k-means (Ginart et al. 2019), corrected so that its deletions are exact."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval
+
+from erasable.core.moments import Moments
+from erasable.core.tape import Stream
+
+from ._levels import Rule
+from ._single import SingleRunModel, Work
+
+__all__ = ["QuantizedKMeans", "default_exponent"]
+
+Floats = NDArray[np.float64]
+
+
+class QuantizedKMeans(SingleRunModel):
+    """k-means whose centroids are rounded to a lattice, so that few deletions move them.
+
+    The algorithm of Ginart et al. [1]_, Algorithm 4, with what its deletion needs to be exact: the
+    phases of the lattice come from the tape and are the same after a deletion; the balance
+    correction is a mean; every imbalanced cluster and the stopping rule are checked on every
+    deletion; the seeding is the one of the smaller data set.
+
+    A deletion that leaves every rounded centroid where it was costs ``O(max_iter * n_clusters *
+    n_features)``. When one moves, the iterations from there on are brought up to date, looking
+    only at the records that the movement can reach.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    max_iter : int, default=10
+        Lloyd iterations; fewer are made where the loss stops falling.
+    epsilon : float or None, default=None
+        Step of the lattice, in the units of the data. None takes the rule of appendix D.1.2,
+        ``2 ** round(-log10(n / (k d**1.5)) - 3)``, times the power of two that covers the widest
+        feature (1 for data in the unit cube). It depends on the number of records: when a
+        deletion changes it, the model is learned again.
+    gamma : float, default=0.2
+        Clusters with fewer than ``gamma * n_records / n_clusters`` records are averaged with
+        their previous centroid up to that mass.
+    random_state : int, RandomState or None, default=None
+        Seed of the tape, for the seeding and the phases. None draws one from the system.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Rounded centroids.
+    epsilon_ : float
+        Step of the lattice.
+    losses_ : ndarray of shape (n_iter_ + 1,)
+        Loss of every iteration that was kept.
+    init_centers_, labels_, inertia_, n_iter_, ids_, seed_, n_features_in_
+        See `KMeans`.
+
+    References
+    ----------
+    .. [1] Ginart, Guan, Valiant and Zou, "Making AI forget you: data deletion in machine
+       learning", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.cluster import QuantizedKMeans
+    >>> X = np.random.default_rng(0).random((500, 3))
+    >>> model = QuantizedKMeans(n_clusters=2, random_state=0).fit(X)
+    >>> model.delete([4, 7]).action in {"updated", "resumed", "refit"}
+    True
+    >>> keep = np.delete(np.arange(500), [4, 7])
+    >>> fresh = QuantizedKMeans(n_clusters=2, random_state=0).fit(X[keep], ids=keep)
+    >>> model.digest() == fresh.digest()
+    True
+    """
+
+    algorithm_version: ClassVar[int] = 1
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "epsilon": [None, Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, 0, 1, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        max_iter: int = 10,
+        epsilon: float | None = None,
+        gamma: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_iter = max_iter
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.random_state = random_state
+
+    def _needs_moments(self) -> bool:
+        return True
+
+    def _setting(self, work: Work) -> float:
+        if self.epsilon is not None:
+            return float(self.epsilon)
+        n, d = self._attached().n_live, self.n_features_in_
+        widest = int(work.table.grid.top.max())
+        return math.ldexp(1.0, default_exponent(n, self.n_clusters, d) + widest)
+
+    def _rule(self, work: Work) -> Rule:
+        assert work.moments is not None
+        if work.phases is None:
+            work.phases = self._phases()
+        return Rule(
+            self.gamma * self._attached().n_live / self.n_clusters,
+            self._setting(work),
+            work.phases,
+            -1.0,
+            _squares(work.moments),
+        )
+
+    def _phases(self) -> Floats:
+        """Phases of the lattice in steps, one for every iteration and feature, by its name."""
+        names = getattr(self, "feature_names_in_", None)
+        labels = map(str, range(self.n_features_in_) if names is None else names)
+        keys = np.array([self._tape.key_of(label) for label in labels], np.uint64)
+        steps = range(self.max_iter + 1)
+        return np.array([self._tape.uniform(keys, Stream.PHASE, t) - 0.5 for t in steps])
+
+    def _publish(self) -> None:
+        super()._publish()
+        run = self._accelerator.run
+        self._run_state["lattice"] = {
+            "epsilon": self._setting(self._accelerator),
+            "losses": run.levels.losses[: run.final + 1],
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._run_state["lattice"] = state["lattice"]
+
+    @property
+    def epsilon_(self) -> float:
+        """Step of the lattice, in the units of the data."""
+        self._check_fitted()
+        return float(self._run_state["lattice"]["epsilon"])
+
+    @property
+    def losses_(self) -> Floats:
+        """Loss of every iteration that was kept, shape (n_iter_ + 1,)."""
+        self._check_fitted()
+        return np.array(self._run_state["lattice"]["losses"])
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations that were kept."""
+        self._check_fitted()
+        return int(self._run_state["path"]["centers"].shape[0]) - 1
+
+
+def default_exponent(n: int, k: int, d: int) -> int:
+    """Return ``round(-log10(n / (k d**1.5)) - 3)``, by integers alone.
+
+    Parameters
+    ----------
+    n, k, d : int
+        Numbers of records, clusters and features.
+
+    Returns
+    -------
+    int
+        A half is rounded up. No logarithm is taken: its last bit differs between machines.
+    """
+    ratio = Fraction(n * n, k * k * d**3)  # its log10 is twice the one in question
+    e = round(-math.log10(ratio) / 2 - 3)
+    # e is right when 2 e + 5 <= -log10(ratio) < 2 e + 7; the float only says where to look.
+    while ratio > Fraction(10) ** (-2 * e - 5):
+        e -= 1
+    while ratio <= Fraction(10) ** (-2 * e - 7):
+        e += 1
+    return e
+
+
+def _squares(moments: Moments) -> Floats:
+    """Sum of the squares of every feature, in a fixed order from exact sums."""
+    _, hh, hl, ll = moments.sums
+    quantum = moments.grid.quantum
+    total: Floats = ((hh * 2.0**26 + hl * 2.0**14) + ll) * quantum * quantum
+    return total

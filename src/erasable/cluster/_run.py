@@ -1,0 +1,232 @@
+"""One k-means problem that deletes: seeds, levels and files together.
+
+`LloydRun` is a pure function of its records: what it holds after deletions, its files aside, is
+what a new run on the remaining records holds. Estimators of this room are thin shells over it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.deletion import Action
+
+from ._distances import TILE, distances_to, new_tile
+from ._levels import Files, Levels, Problem, Rule, descend, file_all, new_files, new_levels
+from ._seeding import Population, Seeding
+
+__all__ = ["LloydRun", "Report", "plain_rule"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_NO_FLOATS = np.empty(0)
+_PAIR_LIMIT = 16  # clusters up to which records are filed by pairs of clusters
+
+
+def plain_rule(n_levels: int, shift: float = -1.0) -> Rule:
+    """Return the rule of Lloyd's algorithm: means, stopped by `shift` (never if negative)."""
+    return Rule(0.0, 0.0, np.zeros((n_levels, 0)), shift, _NO_FLOATS)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a deletion did to a run.
+
+    Attributes
+    ----------
+    action : {"updated", "resumed", "refit"}
+        Changes were carried through; some step or level was computed anew; everything was.
+    examined : int
+        Record x level distances computed.
+    flips : int
+        Record x level labels that changed.
+    passes : int
+        Levels assigned anew.
+    seeding_steps : int
+        Steps of the seeding run again.
+    """
+
+    action: Action
+    examined: int
+    flips: int
+    passes: int
+    seeding_steps: int
+
+
+class LloydRun:
+    """A k-means run over a population, which can delete positions.
+
+    Parameters
+    ----------
+    people : Population
+        The records.
+    n_clusters, max_iter : int
+        As in `KMeans`.
+    seeding : Seeding
+        Not fitted yet.
+    rule : callable
+        Returns the `Rule` for the records that are alive; it is asked before every run and
+        after every deletion.
+    weights : ndarray of shape (n_features,), optional
+        Weights of the metric.
+    """
+
+    def __init__(
+        self,
+        people: Population,
+        n_clusters: int,
+        max_iter: int,
+        seeding: Seeding,
+        rule: Callable[[], Rule],
+        weights: Floats | None = None,
+    ) -> None:
+        n, d = people.rows.shape[0], people.X.shape[1]
+        self.people = people
+        self.n_clusters = n_clusters
+        self.seeding = seeding
+        self.alive = np.ones(n, np.bool_)
+        self.n_alive = n
+        self.final = 0
+        self.levels: Levels = new_levels(max_iter + 1, n, n_clusters, d)
+        self._rule = rule
+        self._weights = _NO_FLOATS if weights is None else weights
+        self._pairs = n_clusters <= _PAIR_LIMIT and n >= 100 * n_clusters**2
+        self._cap = math.inf
+        self._built = -1
+        self._clock = 0
+        self._files: Files = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
+        self._filed = False
+        self._tile = new_tile(d)
+        self._scratch = np.empty((n_clusters, TILE))
+
+    @property
+    def centers(self) -> Floats:
+        """Centroids of the model, shape (n_clusters, n_features), on the grid's origin."""
+        return self.levels.centers[self.final]
+
+    @property
+    def labels(self) -> NDArray[np.uint16]:
+        """Labels of all positions; those of deleted positions mean nothing."""
+        return self.levels.labels[self.final]
+
+    @property
+    def built(self) -> int:
+        """The last level that was computed; past `final` where a stop was decided by it."""
+        return self._built
+
+    def live(self) -> Ints:
+        """Positions that are left."""
+        return np.flatnonzero(self.alive)
+
+    def fit(self) -> LloydRun:
+        """Run from scratch on the positions that are left."""
+        live = self.live()
+        self.seeding.fit(self.people, live)
+        self._start(live)
+        return self
+
+    def remove(self, gone: Ints, weights: Floats | None = None) -> Report:
+        """Delete positions, whose rows are still readable, and follow a change of the metric."""
+        if not self._filed:
+            self._file()
+        if weights is not None:
+            self._weights = weights
+        self.alive[gone] = False
+        self.n_alive -= gone.shape[0]
+        self._clock += 1
+        changed, steps = self.seeding.remove(self.people, gone, self.live)
+        if changed:
+            examined = self._start(self.live())
+            self._forget(gone)
+            return Report("refit", examined, 0, self._built + 1, steps)
+        examined, flips, passes = self._descend(gone)
+        self._forget(gone)
+        action: Action = "resumed" if passes or steps else "updated"
+        return Report(action, examined, flips, passes, steps)
+
+    def state(self) -> dict[str, Any]:
+        """Return what the run is, as views that the next deletion changes.
+
+        Returns
+        -------
+        dict
+            ``seeds``: keys of the chosen records and of the candidates of every step (0 for
+            none), and the candidates' potentials; ``path``: centroids, exact sums and masses of
+            every level up to the final one.
+        """
+        tried = self.seeding.candidates
+        last = self.final + 1
+        return {
+            "seeds": {
+                "chosen": self._keys_at(self.seeding.chosen),
+                "candidates": np.where(
+                    tried < 0, np.uint64(0), self._keys_at(np.maximum(tried, 0))
+                ),
+                "potentials": self.seeding.potentials,
+            },
+            "path": {
+                "centers": self.levels.centers[:last],
+                "sums": self.levels.sums[:last],
+                "counts": self.levels.counts[:last],
+            },
+        }
+
+    def _keys_at(self, positions: Ints) -> NDArray[np.uint64]:
+        return self.people.keys[self.people.rows[positions]]
+
+    def _forget(self, gone: Ints) -> None:
+        """Overwrite what the files and levels hold of deleted positions; links must stay."""
+        self.levels.labels[:, gone] = 0
+        self.levels.bounds[:, gone] = 0.0
+
+    def _start(self, live: Ints) -> int:
+        self.levels.centers[0] = self.people.values(self.seeding.chosen)
+        if self._weights.size:
+            self._cap = self._typical_spread(live)
+        self._built = -1
+        self._filed = False
+        return self._descend(np.empty(0, np.int64))[0]
+
+    def _typical_spread(self, live: Ints) -> float:
+        """Sum of the two smallest distances that few records exceed; only speed depends on it."""
+        some = np.ascontiguousarray(live[:: max(1, live.shape[0] // 2048)])
+        out = np.empty((some.shape[0], self.n_clusters))
+        distances_to(
+            self.people.X, self.people.rows, some, self.levels.centers[0], self._weights,
+            self._tile, self._scratch, out,
+        )  # fmt: skip
+        nearest = np.sqrt(np.sort(out, axis=1)[:, :2])
+        return max(1e-300, 1.5 * float(nearest.sum(axis=1).mean()))
+
+    def _file(self) -> None:
+        n_levels, n = self.levels.labels.shape
+        k, d = self.levels.centers.shape[1:]
+        if self._files.head.shape[0] == 0:
+            self._files = new_files(n_levels, n, k, d, self._weights.size, self._pairs)
+        full = n_levels - 1 if self._stands_still else self._built
+        file_all(
+            self._built, full, self.live(), self._clock, self._weights, self.levels, self._files
+        )
+        self._built = full
+        self._filed = True
+
+    @property
+    def _stands_still(self) -> bool:
+        """Whether the levels past the last one built would all be equal to it."""
+        rule = self._rule()
+        return rule.shift < 0.0 and rule.squares.size == 0
+
+    def _descend(self, gone: Ints) -> tuple[int, int, int]:
+        people = self.people
+        self._built, self.final, examined, flips, passes = descend(
+            Problem(people.X, people.rows, people.mass, self.alive), gone, self.n_alive,
+            self._clock, self._built, self._rule(), self._weights, self._pairs, self._cap,
+            self._filed, self.levels, self._files, self._tile, self._scratch,
+        )  # fmt: skip
+        return examined, flips, passes

@@ -1,0 +1,241 @@
+"""Greedy k-means++ whose choice after a deletion is that of the smaller data set.
+
+Step ``l`` runs `L` exponential races among the records with weights equal to their squared
+distance to the seeds chosen so far, and keeps the candidate with the lowest potential (Arthur
+and Vassilvitskii 2007, the greedy variant of scikit-learn). The potential is a sum of distances
+rounded to integers, so a deletion subtracts its own terms from every candidate. A step is run
+again only when one of its candidates is deleted, or when another candidate takes the lead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.tape import Stream
+
+from ._distances import TILE, distances_to, new_tile
+from ._seeding_kernels import lower_and_sum, race
+
+__all__ = ["Population", "Seeding", "quantum_for"]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_NO_FLOATS = np.empty(0)
+_CHUNK = 4096  # deleted records whose distances are held at once
+
+
+@dataclass(frozen=True)
+class Population:
+    """The records of one k-means problem.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Gridded values; rows outside `rows` are never read.
+    keys : ndarray of shape (n_rows,), uint64
+        Record keys.
+    rows : ndarray of shape (m,), int64
+        Which rows of `X` belong to the problem; a *position* indexes this array.
+    mass : ndarray of shape (m,), or empty
+        Positive integer weights of the positions; empty means one each.
+    """
+
+    X: Floats
+    keys: NDArray[np.uint64]
+    rows: Rows
+    mass: Floats = field(default_factory=lambda: _NO_FLOATS)
+
+    def values(self, positions: Rows) -> Floats:
+        """Return the gridded values at `positions` as float64."""
+        return self.X[self.rows[positions]].astype(np.float64)
+
+
+def quantum_for(tops: NDArray[np.int64], weights: Floats | None = None) -> float:
+    """Return the factor that makes squared distances integers below 2**35.
+
+    Parameters
+    ----------
+    tops : ndarray of shape (n_features,), int64
+        Every gridded value of column ``f`` lies within ``2**tops[f]`` of the origin.
+    weights : ndarray of shape (n_features,), optional
+        Weights of the metric; powers of two.
+
+    Returns
+    -------
+    float
+        A power of two; sums of 2**27 such integers stay below 2**62.
+    """
+    bounds = 2 * (tops + 1)
+    if weights is not None:
+        bounds = bounds + np.frexp(weights)[1]
+    widest = int(bounds.max()) + math.ceil(math.log2(tops.shape[0]))
+    return math.ldexp(1.0, max(-1000, min(1000, 35 - widest)))
+
+
+class Seeding:
+    """The seeds of a population, with what is needed to know when they change.
+
+    Attributes
+    ----------
+    chosen : ndarray of shape (n_clusters,), int64
+        Positions of the seeds.
+    candidates : ndarray of shape (n_clusters, n_candidates), int64
+        Positions of the candidates of every step; the first step has one, the rest is -1.
+    potentials : ndarray of shape (n_clusters, n_candidates), int64
+        Exact potentials of the candidates.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int,
+        seed: int,
+        quantum: float,
+        weights: Floats | None = None,
+        n_candidates: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_candidates = n_candidates or 2 + int(math.log(n_clusters))
+        self.seed = np.uint64(seed)
+        self.quantum = quantum
+        self.weights = _NO_FLOATS if weights is None else weights
+        self.chosen = np.full(n_clusters, -1, np.int64)
+        self.candidates = np.full((n_clusters, self.n_candidates), -1, np.int64)
+        self.potentials = np.zeros((n_clusters, self.n_candidates), np.int64)
+
+    def fit(self, people: Population, live: Rows) -> None:
+        """Choose seeds among the positions `live`."""
+        self._run_from(0, people, live)
+
+    def remove(self, people: Population, gone: Rows, live: Callable[[], Rows]) -> tuple[bool, int]:
+        """Take the positions `gone` out.
+
+        Parameters
+        ----------
+        people : Population
+            The population; the rows of `gone` are still readable.
+        gone : ndarray of int64
+            Positions that leave.
+        live : callable
+            Returns the positions that stay; called only when a step must be run again.
+
+        Returns
+        -------
+        changed : bool
+            Whether any seed is another record now.
+        steps : int
+            Steps that were run again.
+        """
+        self.potentials -= self._terms(people, gone)
+        lost = np.any(np.isin(self.candidates, gone) & (self.candidates >= 0), axis=1).tolist()
+        steps = 0
+        for step in range(self.n_clusters):
+            before = self.chosen[step]
+            if lost[step]:
+                stay = live()
+                potential = self._potential(step, people, stay)
+                self._run_step(step, people, stay, potential, self._room(stay))
+                steps += 1
+            else:
+                self.chosen[step] = self._leader(step)
+            if self.chosen[step] != before:
+                self._run_from(step + 1, people, live())
+                return True, steps + self.n_clusters - step - 1
+        return False, steps
+
+    def _leader(self, step: int) -> int:
+        """Return the position of the candidate with the lowest potential, the first of equals."""
+        width = 1 if step == 0 else self.n_candidates
+        return int(self.candidates[step, int(np.argmin(self.potentials[step, :width]))])
+
+    def _run_from(self, step: int, people: Population, live: Rows) -> None:
+        if step >= self.n_clusters:
+            return
+        potential = self._potential(step, people, live)
+        reached = self._room(live)
+        for later in range(step, self.n_clusters):
+            self._run_step(later, people, live, potential, reached)
+
+    def _room(self, live: Rows) -> Floats:
+        """Room for what every candidate's potential would be."""
+        return np.empty((self.n_candidates, live.shape[0]))
+
+    def _potential(self, step: int, people: Population, live: Rows) -> Floats:
+        """Squared distance of every live position to the nearest of the first `step` seeds."""
+        if step == 0:
+            return np.full(live.shape[0], np.inf)
+        centers = people.values(self.chosen[:step])
+        out = np.empty((live.shape[0], step))
+        tile = new_tile(people.X.shape[1])
+        scratch = np.empty((step, TILE))
+        distances_to(people.X, people.rows, live, centers, self.weights, tile, scratch, out)
+        nearest: Floats = out.min(axis=1)
+        return nearest
+
+    def _run_step(
+        self, step: int, people: Population, live: Rows, potential: Floats, reached: Floats
+    ) -> None:
+        """Run one step; lower `potential` to what it is with the winner among the seeds."""
+        n_entries = 1 if step == 0 else self.n_candidates
+        picks = np.empty(n_entries, np.int64)
+        race(
+            people.keys,
+            people.rows,
+            live,
+            np.ones(live.shape[0]) if step == 0 else potential,
+            people.mass,
+            self.seed,
+            np.uint32(Stream.RACE),
+            np.uint32(step * 64),
+            n_entries,
+            picks,
+        )
+        self.candidates[step] = -1
+        self.candidates[step, :n_entries] = picks
+        sums = np.zeros(n_entries, np.int64)
+        lower_and_sum(
+            people.X,
+            people.rows,
+            live,
+            people.values(picks),
+            self.weights,
+            people.mass,
+            self.quantum,
+            potential,
+            reached,
+            sums,
+            new_tile(people.X.shape[1]),
+            np.empty((n_entries, TILE)),
+        )
+        self.potentials[step] = 0
+        self.potentials[step, :n_entries] = sums
+        best = int(np.argmin(sums))
+        self.chosen[step] = picks[best]
+        potential[:] = reached[best]
+
+    def _terms(self, people: Population, gone: Rows) -> NDArray[np.int64]:
+        """Return what the positions `gone` contribute to every potential."""
+        k, width = self.candidates.shape
+        flat = np.concatenate([self.chosen, np.maximum(self.candidates, 0).ravel()])
+        centers = people.values(flat)
+        tile = new_tile(people.X.shape[1])
+        scratch = np.empty((flat.shape[0], TILE))
+        total = np.zeros((k, width), np.int64)
+        for start in range(0, gone.shape[0], _CHUNK):
+            part = gone[start : start + _CHUNK]
+            out = np.empty((part.shape[0], flat.shape[0]))
+            distances_to(people.X, people.rows, part, centers, self.weights, tile, scratch, out)
+            before = np.full((part.shape[0], k), np.inf)
+            before[:, 1:] = np.minimum.accumulate(out[:, : k - 1], axis=1)
+            reached = np.minimum(before[:, :, None], out[:, k:].reshape(-1, k, width))
+            terms = np.rint(reached * self.quantum)
+            if people.mass.size:
+                terms *= people.mass[part][:, None, None]
+            total += terms.astype(np.int64).sum(axis=0)
+        total[self.candidates < 0] = 0
+        return total

@@ -1,0 +1,171 @@
+"""Kernels of k-means++ by exponential races."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._jit import kernel
+from erasable.core._tape_kernels import _philox_round as philox_round
+from erasable.core._tape_kernels import log
+
+from ._distances import TILE, load_tile, tile_distances
+
+__all__ = ["lower_and_sum", "race"]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+_LOW = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+_TWENTY = np.uint64(20)
+_TWELVE = np.uint64(12)
+
+
+@kernel
+def _fill_words(
+    keys: Keys, m: int, seed: np.uint64, stream: np.uint32, step: np.uint32, words: Keys
+) -> None:
+    """Write four independent 32-bit words for each of the first `m` keys into ``words[i, r]``."""
+    w0 = words[0]
+    w1 = words[1]
+    w2 = words[2]
+    w3 = words[3]
+    e0 = np.uint64(seed) & _LOW
+    f0 = np.uint64(seed) >> _SHIFT
+    c0 = np.uint64(stream)
+    d0 = np.uint64(step)
+    for r in range(m):
+        a = keys[r] & _LOW
+        b = keys[r] >> _SHIFT
+        c = c0
+        d = d0
+        e = e0
+        f = f0
+        for _ in range(10):
+            a, b, c, d, e, f = philox_round(a, b, c, d, e, f)
+        w0[r] = a
+        w1[r] = b
+        w2[r] = c
+        w3[r] = d
+
+
+@kernel
+def race(
+    keys: Keys,
+    rows: Rows,
+    picks: Rows,
+    potential: Floats,
+    mass: Floats,
+    seed: np.uint64,
+    stream: np.uint32,
+    step: np.uint32,
+    n_candidates: int,
+    winner: Rows,
+) -> None:
+    """Run `n_candidates` races among ``picks`` and write the winners' local positions.
+
+    Entrant ``j`` of a race draws ``e_j ~ Exp(1)`` from the tape by its key; the smallest
+    ``e_j / u_j`` wins, ``u_j = mass_j * potential_j``, in the order (u = 0, e/u, key). Taking a
+    loser away changes nothing; taking the winner away promotes the runner-up.
+
+    Four races share the blocks ``step`` and ``step + 1`` of the tape: a uniform has its high 32
+    bits from the first and its low 20 bits from the second, which is only drawn for the few
+    entrants whose high bits do not already lose.
+    """
+    n = picks.shape[0]
+    best = np.empty(4)
+    best_key = np.empty(4, np.uint64)
+    words = np.empty((4, TILE), np.uint64)
+    low = np.empty((4, 1), np.uint64)
+    here = np.empty(TILE, np.uint64)
+    stake = np.empty(TILE)
+    one = np.empty(1, np.uint64)
+    for lot in range((n_candidates + 3) // 4):
+        width = min(4, n_candidates - 4 * lot)
+        number = np.uint32(step + np.uint32(2 * lot))
+        for i in range(width):
+            best[i] = np.inf
+            best_key[i] = np.uint64(0)
+            winner[4 * lot + i] = -1
+        for start in range(0, n, TILE):
+            m = min(TILE, n - start)
+            for r in range(m):
+                here[r] = keys[rows[picks[start + r]]]
+                stake[r] = potential[start + r]
+            if mass.size > 0:
+                for r in range(m):
+                    stake[r] *= mass[picks[start + r]]
+            _fill_words(here, m, seed, stream, number, words)
+            for i in range(width):
+                line = words[i]
+                limit = best[i] * (1.0 + 1e-9)
+                hopeful = 0
+                for r in range(m):
+                    # -log(v) >= 1 - v: most entrants cannot win and need no logarithm.
+                    left = 1.0 - (np.float64(np.int64(line[r])) + 1.0) * 2.0**-32
+                    hopeful += 0 if left > limit * stake[r] else 1
+                if hopeful == 0:
+                    continue
+                for r in range(m):
+                    u = stake[r]
+                    left = 1.0 - (np.float64(np.int64(line[r])) + 1.0) * 2.0**-32
+                    if left > best[i] * (1.0 + 1e-9) * u:
+                        continue
+                    one[0] = here[r]
+                    _fill_words(one, 1, seed, stream, np.uint32(number + np.uint32(1)), low)
+                    bits = (line[r] << _TWENTY) | (low[i, 0] >> _TWELVE)
+                    v = (np.float64(np.int64(bits)) + 0.5) * 2.0**-52
+                    score = np.inf if u == 0.0 else -log(v) / u
+                    if score < best[i] or (
+                        score == best[i] and (winner[4 * lot + i] < 0 or here[r] < best_key[i])
+                    ):
+                        best[i] = score
+                        best_key[i] = here[r]
+                        winner[4 * lot + i] = picks[start + r]
+
+
+@kernel
+def lower_and_sum(
+    X: Floats,
+    rows: Rows,
+    picks: Rows,
+    centers: Floats,
+    weights: Floats,
+    mass: Floats,
+    quantum: float,
+    potential: Floats,
+    reached: Floats,
+    sums: Rows,
+    tile: Floats,
+    scratch: Floats,
+) -> None:
+    """Try every candidate centre: what the potential would be, and its exact integer sum.
+
+    ``reached[c, j] = min(potential[j], distance(j, centers[c]))``, and
+    ``sums[c] = sum_j mass_j * rint(reached[c, j] * quantum)``.
+    """
+    n = picks.shape[0]
+    k = centers.shape[0]
+    for c in range(k):
+        sums[c] = 0
+    for start in range(0, n, TILE):
+        m = min(TILE, n - start)
+        load_tile(X, rows, picks, start, m, tile)
+        tile_distances(tile, m, centers, weights, scratch)
+        for c in range(k):
+            row = scratch[c]
+            to = reached[c]
+            total = 0
+            if mass.size > 0:
+                for r in range(m):
+                    v = min(potential[start + r], row[r])
+                    to[start + r] = v
+                    total += np.int64(np.rint(v * quantum) * mass[picks[start + r]])
+            else:
+                for r in range(m):
+                    v = min(potential[start + r], row[r])
+                    to[start + r] = v
+                    total += np.int64(np.rint(v * quantum))
+            sums[c] += total

@@ -1,0 +1,192 @@
+"""Estimators that are one Lloyd run over all their records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError
+from erasable.core.grid import Grid
+from erasable.core.moments import Moments
+
+from ._centroids import CentroidModel
+from ._levels import Rule
+from ._run import LloydRun
+from ._seeding import Seeding, quantum_for
+from ._table import GriddedTable
+
+__all__ = ["SingleRunModel", "Work"]
+
+Floats = NDArray[np.float64]
+
+
+class SingleRunModel(CentroidModel):
+    """Base of KMeans and QuantizedKMeans, which say only what their rule is.
+
+    A subclass implements ``_rule(work)``, a function of the live records alone, and names in
+    ``_setting(work)`` whatever else the run was made with: when that changes, nothing can be
+    carried through and the run is made anew.
+    """
+
+    n_clusters: int
+    max_iter: int
+    _run_state: dict[str, Any]
+
+    def _minimum_records(self) -> int:
+        return int(self.n_clusters)
+
+    def _needs_moments(self) -> bool:
+        raise NotImplementedError
+
+    def _rule(self, work: Work) -> Rule:
+        raise NotImplementedError
+
+    def _setting(self, work: Work) -> Any:
+        return None
+
+    def _fit_rows(self) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        self._accelerator = Work(self, None if names is None else list(names), warn=True)
+        self._publish()
+
+    def _reattach(self) -> None:
+        before = self._state()
+        self._accelerator = Work(self)
+        self._publish()
+        path = self._run_state["path"]
+        if not all(np.array_equal(path[name], before["path"][name]) for name in path):
+            self._accelerator = None
+            self._restore(before)
+            raise ArtifactError(
+                "the records have the right ids but other values than the model was fitted on; "
+                "expected the records of the model; load them unchanged"
+            )
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        outcome = self._accelerator.remove(self, rows)
+        self._publish()
+        return outcome  # type: ignore[no-any-return]
+
+    def _publish(self) -> None:
+        """Show what the run holds; arrays are views, which the next deletion changes."""
+        work: Work = self._accelerator
+        self._grid = work.table.grid
+        self._centers = work.run.centers
+        self._inertia = None
+        self._run_state = work.run.state()
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"grid": self._grid.state(), **self._run_state}
+        if self._map is not None:
+            state["map"] = {"shift": self._map[0], "scale": self._map[1]}
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._grid = Grid.from_state(state["grid"])
+        self._run_state = {"seeds": state["seeds"], "path": state["path"]}
+        self._inertia = None
+        if "map" in state:
+            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._centers = state["path"]["centers"][-1]
+
+    @property
+    def init_centers_(self) -> Floats:
+        """Records that seeded the centroids, shape (n_clusters, n_features)."""
+        self._check_fitted()
+        centers = np.asarray(self._run_state["path"]["centers"][0] + self._grid.origin)
+        return centers if self._map is None else (centers - self._map[0]) / self._map[1]
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations until the centroids stood still, or all of them."""
+        self._check_fitted()
+        return min(int(self._run_state["path"]["centers"].shape[0]), self.max_iter)
+
+    @property
+    def labels_(self) -> NDArray[np.int32]:
+        """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
+        self._attached()
+        if self._accelerator is None:
+            return super().labels_
+        run: LloydRun = self._accelerator.run
+        return run.labels[run.live()].astype(np.int32)
+
+
+class Work:
+    """The accelerator of a model: the gridded records and the run over them.
+
+    Attributes
+    ----------
+    table : GriddedTable
+    moments : Moments or None
+        Exact second moments of the records, where the model's rule needs them.
+    phases : ndarray or None
+        Whatever phases the model's rule draws, once it has drawn them.
+    run : LloydRun
+    """
+
+    def __init__(
+        self, model: SingleRunModel, names: list[str] | None = None, warn: bool = False
+    ) -> None:
+        held = model._attached()
+        self.table = GriddedTable(held, model._record_keys(), names, warn)
+        self.phases: Floats | None = None
+        self.moments: Moments | None = None
+        if model._needs_moments():
+            self.moments = Moments.fit(self.table.grid, held.records.matrix, self.table.rows)
+        self._setting = self._read_setting(model)
+        weights = model._metric()
+        seeding = Seeding(model.n_clusters, model.seed_, self._quantum(weights), _rounded(weights))
+        self.run = LloydRun(
+            self.table.population(),
+            model.n_clusters,
+            model.max_iter,
+            seeding,
+            lambda: model._rule(self),
+            weights,
+        )
+        self.run.fit()
+
+    def remove(self, model: SingleRunModel, rows: NDArray[np.int64]) -> Outcome:
+        """Delete rows; whatever cannot be carried through is learned again."""
+        held = model._attached()
+        top, origin = self.table.grid.top.copy(), self.table.grid.origin.copy()
+        if self.moments is not None:
+            self.moments.remove(held.records.matrix, rows)
+        regrid = self.table.remove(rows)
+        if regrid or self._setting != self._read_setting(model):
+            self.table.keys[rows] = 0
+            self.__init__(model)  # type: ignore[misc]
+            passes = self.run.built + 1
+            return Outcome("refit", held.n_live * passes, {"passes": passes})
+        if self.moments is not None:
+            moved = (top != self.table.grid.top) | (origin != self.table.grid.origin)
+            if moved.any():
+                self.moments.rederive(held.records.matrix, held.live_rows(), moved)
+        weights = model._metric()
+        report = self.run.remove(self.table.positions(rows), weights if weights.size else None)
+        self.table.wipe(rows)
+        counts = {
+            "flips": report.flips,
+            "passes": report.passes,
+            "seeding_steps": report.seeding_steps,
+        }
+        return Outcome(report.action, report.examined, counts)
+
+    def _quantum(self, weights: Floats) -> float:
+        return quantum_for(self.table.grid.top, _rounded(weights) if weights.size else None)
+
+    def _read_setting(self, model: SingleRunModel) -> tuple[Any, ...]:
+        weights = model._metric()
+        return self._quantum(weights), _rounded(weights).tobytes(), model._setting(self)
+
+
+def _rounded(weights: Floats) -> Floats:
+    """Round weights to powers of two: the metric of the seeding, which rarely changes.
+
+    Were the seeding done in the exact metric, every deletion would change every potential.
+    """
+    return np.ldexp(1.0, np.frexp(weights)[1] - 1) if weights.size else weights

@@ -1,0 +1,110 @@
+"""What the base of all estimators keeps about a fitted model, in one private object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
+from erasable.core.errors import DetachedError
+from erasable.core.records import Attachment
+
+if TYPE_CHECKING:
+    from erasable.core.estimator import Erasable
+
+__all__ = ["BASE_STATE", "Book", "DetachedAttributeError", "base_state", "owned_copy"]
+
+BASE_STATE = frozenset(
+    {
+        "algorithm_version",
+        "feature_names",
+        "n_features",
+        "n_records",
+        "params",
+        "record_set",
+        "seed",
+    }
+)
+
+
+class DetachedAttributeError(DetachedError, AttributeError):
+    """An attribute needs the records; `hasattr` is to say that it is not there."""
+
+
+@dataclass
+class Book:
+    """Bookkeeping that is neither learned nor a parameter.
+
+    Attributes
+    ----------
+    params : dict
+        Parameters as they were at `fit`.
+    n_records : int or None
+        Known from a file; None where the records are held.
+    id_set : ndarray of shape (2,), uint64, or None
+        Hash of the set of ids, once it was asked for.
+    digest : str or None
+        Digest of the model as it is, once it was asked for.
+    keys : ndarray of shape (n_rows,), uint64, or None
+        Record keys, once they were asked for.
+    params_leaf : LeafHash or None
+        Hash of the parameters, once it was asked for.
+    """
+
+    params: dict[str, Any]
+    n_records: int | None = None
+    id_set: NDArray[np.uint64] | None = None
+    digest: str | None = None
+    keys: NDArray[np.uint64] | None = None
+    params_leaf: LeafHash | None = None
+
+    def hash_params(self) -> LeafHash:
+        """Hash the parameters once for all digests: they do not change with deletions."""
+        if self.params_leaf is None:
+            self.params_leaf = leaf_hash("params", state_root(self.params).hex())
+        return self.params_leaf
+
+    def forget(self, ids: NDArray[Any], rows: NDArray[np.int64]) -> None:
+        """Take deleted records out, in time that does not depend on those that are left."""
+        self.digest = None
+        if self.id_set is not None:
+            self.id_set = self.id_set - id_set_hash(ids)
+        if self.keys is not None:
+            self.keys[rows] = 0
+
+    def matches(self, held: Attachment) -> bool:
+        """Tell whether these are the records that the file speaks of."""
+        if self.id_set is None or held.n_live != self.n_records:
+            return False
+        return np.array_equal(id_set_hash(held.ids), self.id_set)
+
+
+def base_state(model: Erasable) -> dict[str, Any]:
+    """Return the part of the state that every estimator has."""
+    book, held = model._book, model._held
+    if book.id_set is None and held is not None:
+        book.id_set = id_set_hash(held.ids)
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "algorithm_version": model.algorithm_version,
+        "feature_names": None if names is None else names.tolist(),
+        "n_features": model.n_features_in_,
+        "n_records": book.n_records if held is None else held.n_live,
+        "params": book.params,
+        "record_set": book.id_set,
+        "seed": getattr(model, "seed_", None),
+    }
+
+
+def owned_copy(value: Any) -> Any:
+    """Replace arrays that cannot be written, which joblib maps from disk, by copies."""
+    if isinstance(value, dict):
+        return {key: owned_copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [owned_copy(item) for item in value]
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return value.copy()
+    return value

@@ -1,0 +1,180 @@
+"""Files that hold a fitted model: plain arrays and numbers, never a pickle.
+
+A file is a zip of ``header.json`` and one ``.npy`` for each array, stored uncompressed with fixed
+times and in a fixed order, so that equal models are equal files. It is written beside its place,
+synced and renamed, so that there is a whole file or none.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.errors import ArtifactError
+
+__all__ = ["read_artifact", "write_artifact"]
+
+_FORMAT, _VERSION = "erasable", 1
+_HEADER = "header.json"
+_ARRAY, _OBJECTS = "__array__", "__objects__"
+_WHEN = (1980, 1, 1, 0, 0, 0)
+
+
+def write_artifact(
+    path: str | os.PathLike[str], header: Mapping[str, Any], state: Mapping[str, Any]
+) -> None:
+    """Write a model's state, atomically.
+
+    Parameters
+    ----------
+    path : path-like
+        Replaced if it exists.
+    header : dict
+        Numbers and strings that say what the state belongs to.
+    state : dict
+        Arrays, numbers, strings, None, and dicts and lists of these.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; what was there before is still there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_artifact(f"{folder}/model", {"class": "a.B"}, {"sums": np.array([3, 4])})
+    ...     read_artifact(f"{folder}/model")
+    ({'class': 'a.B'}, {'sums': array([3, 4])})
+    """
+    arrays: list[NDArray[Any]] = []
+    tree = _to_json(state, arrays)
+    text = json.dumps(
+        {"format": _FORMAT, "version": _VERSION, **header, "state": tree},
+        sort_keys=True,
+        indent=1,
+    )
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(beside, "xb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                _add(archive, _HEADER, text.encode())
+                for number, array in enumerate(arrays):
+                    buffer = io.BytesIO()
+                    np.lib.format.write_array(buffer, array, allow_pickle=False)
+                    _add(archive, _member(number), buffer.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def read_artifact(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read what `write_artifact` wrote.
+
+    Returns
+    -------
+    header : dict
+    state : dict
+
+    Raises
+    ------
+    ArtifactError
+        If the file is not one of ours, is damaged, or is of another version.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> read_artifact(__file__)
+    Traceback (most recent call last):
+    erasable.core.errors.ArtifactError: ... is damaged, or no model of erasable; ...
+    """
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                header = json.loads(archive.read(_HEADER))
+                if not isinstance(header, dict) or header.pop("format", None) != _FORMAT:
+                    raise _broken(path, "no model of erasable")
+                if header.pop("version", None) != _VERSION:
+                    raise _broken(path, f"of another version than {_VERSION}")
+                state = _from_json(header.pop("state"), archive)
+        except ArtifactError:
+            raise
+        except Exception:  # A damaged zip can fail in any way: struct, zlib, seek, JSON, NumPy.
+            raise _broken(path, "damaged, or no model of erasable") from None
+    if not isinstance(state, dict):
+        raise _broken(path, "damaged")
+    return header, state
+
+
+def _broken(path: str | os.PathLike[str], what: str) -> ArtifactError:
+    return ArtifactError(
+        f"{os.fspath(path)!r} is {what}; expected a file written by save(); "
+        "take it from a backup, or fit and save again"
+    )
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> None:
+    info = zipfile.ZipInfo(name, _WHEN)
+    info.create_system = 3
+    info.external_attr = 0o644 << 16
+    with archive.open(info, "w", force_zip64=True) as member:
+        member.write(data)
+
+
+def _member(number: int) -> str:
+    return f"arrays/{number:06d}.npy"
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # A folder cannot be opened on Windows.
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _to_json(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _to_json(value[key], arrays) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [_to_json(item, arrays) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind in "OUT":
+        return {_OBJECTS: value.reshape(-1).tolist(), "shape": list(value.shape)}
+    arrays.append(np.asarray(value, dtype=value.dtype.newbyteorder("<"), order="C"))
+    return {_ARRAY: len(arrays) - 1}
+
+
+def _from_json(tree: Any, archive: zipfile.ZipFile) -> Any:
+    if isinstance(tree, list):
+        return [_from_json(item, archive) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if _ARRAY in tree:
+        data = archive.read(_member(int(tree[_ARRAY])))
+        return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    if _OBJECTS in tree:
+        array = np.empty(len(tree[_OBJECTS]), dtype=object)
+        array[:] = tree[_OBJECTS]
+        return array.reshape(tree["shape"])
+    return {key: _from_json(item, archive) for key, item in tree.items()}

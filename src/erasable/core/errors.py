@@ -1,0 +1,82 @@
+"""Every exception of erasable.
+
+::
+
+    ErasableError
+    ├── InvalidInputError (ValueError)   what was handed in cannot be used
+    │   ├── InvalidIdsError              ids or groups: repeated, of a wrong type, not matching rows
+    │   ├── InvalidDataError             NaN, infinity, empty, wrong width, text columns
+    │   └── MagnitudeError               so large that exact sums would overflow
+    ├── UnknownIdError (LookupError)     no such record: never there, or already deleted
+    ├── TooFewRecordsError (ValueError)  fewer records than the model needs to exist
+    ├── KeyCollisionError                two ids share a record key; another seed separates them
+    ├── DetachedError                    the model was loaded without its records
+    ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
+    └── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
+
+A model that is not fitted raises scikit-learn's own ``NotFittedError``. Whatever raises has
+changed nothing.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArtifactError",
+    "DetachedError",
+    "ErasableError",
+    "InvalidDataError",
+    "InvalidIdsError",
+    "InvalidInputError",
+    "KeyCollisionError",
+    "MagnitudeError",
+    "TooFewRecordsError",
+    "UnknownIdError",
+    "UnsupportedStepError",
+]
+
+
+class ErasableError(Exception):
+    """Root of every exception that erasable raises on purpose."""
+
+
+class InvalidInputError(ErasableError, ValueError):
+    """What was handed in cannot be used."""
+
+
+class InvalidIdsError(InvalidInputError):
+    """Ids or groups repeat, have a wrong type, or do not match the rows."""
+
+
+class InvalidDataError(InvalidInputError):
+    """The values are not finite numbers, are empty, or have the wrong width."""
+
+
+class MagnitudeError(InvalidInputError):
+    """The values, or their number, are so large that exact sums would overflow."""
+
+
+class UnknownIdError(ErasableError, LookupError):
+    """No such record: it was never there, or it is already deleted.
+
+    The two cases are one on purpose: nothing is remembered of a deleted record.
+    """
+
+
+class TooFewRecordsError(ErasableError, ValueError):
+    """The model needs more records than there are, or than the deletion would leave."""
+
+
+class KeyCollisionError(ErasableError, RuntimeError):
+    """Two ids share a 64-bit record key under this seed; another ``random_state`` separates them."""
+
+
+class DetachedError(ErasableError, RuntimeError):
+    """The model was loaded without its records: it predicts, but it cannot delete."""
+
+
+class UnsupportedStepError(ErasableError, TypeError):
+    """A pipeline step learns from data but can neither delete nor be refitted."""
+
+
+class ArtifactError(ErasableError, ValueError):
+    """A file is not ours, is damaged, is of another version, or does not match the records."""

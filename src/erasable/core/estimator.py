@@ -1,0 +1,361 @@
+"""What every estimator of erasable is: fitted on records keyed by id, and able to forget them.
+
+The law (``bitwise`` exactness): ``fit(D).delete(S)`` and ``fit(D without S)`` are the same model.
+Every component of ``state()``, ``digest()`` and the bytes of ``save()`` are equal.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+
+from erasable.core._book import Book
+from erasable.core.deletion import Deletion, Outcome
+from erasable.core.errors import (
+    InvalidDataError,
+    InvalidIdsError,
+    InvalidInputError,
+    KeyCollisionError,
+    TooFewRecordsError,
+)
+from erasable.core.inputs import read_matrix, read_table
+from erasable.core.params import encode_params
+from erasable.core.records import Attachment, Records
+from erasable.core.stateful import Stateful, is_learned
+from erasable.core.tape import Tape, seed_from
+
+__all__ = ["Erasable", "load"]
+
+
+class Erasable(Stateful):
+    """Base of every estimator that can delete records exactly.
+
+    A subclass keeps THE LAW: what it learns is a pure function of its parameters, its tape, and
+    the set of live records keyed by id. It must not depend on row order, on rows that are not
+    live, or on how many deletions came before. It implements
+
+    ``_fit_rows()``
+        Learn from ``self._held``: ``.records.matrix[.live]``, drawing only from ``self._tape``.
+    ``_delete_rows(rows) -> Outcome``
+        Bring what was learned to what `_fit_rows` would learn now. `rows` are positions, ascending
+        and no longer live; they can be read until the call returns, and are overwritten after.
+        Everything that can go wrong with the request has been checked: it must not raise.
+    ``_state() -> dict``
+        What was learned and is not derivable: arrays, numbers, strings, and dicts of these. Names
+        in ``BASE_STATE`` are taken. Views are fine, `state` copies.
+    ``_restore(state)``
+        Set every attribute that ``_state`` reads and that predicting needs. This is how a model
+        comes back from a pickle or a file: *nothing else that was learned is kept*.
+
+    and where it needs to
+
+    ``_minimum_records() -> int``
+        Fewest records the model can exist with; 1 by default.
+    ``_reattach()``
+        Make ``self._accelerator`` from ``self._held`` and what was restored. Called before the
+        first deletion of a model that came from a pickle or a file, whenever the accelerator is
+        None, and by ``load(path, records)``. Raises ArtifactError if the records do not fit.
+    ``_digest_state() -> dict``
+        ``_state`` with `LeafHash` values in the place of large components that did not change.
+
+    Whatever depends on the history of deletions (bounds, queues, caches over rows) belongs in the
+    one object ``self._accelerator``: it enters neither the state, nor a pickle, nor a file.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, only if fitted on a frame
+    ids_ : ndarray of shape (n_records,)
+    seed_ : int, only if the estimator has a parameter `random_state`
+
+    Examples
+    --------
+    >>> class Counter(Erasable):
+    ...     def _fit_rows(self):
+    ...         self.count_ = self._held.n_live
+    ...     def _delete_rows(self, rows):
+    ...         self.count_ -= rows.size
+    ...         return Outcome("updated")
+    ...     def _state(self):
+    ...         return {"count": self.count_}
+    ...     def _restore(self, state):
+    ...         self.count_ = state["count"]
+    >>> counter = Counter().fit([[1.0], [2.0], [3.0]], ids=["a", "b", "c"])
+    >>> counter.delete(["b"]).action
+    'updated'
+    >>> counter.digest() == Counter().fit([[1.0], [3.0]], ids=["a", "c"]).digest()
+    True
+    """
+
+    exactness: ClassVar[str] = "bitwise"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+
+    # -- what a subclass implements ------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_rows()")
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _delete_rows()")
+
+    def _minimum_records(self) -> int:
+        return 1
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> Self:
+        """Learn from records.
+
+        Parameters
+        ----------
+        X : array-like, frame or Records of shape (n_records, n_features)
+            Finite numbers, copied; `Records` are shared instead.
+        y : array-like of shape (n_records,), default=None
+            Targets, where the estimator has any use for them.
+        ids : array-like of int or str, or the name of a column, default=None
+            Which record each row is. By default a pandas frame's index, or 0..n-1.
+        groups : array-like of int or str, or the name of a column, default=None
+            Which records leave together.
+
+        Returns
+        -------
+        self
+            The fitted estimator. If anything raises, it is what it was before.
+
+        Raises
+        ------
+        InvalidDataError, InvalidIdsError
+            See `erasable.core.inputs.read_table`.
+        TooFewRecordsError
+            Fewer records than the model needs.
+        """
+        before = dict(self.__dict__)
+        try:
+            self._forget_learned()
+            self._validate_params()
+            records = self._read_records(X, y, ids, groups)
+            if hasattr(self, "random_state"):
+                self.seed_ = seed_from(self.random_state)
+                self._tape = Tape(self.seed_)
+            self._learn(records.attach())
+        except BaseException:
+            self.__dict__ = before
+            raise
+        return self
+
+    def _read_records(self, X: Any, y: Any, ids: Any, groups: Any) -> Records:
+        needs_target = get_tags(self).target_tags.required
+        if not isinstance(X, Records):
+            table = read_table(
+                X, y if needs_target else None, ids=ids, groups=groups, estimator=self
+            )
+            if needs_target and table.y is None:
+                raise _no_target(self)
+            return Records.from_table(table)
+        if y is not None or ids is not None or groups is not None:
+            raise InvalidInputError(
+                "fit was given Records together with y, ids or groups; expected one or the other; "
+                "pass them to Records(X, y, ids=..., groups=...)"
+            )
+        if needs_target and X.y is None:
+            raise _no_target(self)
+        self._take_features(X.n_features, X.feature_names)
+        return X
+
+    def _learn(self, held: Attachment) -> None:
+        """Learn from what an attachment holds; everything before it is already forgotten."""
+        self._held = held
+        self._accelerator = None
+        self._book = Book(params=encode_params(self))
+        minimum = self._minimum_records()
+        if held.n_live < minimum:
+            raise TooFewRecordsError(
+                f"n_samples={held.n_live}; {type(self).__name__} needs at least {minimum}; "
+                "fit on more records, or with parameters that need fewer"
+            )
+        self._fit_rows()
+
+    def _forget_learned(self) -> None:
+        self.__dict__ = {
+            name: value for name, value in self.__dict__.items() if not is_learned(name)
+        }
+
+    def _seeded_clone(self) -> Self:
+        """Make an unfitted copy that will draw from the same tapes, for `audit.refit`."""
+        seeds = {}
+        for name, part in {"": self, **self.get_params(deep=True)}.items():
+            if isinstance(part, Erasable) and hasattr(part, "seed_"):
+                seeds[f"{name}__random_state" if name else "random_state"] = part.seed_
+        fresh: Self = clone(self).set_params(**seeds)
+        return fresh
+
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def delete(
+        self,
+        ids: Iterable[Any] | None = None,
+        *,
+        groups: Iterable[Any] | None = None,
+        digest: bool = True,
+    ) -> Deletion:
+        """Delete records: the model becomes what it would be had it never seen them.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, default=None
+            Records to delete. An empty sequence does nothing.
+        groups : array-like of int or str, default=None
+            Groups whose records are to be deleted, beside those of `ids`.
+        digest : bool, default=True
+            Report the digests before and after. Without them a deletion may be much faster.
+
+        Returns
+        -------
+        Deletion
+            What was done.
+
+        Raises
+        ------
+        UnknownIdError
+            Ids that were never there, or are already deleted.
+        InvalidIdsError
+            Ids that repeat or have a wrong type; a single id that is not in a list.
+        TooFewRecordsError
+            Fewer records would be left than the model needs.
+        DetachedError
+            The model was loaded without its records.
+
+        Notes
+        -----
+        All or nothing: if anything raises, nothing has changed.
+        """
+        began = time.perf_counter()
+        held = self._attached()
+        if ids is None and groups is None:
+            raise InvalidIdsError(
+                "delete was given neither ids nor groups; expected one or both; "
+                "pass an empty list to delete nothing"
+            )
+        rows = held.select(ids, groups)
+        minimum = self._minimum_records()
+        if rows.size and held.n_live - rows.size < minimum:
+            raise TooFewRecordsError(
+                f"deleting {rows.size} of {held.n_live} records would leave "
+                f"{held.n_live - rows.size}; {type(self).__name__} needs at least {minimum}; "
+                "delete fewer, or fit with parameters that need fewer"
+            )
+        before = self.digest() if digest else None
+        deleted = held.records.ids[rows]
+        if rows.size == 0:
+            took = time.perf_counter() - began
+            return Deletion(deleted, self.exactness, "none", {}, 0, before, before, took)
+        if self._accelerator is None:
+            self._reattach()
+        outcome = self._delete_checked(held, rows)
+        self._book.forget(deleted, rows)
+        held.release(rows)
+        return Deletion(
+            deleted,
+            self.exactness,
+            outcome.action,
+            outcome.counts,
+            outcome.rows_touched,
+            before,
+            self.digest() if digest else None,
+            time.perf_counter() - began,
+        )
+
+    def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
+        held.exclude(rows)
+        try:
+            return self._delete_rows(rows)
+        except BaseException:
+            # Interrupted half-way. The model is a function of its records: take them back and
+            # learn again, and it is what it was before the call.
+            held.readmit(rows)
+            keep = {"_held", "_tape", "_book", "seed_", "n_features_in_", "feature_names_in_"}
+            kept = {name: value for name, value in self.__dict__.items() if name in keep}
+            self._forget_learned()
+            self.__dict__.update(kept)
+            self._accelerator = None
+            self._fit_rows()
+            raise
+
+    # -- what the model is ---------------------------------------------------------------------
+
+    @property
+    def ids_(self) -> NDArray[Any]:
+        """Ids of the records the model holds, in row order.
+
+        Returns
+        -------
+        ndarray of shape (n_records,), int64, uint64 or object
+        """
+        return self._attached().ids
+
+    def _record_keys(self) -> NDArray[np.uint64]:
+        """Return the tape's key of every live record, at its row's position; 0 elsewhere.
+
+        Raises
+        ------
+        KeyCollisionError
+            Two live records share a key.
+        """
+        if self._book.keys is None:
+            held = self._attached()
+            live = self._tape.record_keys(held.ids)
+            ordered = np.sort(live)
+            if bool(np.any(ordered[1:] == ordered[:-1])):
+                raise KeyCollisionError(
+                    f"two of {live.size} ids share a 64-bit record key under seed {self.seed_}; "
+                    "expected different keys; choose another random_state"
+                )
+            keys = np.zeros(held.records.n_rows, dtype=np.uint64)
+            keys[held.live] = live
+            self._book.keys = keys
+        return self._book.keys
+
+    def _read_matrix(self, X: Any) -> NDArray[Any]:
+        """Read what is to be predicted or transformed; see `erasable.core.inputs.read_matrix`."""
+        self._check_fitted()
+        return read_matrix(self, X)
+
+
+def load(
+    path: str | os.PathLike[str], records: Records | tuple[Any, ...] | None = None
+) -> Erasable:
+    """Read any model of erasable from a file; see `Erasable.load`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> model = MinMaxScaler().fit([[1.0], [2.0], [5.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model")
+    ...     again = load(f"{folder}/model", ([[1.0], [2.0], [5.0]], [0, 1, 2]))
+    >>> again.delete([2]).action, again.ids_.tolist()
+    ('updated', [0, 1])
+    """
+    return Erasable.load(path, records)
+
+
+def _no_target(estimator: BaseEstimator) -> InvalidDataError:
+    return InvalidDataError(
+        f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
+        "None; expected one target for each row; pass y"
+    )

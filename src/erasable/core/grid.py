@@ -1,0 +1,361 @@
+"""The grid: every column rounded once to fixed point, where sums do not depend on order.
+
+The law it keeps: the grid is a function of the live rows alone. A gridded value is an integer of
+at most 26 bits and a sign, times the column's quantum ``2**(top - 26)``, so any sum of up to
+``2**27`` of them is exact in float64, in any order and any sharding, and subtracting a row undoes
+adding it. After any sequence of deletions a grid equals the grid of what is left.
+
+`top` and `origin` depend on the extremes of a column, and only through coarse brackets: they hang
+on no single record, except where an extreme is alone in its power of two.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from erasable.core import _grid_kernels as kernels
+from erasable.core._grid_kernels import NO_ROWS, Floats, Ints, Matrix
+from erasable.core.errors import MagnitudeError
+from erasable.core.extremes import Extremes
+
+__all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning"]
+
+MAX_ROWS = 2**27
+SAMPLE = 10_000
+
+
+class PrecisionWarning(UserWarning):
+    """A column is so skewed that many of its small values become 0 on the grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridChange:
+    """What a deletion did to a grid.
+
+    Attributes
+    ----------
+    exponents : bool
+        Did the top exponent or the origin of some column change?
+    columns : ndarray of shape (n_features,), bool
+        The columns whose top exponent or origin changed.
+    values : ndarray of shape (n_features,), bool
+        The columns in which the gridded value of some live row changed.
+    extremes : ndarray of shape (n_features,), bool
+        The columns whose lowest or highest live value changed.
+    """
+
+    exponents: bool
+    columns: NDArray[np.bool_]
+    values: NDArray[np.bool_]
+    extremes: NDArray[np.bool_]
+
+
+@dataclass(eq=False, slots=True)
+class Grid:
+    """Fixed-point grid of the columns of a matrix.
+
+    Make one with :meth:`fit`, or with :meth:`from_state` where the rows are not at hand.
+
+    Attributes
+    ----------
+    extremes : Extremes
+        Lowest and highest live value of each column, and how many values reach them; also to
+        be had as `low`, `high`, `n_low` and `n_high`.
+    origin : ndarray of shape (n_features,), float64
+        What is subtracted before rounding: 0 unless that saves 4 bits or more (timestamps), or
+        the value itself in a constant column.
+    top : ndarray of shape (n_features,), int64
+        Exponents: ``|x - origin| <= 2**top`` for every live value, and a gridded value is a
+        multiple of ``2**(top - 26)``.
+    coarse : ndarray of shape (2, n_features), int64
+        How many live values are off the grid, and how many do not fit float32.
+    magic : ndarray of shape (n_features,), float64
+        ``2**(top + 26)``, what the kernels round with.
+    n_rows : int
+        Number of live rows.
+
+    Notes
+    -----
+    Values up to ``2**480`` in magnitude (about 3e144) are taken, so that squares and their sums
+    stay finite; a column whose values are all below ``2**-507`` is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.core.grid import Grid
+    >>> rows = np.array([[0.1, 1.7e9], [0.2, 1.7e9 + 40.0], [0.3, 1.7e9 + 90.5]])
+    >>> grid = Grid.fit(rows)
+    >>> grid.top, grid.origin
+    (array([-1,  7]), array([0.0e+00, 1.7e+09]))
+    >>> gridded = grid.apply(rows)
+    >>> gridded.sum(axis=0) - gridded[2] == gridded[:2].sum(axis=0)
+    array([ True,  True])
+    >>> grid.remove(rows, np.array([2]), lambda: np.array([0, 1])).columns
+    array([ True,  True])
+    """
+
+    extremes: Extremes
+    origin: Floats
+    top: Ints
+    coarse: Ints
+    magic: Floats
+    n_rows: int
+
+    @classmethod
+    def fit(
+        cls,
+        matrix: Matrix,
+        live_rows: Ints | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        warn: bool = True,
+    ) -> Self:
+        """Derive the grid from the live rows of a matrix.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+            Finite values.
+        live_rows : ndarray of int64, optional
+            Distinct positions of the rows that count; all of them by default.
+        names : sequence of str, optional
+            Names of the columns, for messages.
+        warn : bool, default=True
+            Warn of columns in which many small values become 0?
+
+        Returns
+        -------
+        Grid
+
+        Raises
+        ------
+        MagnitudeError
+            If a value exceeds ``2**480`` in magnitude, or there are more than ``2**27`` rows.
+        """
+        matrix = _contiguous(matrix)
+        n_rows = matrix.shape[0] if live_rows is None else int(live_rows.size)
+        if n_rows > MAX_ROWS:
+            raise MagnitudeError(
+                f"{n_rows} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
+                "split the data, for instance with DivideAndConquerKMeans."
+            )
+        extremes = Extremes.fit(matrix, live_rows)
+        _refuse_huge(extremes, names)
+        d = matrix.shape[1]
+        grid = cls(
+            extremes=extremes,
+            origin=np.empty(d),
+            top=np.empty(d, dtype=np.int64),
+            coarse=np.zeros((2, d), dtype=np.int64),
+            magic=np.empty(d),
+            n_rows=n_rows,
+        )
+        kernels.brackets(extremes.low, extremes.high, grid.origin, grid.top, grid.magic)
+        grid._count(matrix, live_rows)
+        if warn and not grid.lossless:
+            grid._warn_of_skew(matrix, live_rows, names)
+        return grid
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
+        """Rebuild a grid that can :meth:`apply`, but knows no rows to :meth:`remove`.
+
+        Parameters
+        ----------
+        state : mapping
+            What :meth:`state` returned.
+
+        Returns
+        -------
+        Grid
+        """
+        top = np.array(state["top"], dtype=np.int64)
+        origin = np.array(state["origin"], dtype=np.float64)
+        return cls(
+            extremes=Extremes.fit(np.empty((0, top.size))),
+            origin=origin,
+            top=top,
+            coarse=np.zeros((2, top.size), dtype=np.int64),
+            magic=np.ldexp(1.0, top + kernels.BITS),
+            n_rows=0,
+        )
+
+    @property
+    def low(self) -> Floats:
+        """Lowest live value, a float64 per column."""
+        return self.extremes.low
+
+    @property
+    def high(self) -> Floats:
+        """Highest live value, a float64 per column."""
+        return self.extremes.high
+
+    @property
+    def n_low(self) -> Ints:
+        """Live values equal to `low`, an int64 per column."""
+        counts: Ints = self.extremes.counts[0]
+        return counts
+
+    @property
+    def n_high(self) -> Ints:
+        """Live values equal to `high`, an int64 per column."""
+        counts: Ints = self.extremes.counts[1]
+        return counts
+
+    @property
+    def lossless(self) -> bool:
+        """True if every live value is on the grid, ``gridded + origin == original``."""
+        return not self.coarse[0].any()
+
+    @property
+    def narrow(self) -> bool:
+        """True if, besides, every live gridded value fits float32 exactly.
+
+        That is a matter of storage alone: arithmetic on narrow values must still be float64.
+        """
+        return not self.coarse.any()
+
+    @property
+    def quantum(self) -> Floats:
+        """Distance of two neighbours on the grid, ``2**(top - 26)``, a float64 per column."""
+        return np.ldexp(1.0, self.top - kernels.BITS)
+
+    def apply(
+        self,
+        matrix: Matrix,
+        rows: Ints | None = None,
+        *,
+        dtype: DTypeLike = np.float64,
+    ) -> NDArray[np.float64]:
+        """Round rows to the grid, relative to the origin; new data as well as training rows.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+            Finite values. Those outside the range of the training rows are rounded with the same
+            quantum, and stay finite.
+        rows : ndarray of int64, optional
+            Positions of the rows to round; all of them by default.
+        dtype : float64 or float32, default=float64
+            Type of the result; float32 is exact for live rows where `narrow` holds.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            ``rint((x - origin) / quantum) * quantum``, never ``-0.0``.
+        """
+        matrix = _contiguous(matrix)
+        every, chosen = rows is None, NO_ROWS if rows is None else rows
+        n = matrix.shape[0] if rows is None else rows.size
+        out: NDArray[np.float64] = np.empty((n, matrix.shape[1]), dtype=dtype)
+        for part, (origin, magic), target in kernels.long_rows(
+            matrix, every, (self.origin, self.magic), out
+        ):
+            kernels.to_grid(part, chosen, every, origin, magic, target)
+        return out
+
+    def remove(self, matrix: Matrix, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
+        """Forget rows, in O(n_features) a row while no extreme goes with them.
+
+        A column that loses its last value at an extreme is scanned again.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+            The matrix of `fit`, in which the rows can still be read.
+        rows : ndarray of int64
+            Distinct positions of the rows to forget, all of them live until now.
+        live_rows : callable
+            Returns the positions of the rows that are left; called only if needed.
+
+        Returns
+        -------
+        GridChange
+            What changed.
+        """
+        self.n_rows -= rows.size
+        kernels.forget_coarse(matrix, rows, self.origin, self.magic, self.coarse)
+        extremes = self.extremes.remove(matrix, rows, live_rows)
+        if extremes is None:
+            return _unchanged(self.top.size)
+        live = live_rows()
+        columns, values = np.zeros((2, self.top.size), dtype=np.bool_)
+        for j in np.flatnonzero(extremes).tolist():
+            origin, top = kernels.bracket(self.low[j], self.high[j])
+            if origin == self.origin[j] and top == self.top[j]:
+                continue
+            columns[j] = True
+            before, after = (self.origin[j], self.magic[j]), (origin, 2.0 ** (top + kernels.BITS))
+            *self.coarse[:, j], values[j] = kernels.regrid(matrix, live, j, before, after)
+            self.origin[j], self.magic[j] = after
+            self.top[j] = top
+        return GridChange(bool(columns.any()), columns, values, extremes)
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Return copies of what a model must keep: ``top`` (int64) and ``origin`` (float64)."""
+        return {"top": self.top.copy(), "origin": self.origin.copy()}
+
+    def _count(self, matrix: Matrix, live_rows: Ints | None) -> None:
+        every, rows = kernels.which(matrix, live_rows)
+        for part, (origin, magic), _ in kernels.long_rows(
+            matrix, every, (self.origin, self.magic), None
+        ):
+            packed = np.zeros(part.shape[1], dtype=np.int64)
+            kernels.count_coarse(part, rows, every, origin, magic, packed)
+            self.coarse += kernels.unpack(packed, matrix.shape[1])
+
+    def _warn_of_skew(
+        self, matrix: Matrix, live_rows: Ints | None, names: Sequence[str] | None
+    ) -> None:
+        step = -(-self.n_rows // SAMPLE)
+        sample = matrix[::step] if live_rows is None else matrix[live_rows[::step]]
+        offsets = sample.astype(np.float64) - self.origin
+        nonzero = offsets != 0
+        vanished = (nonzero & (np.abs(offsets) <= self.quantum / 2)).sum(axis=0)
+        skewed = np.flatnonzero(vanished > 0.01 * nonzero.sum(axis=0))
+        if skewed.size:
+            named = ", ".join(_name(j, names) for j in skewed[:3].tolist())
+            warnings.warn(
+                f"{skewed.size} skewed columns ({named}): more than 1 % of their nonzero values "
+                "are below 2**-27 of the largest magnitude and count as 0; "
+                "take a logarithm of such columns.",
+                PrecisionWarning,
+                stacklevel=3,
+            )
+
+
+def _contiguous(matrix: Matrix) -> Matrix:
+    return matrix if matrix.flags.c_contiguous else matrix.copy(order="C")
+
+
+def _unchanged(n_features: int) -> GridChange:
+    """Answer of a deletion that changed nothing, made once for each width."""
+    if n_features not in _STILL:
+        still = np.zeros(n_features, dtype=np.bool_)
+        still.flags.writeable = False
+        _STILL[n_features] = GridChange(False, still, still, still)
+    return _STILL[n_features]
+
+
+_STILL: dict[int, GridChange] = {}
+
+
+def _refuse_huge(extremes: Extremes, names: Sequence[str] | None) -> None:
+    limit = 2.0**kernels.MAX_TOP
+    huge = np.flatnonzero((extremes.low < -limit) | (extremes.high > limit))
+    if huge.size:
+        named = ", ".join(_name(j, names) for j in huge[:3].tolist())
+        raise MagnitudeError(
+            f"{huge.size} columns hold values beyond 2**{kernels.MAX_TOP} ({named}); "
+            "exact sums need smaller magnitudes; divide such columns by a constant."
+        )
+
+
+def _name(j: int, names: Sequence[str] | None) -> str:
+    return f"column {j}" if names is None else repr(names[j])

@@ -1,0 +1,158 @@
+"""Constructor parameters as part of a state: plain values in, the same parameters out.
+
+`random_state` is left out, because the seed that was drawn from it is part of the state: a model
+with ``random_state=None`` and its refit with that seed are the same model.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from erasable.core.errors import ArtifactError, InvalidInputError
+
+__all__ = ["class_path", "decode_params", "encode_params", "find_class"]
+
+_ESTIMATOR, _FUNCTION, _TUPLE = "__estimator__", "__function__", "__tuple__"
+_LOADABLE = ("erasable.", "sklearn.")
+
+
+def class_path(cls: type) -> str:
+    """Where users import a class from: its module without private parts, and its name.
+
+    Examples
+    --------
+    >>> from erasable.core.records import Records
+    >>> class_path(Records)
+    'erasable.core.records.Records'
+    """
+    public = [part for part in cls.__module__.split(".") if not part.startswith("_")]
+    return ".".join([*(public or [cls.__module__]), cls.__name__])
+
+
+def find_class(path: str) -> type[BaseEstimator]:
+    """Import an estimator of erasable or scikit-learn by its public path.
+
+    Raises
+    ------
+    ArtifactError
+        If there is none, or it is anything else: a file must not choose what is run.
+
+    Examples
+    --------
+    >>> find_class("sklearn.cluster.KMeans")
+    <class 'sklearn.cluster._kmeans.KMeans'>
+    >>> find_class("os.system")
+    Traceback (most recent call last):
+    erasable.core.errors.ArtifactError: the file holds a 'os.system'; ...
+    """
+    module, _, name = path.rpartition(".")
+    found = None
+    if path.startswith(_LOADABLE):
+        try:
+            found = getattr(importlib.import_module(module), name, None)
+        except ImportError:
+            found = None
+    if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+        raise ArtifactError(
+            f"the file holds a {path!r}; expected an estimator of erasable or scikit-learn; "
+            "load a class of your own with MyEstimator.load(path)"
+        )
+    return found
+
+
+def encode_params(estimator: BaseEstimator) -> dict[str, Any]:
+    """Read an estimator's own parameters as plain values.
+
+    Returns
+    -------
+    dict
+        Numbers, strings, None, arrays, and lists and dicts of these. Estimators and functions
+        among the parameters are recorded by name.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is something else.
+
+    Examples
+    --------
+    >>> from sklearn.cluster import MiniBatchKMeans
+    >>> encode_params(MiniBatchKMeans(n_clusters=3, random_state=0))["n_clusters"]
+    3
+    """
+    return {
+        name: _encode(name, value)
+        for name, value in sorted(estimator.get_params(deep=False).items())
+        if name != "random_state"
+    }
+
+
+def decode_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn what `encode_params` made back into parameters.
+
+    Raises
+    ------
+    ArtifactError
+        If a parameter was a function other than a NumPy ufunc, or a class from elsewhere.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> params = encode_params(FunctionTransformer(np.log1p))
+    >>> params["func"], decode_params(params)["func"]
+    ({'__function__': 'numpy.log1p'}, <ufunc 'log1p'>)
+    """
+    return {name: _decode(value) for name, value in params.items()}
+
+
+def _encode(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, tuple):
+        return {_TUPLE: [_encode(name, item) for item in value]}
+    if isinstance(value, list):
+        return [_encode(name, item) for item in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _encode(name, item) for key, item in value.items()}
+    if isinstance(value, BaseEstimator):
+        return {_ESTIMATOR: class_path(type(value)), "params": encode_params(value)}
+    if isinstance(value, np.ufunc):
+        return {_FUNCTION: f"numpy.{value.__name__}"}
+    if callable(value) and hasattr(value, "__qualname__"):
+        return {_FUNCTION: f"{value.__module__}.{value.__qualname__}"}
+    if hasattr(value, "__array__"):
+        return np.array(value)
+    raise InvalidInputError(
+        f"parameter {name} is a {type(value).__name__}; expected a number, a string, an array, an "
+        "estimator, a function, or a list or dict of these, so that it can be part of a digest"
+    )
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if _TUPLE in value:
+        return tuple(_decode(item) for item in value[_TUPLE])
+    if _ESTIMATOR in value:
+        return find_class(value[_ESTIMATOR])(**decode_params(value["params"]))
+    if _FUNCTION in value:
+        module, _, name = value[_FUNCTION].rpartition(".")
+        function = getattr(np, name, None) if module == "numpy" else None
+        if not isinstance(function, np.ufunc):
+            raise ArtifactError(
+                f"the model was made with the function {value[_FUNCTION]}, which a file cannot "
+                "carry; expected a NumPy ufunc; fit again where the function is at hand"
+            )
+        return function
+    return {key: _decode(item) for key, item in value.items()}

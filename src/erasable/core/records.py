@@ -1,0 +1,330 @@
+"""Rows keyed by id, shared by the models trained on them, erased in place.
+
+The law kept here: a row can be read as long as one model still holds it; when the last model that
+held it has deleted it, its bytes are overwritten. A deletion through any model withdraws the
+record: models fitted later on the same records do not see it.
+
+Everything a deletion does here costs time in the records deleted, not in the records kept.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.errors import InvalidIdsError, UnknownIdError
+from erasable.core.ids import as_request, name_some
+from erasable.core.inputs import Table, read_table
+from erasable.core.lookup import GroupIndex, IdIndex
+
+__all__ = ["Attachment", "Records"]
+
+_ERASED = -1
+
+
+class Records:
+    """Records that several models share, so that they are kept once and erased once.
+
+    Pass them to `fit` in the place of arrays. A model that is fitted on arrays makes its own.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_records, n_features)
+        Finite numbers; copied. float32 stays float32, everything else becomes float64.
+    y : array-like of shape (n_records,), default=None
+        Targets; copied.
+    ids : array-like of int or str, or the name of a column, default=None
+        Which record each row is. By default a pandas frame's index, or 0..n-1.
+    groups : array-like of int or str, or the name of a column, default=None
+        Which records leave together: the visits of one person.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_rows, n_features), float64 or float32
+        Erased rows are 0.
+    y : ndarray of shape (n_rows, ...) or None
+    ids : ndarray of shape (n_rows,), int64, uint64 or object
+        Erased rows are 0 or "".
+    groups : ndarray of shape (n_rows,), int64, uint64 or object, or None
+    feature_names : list of str, or None
+
+    Raises
+    ------
+    InvalidDataError, InvalidIdsError
+        See `erasable.core.inputs.read_table`.
+
+    Notes
+    -----
+    Ids that count up by one (the default) are found by arithmetic. Any others are found through a
+    dictionary of about 100 bytes a record, made at the first deletion.
+
+    Examples
+    --------
+    >>> records = Records([[1.0], [2.0], [3.0]], ids=["a", "b", "c"])
+    >>> records
+    Records(n_records=3, n_features=1)
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> None:
+        self._adopt(read_table(X, y, ids=ids, groups=groups))
+
+    @classmethod
+    def from_table(cls, table: Table) -> Records:
+        """Make records of a table that is not shared with anybody."""
+        records = cls.__new__(cls)
+        records._adopt(table)
+        return records
+
+    def _adopt(self, table: Table) -> None:
+        self.matrix = table.matrix
+        self.y = table.y
+        self.ids = table.ids
+        self.groups = table.groups
+        self.feature_names = table.feature_names
+        self._withdrawn = np.zeros(self.n_rows, dtype=np.bool_)
+        self._holders = np.zeros(self.n_rows, dtype=np.int32)
+        self._id_index: IdIndex | None = None
+        self._group_index: GroupIndex | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, erased ones included."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of `matrix`."""
+        return int(self.matrix.shape[1])
+
+    def __len__(self) -> int:
+        """Count the records that no model has deleted."""
+        return self.n_rows - int(np.count_nonzero(self._withdrawn))
+
+    def __repr__(self) -> str:
+        """Show the size, never a value."""
+        return f"Records(n_records={len(self)}, n_features={self.n_features})"
+
+    def attach(self) -> Attachment:
+        """Hold every record that no model has deleted."""
+        return Attachment(self)
+
+    def take(self, rows: NDArray[np.int64]) -> Records:
+        """Copy some rows into records of their own, which nobody holds yet."""
+        return Records.from_table(
+            Table(
+                matrix=self.matrix[rows],
+                y=None if self.y is None else self.y[rows],
+                ids=self.ids[rows],
+                groups=None if self.groups is None else self.groups[rows],
+                feature_names=self.feature_names,
+            )
+        )
+
+    def _rows_of_ids(self, ids: list[int | str]) -> NDArray[np.int64]:
+        if self._id_index is None:
+            self._id_index = IdIndex(self.ids, self._holders != _ERASED)
+        return self._id_index.find(ids)
+
+    def _rows_of_groups(self, groups: list[int | str]) -> list[NDArray[np.int64]]:
+        if self.groups is None:
+            raise InvalidIdsError(
+                "groups were asked for, but the records came without groups; "
+                "expected ids; pass ids=, or fit again with groups="
+            )
+        if self._group_index is None:
+            self._group_index = GroupIndex(self.groups, self._holders != _ERASED)
+        return [self._group_index.find(group) for group in groups]
+
+    def _let_go(self, rows: NDArray[np.int64]) -> None:
+        """One model has deleted these rows; erase those that no other model holds."""
+        self._withdrawn[rows] = True
+        self._holders[rows] -= 1
+        holders = self._holders[rows]
+        self._erase(rows if not holders.any() else rows[holders == 0])
+
+    def _detach(self, live: NDArray[np.bool_]) -> None:
+        """One model is gone; erase what only it still held of what others have deleted."""
+        self._holders -= live
+        self._erase(np.flatnonzero(self._withdrawn & (self._holders == 0)))
+
+    def _erase(self, rows: NDArray[np.int64]) -> None:
+        if rows.size == 0:
+            return
+        if self._id_index is not None:
+            self._id_index.forget(self.ids[rows].tolist())
+        if self._group_index is not None and self.groups is not None:
+            self._group_index.forget(self.groups[rows].tolist())
+        self._holders[rows] = _ERASED
+        self.matrix[rows] = 0
+        self.ids[rows] = _blank(self.ids)
+        if self.y is not None:
+            self.y[rows] = _blank(self.y)
+        if self.groups is not None:
+            self.groups[rows] = _blank(self.groups)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep only the records that no model has deleted, so that a pickle holds no others."""
+        kept = self if not self._withdrawn.any() else self.take(np.flatnonzero(~self._withdrawn))
+        return {
+            "matrix": kept.matrix,
+            "y": kept.y,
+            "ids": kept.ids,
+            "groups": kept.groups,
+            "feature_names": kept.feature_names,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Hold arrays that can be erased, even where joblib mapped them read-only."""
+        self._adopt(Table(**{name: _writeable(value) for name, value in state.items()}))
+
+
+class Attachment:
+    """One model's hold on records: which of them it has not deleted.
+
+    Attributes
+    ----------
+    records : Records
+    live : ndarray of shape (n_rows,), bool
+        Rows of `records` that the model has learned from and not deleted.
+    n_live : int
+
+    Notes
+    -----
+    When the model is garbage collected its hold ends. In a pickle, the records of an attachment
+    are only those that the model has not deleted.
+
+    Examples
+    --------
+    >>> records = Records([[1.5], [2.5]], ids=["a", "b"])
+    >>> held = records.attach()
+    >>> rows = held.select(["b"])
+    >>> held.exclude(rows)
+    >>> held.release(rows)
+    >>> records.matrix.tolist(), records.ids.tolist()
+    ([[1.5], [0.0]], ['a', ''])
+    """
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.live: NDArray[np.bool_] = ~records._withdrawn
+        self.n_live = int(np.count_nonzero(self.live))
+        records._holders += self.live
+        self._finalizer = weakref.finalize(self, Records._detach, records, self.live)
+        self._finalizer.atexit = False
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids of the live rows, in row order; a copy."""
+        return self.records.ids[self.live]
+
+    def live_rows(self) -> NDArray[np.int64]:
+        """Positions of the live rows, ascending."""
+        return np.flatnonzero(self.live)
+
+    def select(
+        self, ids: Iterable[Any] | None = None, groups: Iterable[Any] | None = None
+    ) -> NDArray[np.int64]:
+        """Find the rows of ids, of groups, or of both together.
+
+        Returns
+        -------
+        ndarray of shape (n_selected,), int64
+            Positions in `records`, ascending, each once.
+
+        Raises
+        ------
+        InvalidIdsError
+            Ids or groups that repeat or have a wrong type.
+        UnknownIdError
+            Ids or groups that are not there, or not any more.
+        """
+        if groups is None:
+            rows = self.rows([] if ids is None else ids)
+            return rows if rows.size < 2 else np.sort(rows)
+        found = [self.rows_of_groups(groups)]
+        if ids is not None:
+            found.append(self.rows(ids))
+        return np.unique(np.concatenate(found))
+
+    def rows(self, ids: Iterable[Any]) -> NDArray[np.int64]:
+        """Find the row of each id; see `select`."""
+        wanted = as_request(ids)
+        rows = self.records._rows_of_ids(wanted)
+        known = self.live[rows]
+        known &= rows >= 0
+        if not known.all():
+            unknown = [wanted[i] for i in np.flatnonzero(~known).tolist()]
+            raise UnknownIdError(_unknown(unknown, "ids", self.records.ids))
+        return rows
+
+    def rows_of_groups(self, groups: Iterable[Any]) -> NDArray[np.int64]:
+        """Find the live rows of all the groups together; see `select`."""
+        wanted = as_request(groups, name="groups")
+        found = self.records._rows_of_groups(wanted)
+        found = [rows[self.live[rows]] for rows in found]
+        unknown = [group for group, rows in zip(wanted, found, strict=True) if rows.size == 0]
+        if unknown:
+            raise UnknownIdError(_unknown(unknown, "groups", self.records.groups))
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+    def exclude(self, rows: NDArray[np.int64]) -> None:
+        """Take rows out of `live`; they can still be read until `release`."""
+        self.live[rows] = False
+        self.n_live -= int(rows.size)
+
+    def readmit(self, rows: NDArray[np.int64]) -> None:
+        """Undo `exclude`."""
+        self.live[rows] = True
+        self.n_live += int(rows.size)
+
+    def release(self, rows: NDArray[np.int64]) -> None:
+        """Let go of excluded rows; those that no other model holds are overwritten."""
+        self.records._let_go(rows)
+
+    def detach(self) -> None:
+        """Let go of everything without deleting anything."""
+        self._finalizer()
+        self.live[:] = False
+        self.n_live = 0
+
+    def copy_records(self) -> Records:
+        """Copy what is live into records of its own."""
+        return self.records.take(self.live_rows())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Attachment:
+        """Copy the records too: a deletion in one model is not one in its copy."""
+        return self.copy_records().attach()
+
+    def __reduce__(self) -> tuple[Any, tuple[Records]]:
+        """Pickle what is live; models pickled together share records where they hold the same."""
+        shared = np.array_equal(self.live, ~self.records._withdrawn)
+        return Records.attach, (self.records if shared else self.copy_records(),)
+
+
+def _unknown(values: list[int | str], name: str, known: NDArray[Any] | None) -> str:
+    hint = "each id can be deleted once"
+    if known is not None and known.dtype != object and isinstance(values[0], str):
+        hint = f"these are strings, and the {name} of the model are integers"
+    return (
+        f"{len(values)} of the {name} {'is' if len(values) == 1 else 'are'} not in the model: "
+        f"{name_some(values)}; expected {name} it was fitted on and has not deleted; {hint}"
+    )
+
+
+def _blank(array: NDArray[Any]) -> Any:
+    return "" if array.dtype.kind in "OUT" else np.zeros((), dtype=array.dtype)
+
+
+def _writeable(value: Any) -> Any:
+    return value if not isinstance(value, np.ndarray) or value.flags.writeable else value.copy()

@@ -1,0 +1,280 @@
+"""What a fitted model is, and how it is kept: state, digest, files, pickles, copies.
+
+All of them go through the same two hooks of an estimator, ``_state`` and ``_restore``. What is
+not in the state is not kept, so nothing of a deleted record can be left behind by accident.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
+from erasable.core.artifact import read_artifact, write_artifact
+from erasable.core.digest import state_root
+from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.ids import name_some
+from erasable.core.params import class_path, decode_params, find_class
+from erasable.core.records import Attachment, Records
+from erasable.core.tape import Tape
+
+__all__ = ["Stateful", "is_learned"]
+
+# Private attributes that scikit-learn sets from outside: output, routing, callbacks.
+_SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")
+
+
+class Stateful(BaseEstimator):
+    """The half of `Erasable` that says what a model is and keeps it.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> model = MinMaxScaler().fit([[1.0], [2.0], [4.0]])
+    >>> model.state()["n_records"]
+    3
+    >>> model.digest().partition(":")[0]
+    'erasable.preprocessing.MinMaxScaler/1'
+    """
+
+    algorithm_version: ClassVar[int] = 1
+
+    seed_: int
+    _held: Attachment | None
+    _tape: Tape
+    _book: Book
+    _accelerator: Any
+
+    def _state(self) -> dict[str, Any]:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _state()")
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _restore()")
+
+    def _reattach(self) -> None:
+        return None
+
+    def _digest_state(self) -> dict[str, Any]:
+        return self._state()
+
+    def state(self) -> dict[str, Any]:
+        """Copy everything the model is, and nothing that can be derived from it.
+
+        Returns
+        -------
+        dict of str to ndarray, int, float, str, None, list or dict
+            What the estimator learned, and ``algorithm_version``, ``feature_names``,
+            ``n_features``, ``n_records``, ``params``, ``record_set`` (a hash of the set of ids)
+            and ``seed``.
+        """
+        self._check_fitted()
+        state: dict[str, Any] = copy.deepcopy(self._whole_state(self._state()))
+        return state
+
+    def digest(self) -> str:
+        """Hash the model: two models with equal digests are equal.
+
+        Returns
+        -------
+        str
+            ``"<class>/<algorithm version>:<64 hexadecimal digits>"``.
+        """
+        self._check_fitted()
+        if self._book.digest is None:
+            whole = self._whole_state(self._digest_state())
+            root = state_root({**whole, "params": self._book.hash_params()})
+            self._book.digest = f"{class_path(type(self))}/{self.algorithm_version}:{root.hex()}"
+        return self._book.digest
+
+    def _whole_state(self, learned: dict[str, Any]) -> dict[str, Any]:
+        taken = BASE_STATE & learned.keys()
+        if taken:
+            raise TypeError(f"_state() of {type(self).__name__} uses reserved names: {taken}")
+        return {**base_state(self), **learned}
+
+    def _attached(self) -> Attachment:
+        self._check_fitted()
+        if self._held is None:
+            raise DetachedAttributeError(
+                f"this {type(self).__name__} was loaded without its records; "
+                "expected them here; load it with load(path, records)"
+            )
+        return self._held
+
+    def _check_fitted(self) -> None:
+        if "_book" not in self.__dict__:
+            check_is_fitted(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether `fit` has come to its end."""
+        return "_book" in self.__dict__
+
+    # -- keeping -------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, without its records and without pickle.
+
+        Equal models are equal files. The file is complete or absent, never half-written.
+
+        Parameters
+        ----------
+        path : path-like
+            Replaced if it exists.
+        """
+        header = {"class": class_path(type(self)), "digest": self.digest()}
+        write_artifact(path, header, self._whole_state(self._state()))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        records: Records | tuple[Any, ...] | None = None,
+    ) -> Self:
+        """Read a model from a file.
+
+        Parameters
+        ----------
+        path : path-like
+            Written by `save`.
+        records : Records, or tuple (X, ids) or (X, ids, groups), default=None
+            What the model holds: the records it was fitted on without those it has deleted.
+            Without them the model predicts, but cannot delete.
+
+        Returns
+        -------
+        Erasable
+            Its `random_state`, if it has one, is the seed of the saved model.
+
+        Raises
+        ------
+        ArtifactError
+            If the file is damaged, is no model of this class, or does not match the records.
+        """
+        header, state = read_artifact(path)
+        try:
+            made = _class_for(cls, header)
+            params = decode_params(state["params"])
+            if state.get("seed") is not None:
+                params["random_state"] = state["seed"]
+            model: Self = made(**params)
+            model._adopt(state, None)
+            same = model.digest() == header["digest"]
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            if isinstance(error, ArtifactError):
+                raise
+            raise ArtifactError(
+                f"{os.fspath(path)!r} holds no complete {cls.__name__}; expected a file written "
+                "by save(); fit and save again"
+            ) from error
+        if not same:
+            raise ArtifactError(
+                f"the digest of {os.fspath(path)!r} is not that of its content; expected an "
+                "unchanged file; take it from a backup"
+            )
+        if records is not None:
+            model._attach_to(records)
+        return model
+
+    def _attach_to(self, records: Records | tuple[Any, ...]) -> None:
+        if not isinstance(records, Records):
+            if not (isinstance(records, tuple) and len(records) in (2, 3)):
+                raise InvalidInputError(
+                    f"records are a {type(records).__name__}; expected Records, or a tuple "
+                    "(X, ids) or (X, ids, groups); pass Records(X, ids=...)"
+                )
+            X, ids, *rest = records
+            records = Records(X, ids=ids, groups=rest[0] if rest else None)
+        if records.n_features != self.n_features_in_:
+            raise ArtifactError(
+                f"the records have {records.n_features} features; expected "
+                f"{self.n_features_in_}; pass the records the model was fitted on"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        known = records.feature_names
+        if names is not None and known is not None and names.tolist() != known:
+            raise ArtifactError(
+                f"the records have the features {name_some(known)}; expected "
+                f"{name_some(names.tolist())}; pass the records the model was fitted on"
+            )
+        held = records.attach()
+        if not self._book.matches(held):
+            raise ArtifactError(
+                f"the {held.n_live} records are not the {self._book.n_records} of the model; "
+                "expected those it was fitted on, without those it has deleted; "
+                "check their ids, and load again"
+            )
+        self._held = held
+        self._reattach()
+
+    def _adopt(self, state: dict[str, Any], held: Attachment | None) -> None:
+        """Become the model that a whole state describes; parameters are already set."""
+        if state["algorithm_version"] != self.algorithm_version:
+            raise ArtifactError(
+                f"the model was made by version {state['algorithm_version']} of the algorithm of "
+                f"{type(self).__name__}; expected {self.algorithm_version}; fit again"
+            )
+        self._take_features(state["n_features"], state["feature_names"])
+        if state["seed"] is not None:
+            self.seed_ = state["seed"]
+            self._tape = Tape(self.seed_)
+        self._held = held
+        self._accelerator = None
+        self._book = Book(
+            params=state["params"], n_records=state["n_records"], id_set=state["record_set"]
+        )
+        self._restore({name: value for name, value in state.items() if name not in BASE_STATE})
+
+    def _take_features(self, n_features: int, names: list[str] | None) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep parameters, state and live records: nothing else, so nothing that was deleted."""
+        plain: dict[str, Any] = super().__getstate__()
+        if "_book" not in self.__dict__:
+            return plain
+        kept = {name: value for name, value in plain.items() if not is_learned(name)}
+        return {**kept, "_learned": (self._whole_state(self._state()), self._held)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Come back from a pickle."""
+        learned = state.get("_learned")
+        super().__setstate__({name: value for name, value in state.items() if name != "_learned"})
+        if learned is not None:
+            whole, held = learned
+            self._adopt(owned_copy(whole), held)
+
+    def __copy__(self) -> Self:
+        """Copy deeply: two models must not share one hold on their records."""
+        return copy.deepcopy(self)
+
+
+def is_learned(name: str) -> bool:
+    """Tell what `fit` set from parameters, what users set, and scikit-learn's own settings.
+
+    Examples
+    --------
+    >>> [name for name in ("n_clusters", "sums_", "_book", "_metadata_request") if is_learned(name)]
+    ['sums_', '_book']
+    """
+    if name.startswith(_SETTINGS):
+        return False
+    return name.startswith("_") or name.endswith("_")
+
+
+def _class_for(cls: type[Any], header: dict[str, Any]) -> type[Any]:
+    path = str(header["class"])
+    if path == class_path(cls):
+        return cls
+    found = find_class(path)
+    if not (issubclass(found, cls) and class_path(found) == path):
+        raise ArtifactError(
+            f"the file holds a {path}; expected a {cls.__name__}; load it with erasable.load(path)"
+        )
+    return found

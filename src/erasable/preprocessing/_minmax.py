@@ -1,0 +1,180 @@
+"""Scaling to a range: the state is two values of each column, which few deletions change."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError, InvalidInputError, MagnitudeError
+from erasable.core.extremes import Extremes
+from erasable.preprocessing._scaler import Floats, Scaler
+
+__all__ = ["MinMaxScaler"]
+
+_NARROWEST = 2.0**-960
+
+
+class MinMaxScaler(Scaler):
+    """Scale every column to a range, and forget records exactly.
+
+    A deletion costs O(n_features) a record, unless it takes the last record at a column's
+    minimum or maximum: then that column is scanned again. The other columns keep their scale,
+    bit for bit.
+
+    Parameters
+    ----------
+    feature_range : tuple (min, max), default=(0, 1)
+        Range of the transformed training data.
+    clip : bool, default=False
+        Keep transformed values of other data within `feature_range`?
+
+    Attributes
+    ----------
+    data_min_, data_max_, data_range_ : ndarray of shape (n_features,), float64
+        Extremes of each column over the records held, and their difference.
+    scale_ : ndarray of shape (n_features,), float64
+        ``(max - min) / data_range_``; ``max - min`` in constant columns.
+    min_ : ndarray of shape (n_features,), float64
+        ``min - data_min_ * scale_``, what 0 is mapped to.
+    n_samples_seen_ : int
+        Number of records held.
+
+    Raises
+    ------
+    MagnitudeError
+        From `fit`, if the range of a column overflows float64.
+
+    See Also
+    --------
+    StandardScaler : Scales to mean 0 and variance 1.
+
+    Notes
+    -----
+    Differs from scikit-learn's in its last bits (``(x - data_min_) * scale_ + min`` is computed,
+    so that a minimum is mapped to `min` itself), and for ranges below ``2e-15``, which are scaled
+    too; only one below ``2**-960`` counts as constant.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> X = [[1.0, 10.0], [2.0, 30.0], [5.0, 20.0]]
+    >>> scaler = MinMaxScaler().fit(X, ids=["a", "b", "c"])
+    >>> scaler.transform([[3.0, 15.0]])
+    array([[0.5 , 0.25]])
+    >>> scaler.delete(["c"]).counts["columns_changed"]
+    1
+    >>> scaler.transform([[3.0, 15.0]])
+    array([[2.  , 0.25]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "feature_range": [tuple],
+        "clip": ["boolean"],
+    }
+    _extremes: Extremes
+    _changed_columns: NDArray[np.bool_]
+
+    def __init__(self, feature_range: tuple[float, float] = (0, 1), *, clip: bool = False) -> None:
+        self.feature_range = feature_range
+        self.clip = clip
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        if len(self.feature_range) != 2 or not self.feature_range[0] < self.feature_range[1]:
+            raise InvalidInputError(
+                "Minimum of desired feature range must be smaller than maximum. "
+                f"Got {self.feature_range}; pass a tuple like (0, 1)."
+            )
+        extremes = Extremes.fit(*self._live_matrix())
+        with np.errstate(over="ignore"):
+            endless = ~np.isfinite(extremes.high - extremes.low)
+        if endless.any():
+            raise MagnitudeError(
+                f"the range of {int(endless.sum())} columns overflows float64 "
+                f"(column {int(np.flatnonzero(endless)[0])}); expected a finite difference of "
+                "maximum and minimum; divide such columns by a constant"
+            )
+        self._extremes = self._accelerator = extremes
+        self._changed_columns = np.ones(extremes.low.size, dtype=np.bool_)
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        held = self._attached()
+        changed = self._extremes.remove(held.records.matrix, rows, held.live_rows)
+        if changed is None:
+            self._changed_columns = np.zeros(self.n_features_in_, dtype=np.bool_)
+            return Outcome("updated", 0, {"columns_changed": 0})
+        self._changed_columns = changed
+        return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
+
+    def _state(self) -> dict[str, Any]:
+        return {"data_min": self._extremes.low, "data_max": self._extremes.high}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        low, high = state["data_min"], state["data_max"]
+        self._extremes = Extremes(low, high, np.zeros((2, low.size), dtype=np.int64))
+        self._changed_columns = np.ones(low.size, dtype=np.bool_)
+
+    def _reattach(self) -> None:
+        found = Extremes.fit(*self._live_matrix())
+        mine = self._extremes
+        if not (np.array_equal(found.low, mine.low) and np.array_equal(found.high, mine.high)):
+            raise ArtifactError(
+                "the records have other extremes than the scaler; expected those it was fitted "
+                "on; pass unchanged records, or fit again"
+            )
+        self._extremes = self._accelerator = found
+
+    # -- what follows --------------------------------------------------------------------------
+
+    @property
+    def data_min_(self) -> Floats:
+        """Minimum of each column."""
+        self._check_fitted()
+        return self._extremes.low.copy()
+
+    @property
+    def data_max_(self) -> Floats:
+        """Maximum of each column."""
+        self._check_fitted()
+        return self._extremes.high.copy()
+
+    @property
+    def data_range_(self) -> Floats:
+        """Maximum minus minimum of each column."""
+        self._check_fitted()
+        return self._extremes.high - self._extremes.low
+
+    @property
+    def scale_(self) -> Floats:
+        """Factor of each column."""
+        low, high = self.feature_range
+        spread = self.data_range_
+        spread[spread < _NARROWEST] = 1.0
+        return (high - low) / spread
+
+    @property
+    def min_(self) -> Floats:
+        """What 0 is mapped to in each column."""
+        return self.feature_range[0] - self.data_min_ * self.scale_
+
+    def _forward(self, matrix: NDArray[Any]) -> Floats:
+        low, high = self.feature_range
+        out: Floats = np.subtract(matrix, self._extremes.low)
+        out *= self.scale_
+        if low != 0:
+            out += low
+        return np.clip(out, low, high, out=out) if self.clip else out
+
+    def _backward(self, matrix: NDArray[Any]) -> Floats:
+        out: Floats = np.subtract(matrix, np.float64(self.feature_range[0]))
+        out /= self.scale_
+        out += self._extremes.low
+        return out
+
+    def _affine(self) -> tuple[Floats, Floats]:
+        scale = 1.0 / self.scale_
+        return self.data_min_ - self.feature_range[0] * scale, scale

@@ -1,0 +1,84 @@
+"""What the scalers share: a map of each column on its own, and its inverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils import Tags
+
+from erasable.core.estimator import Erasable
+from erasable.core.inputs import read_matrix
+
+Floats = NDArray[np.float64]
+
+
+class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
+    """Base of the scalers: ``z = (x - shift) / scale`` in every column, in float64."""
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of records that the scaler holds."""
+        self._check_fitted()
+        held = self._held
+        return int(self._book.n_records or 0) if held is None else held.n_live
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Scale columns.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features), float64 or float32 as `X`
+            A new array, or what `set_output` asked for.
+        """
+        matrix = self._read_matrix(X)
+        return self._forward(matrix).astype(matrix.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> NDArray[Any]:
+        """Scale columns back.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Scaled values.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features), float64 or float32 as `X`
+
+        Raises
+        ------
+        InvalidDataError
+            Values that are not finite numbers, or another width.
+        """
+        self._check_fitted()
+        nameless = clone(self)  # what transform returned may have names or not
+        nameless.n_features_in_ = self.n_features_in_
+        matrix = read_matrix(nameless, X.to_numpy() if hasattr(X, "to_numpy") else X)
+        return self._backward(matrix).astype(matrix.dtype, copy=False)
+
+    def _forward(self, matrix: NDArray[Any]) -> Floats:
+        raise NotImplementedError
+
+    def _backward(self, matrix: NDArray[Any]) -> Floats:
+        raise NotImplementedError
+
+    def _affine(self) -> tuple[Floats, Floats]:
+        """Return (shift, scale) of each column, with which ``z = (x - shift) / scale``."""
+        raise NotImplementedError
+
+    def _live_matrix(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        held = self._attached()
+        return held.records.matrix, held.live_rows()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,1 @@
+"""The checks behind `erasable.utils.estimator_checks`, by subject."""

@@ -1,0 +1,179 @@
+"""The same values give the same model, in whatever container, layout or width they come."""
+
+from __future__ import annotations
+
+import importlib
+import unittest
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline as PlainPipeline
+
+from erasable.core.errors import InvalidIdsError
+from erasable.utils._checks.compare import (
+    assert_raises,
+    assert_same,
+    assert_same_outputs,
+    assert_same_state,
+    demand,
+    fit,
+    law_check,
+    seeded,
+    trained,
+)
+from erasable.utils._checks.data_sets import STANDARD, DataSet
+
+__all__ = [
+    "check_callers_arrays",
+    "check_float32_input",
+    "check_memory_layout",
+    "check_metadata_routing",
+    "check_pandas",
+    "check_polars",
+]
+
+
+@law_check
+def check_callers_arrays(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+    """Leave the caller's arrays alone, and do not notice when the caller overwrites them."""
+    for data, model in trained(estimator, data_sets):
+        kept = {"X": data.X, "y": data.y, "ids": data.ids, "groups": data.groups}
+        given = {name: array.copy() for name, array in kept.items() if array is not None}
+        other = seeded(estimator).fit(**given)
+        other.delete(data.doomed_ids[:2])
+        for name, array in given.items():
+            demand(np.array_equal(array, kept[name]), f"fit or delete changed the caller's {name}")
+            array[:] = array[::-1].copy() if array.dtype.hasobject else 0
+        other.delete(data.doomed_ids[2:])
+        model.delete(data.doomed_ids)
+        assert_same(other, model, f"when the caller overwrites the arrays of {data.name!r}")
+        assert_same_outputs(other, model, data, "when the caller overwrites the arrays")
+
+
+@law_check
+def check_float32_input(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+    """Learn the same from float32 and from float64 of the same values."""
+    for data, _ in trained(estimator, data_sets):
+        narrow = data.X.astype(np.float32)
+        one, two = (
+            seeded(estimator).fit(X, data.y, ids=data.ids, groups=data.groups)
+            for X in (narrow, narrow.astype(np.float64))
+        )
+        told = f"between float32 and float64 input of {data.name!r}"
+        assert_same(one, two, told)
+        for model in (one, two):
+            model.delete(data.doomed_ids)
+        assert_same(one, two, f"{told}, after deletions")
+
+
+@law_check
+def check_memory_layout(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+    """Learn the same from rows or columns in order in memory, strides, other byte order, lists."""
+    for data, model in trained(estimator, data_sets):
+        X = data.X
+        wide = np.zeros((2 * X.shape[0], 3 * X.shape[1]), dtype=X.dtype)
+        wide[::2, ::3] = X
+        layouts = {
+            "columns in order": np.asfortranarray(X),
+            "strides": wide[::2, ::3],
+            "the other byte order": X.astype(X.dtype.newbyteorder()),
+            "lists": X.tolist(),
+            "memory that cannot be written": _read_only(X),
+        }
+        model.delete(data.doomed_ids)
+        for name, values in layouts.items():
+            other = seeded(estimator).fit(values, data.y, ids=data.ids, groups=data.groups)
+            other.delete(data.doomed_ids.tolist())
+            assert_same(other, model, f"when {data.name!r} is given as {name}")
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _names(data: DataSet) -> list[str]:
+    return [f"x{column}" for column in range(data.X.shape[1])]
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise unittest.SkipTest(f"{name} is not installed") from error
+
+
+@law_check
+def check_pandas(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+    """Take ids from a pandas index or a named column, groups from a column; skipped without pandas.
+
+    Columns are named x0, x1, ... as scikit-learn calls those of an array, so that the state is
+    that of an array but for ``feature_names``.
+    """
+    pandas = _library("pandas")
+    for data, model in trained(estimator, data_sets):
+        frame = pandas.DataFrame(_columns(data))
+        indexed = frame.set_index("record")
+        _assert_frames(estimator, data, model, [(frame, "record"), (indexed, None)])
+
+
+@law_check
+def check_polars(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+    """Take ids and groups from named columns of a polars frame; skipped without polars."""
+    polars = _library("polars")
+    for data, model in trained(estimator, data_sets):
+        frame = polars.DataFrame(_columns(data))
+        _assert_frames(estimator, data, model, [(frame, "record")])
+
+
+def _columns(data: DataSet) -> dict[str, Any]:
+    columns: dict[str, Any] = {name: data.X[:, i].copy() for i, name in enumerate(_names(data))}
+    columns["record"] = data.ids.tolist()
+    if data.groups is not None:
+        columns["person"] = data.groups.tolist()
+    return columns
+
+
+def _assert_frames(
+    estimator: Any, data: DataSet, model: Any, ways: Sequence[tuple[Any, str | None]]
+) -> None:
+    told = f"between an array and a {type(ways[0][0]).__module__} frame of {data.name!r}"
+    groups = None if data.groups is None else "person"
+    others = [seeded(estimator).fit(frame, data.y, ids=ids, groups=groups) for frame, ids in ways]
+    model.delete(data.doomed_ids)
+    for other in others:
+        names = list(getattr(other, "feature_names_in_", ()))
+        demand(
+            names == _names(data),
+            f"feature_names_in_ is {names}; expected {_names(data)}, without ids and groups",
+        )
+        other.delete(data.doomed_ids)
+        assert_same_state(other, model, told, but="feature_names")
+        assert_same(other, others[0], f"between two ways to name ids in a frame of {data.name!r}")
+    frame = ways[0][0]
+    told, blank = "fitting a frame without the named column of ids", seeded(estimator)
+    assert_raises(
+        InvalidIdsError, told, blank.fit, frame, data.y, ids="no such column", groups=groups
+    )
+
+
+@law_check
+def check_metadata_routing(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+    """Receive ids and groups through a scikit-learn pipeline when metadata routing is enabled."""
+    for data, model in trained(estimator, data_sets):
+        metadata = {"ids": data.ids}
+        if data.groups is not None:
+            metadata["groups"] = data.groups
+        with sklearn.config_context(enable_metadata_routing=True):
+            requests = dict.fromkeys(("ids", "groups"), True)
+            router = PlainPipeline([("model", seeded(estimator).set_fit_request(**requests))])
+            router.fit(data.X, data.y, **metadata)
+            routed = router[-1]
+            assert_same(routed, model, f"when ids of {data.name!r} come by metadata routing")
+            routed.delete(data.doomed_ids)
+        refit = fit(estimator, data.without(data.doomed_ids))
+        assert_same(routed, refit, f"from a refit when ids of {data.name!r} came by routing")

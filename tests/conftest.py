@@ -1,0 +1,71 @@
+"""What every test runs under: one thread, the real data where it is, a least number of tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
+for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_pool, "1")
+
+ROOT = Path(__file__).resolve().parent.parent
+MINIMUM_TESTS = 60
+"""A full run that collects fewer has lost some; raise it as tests are added."""
+
+settings.register_profile(
+    "erasable", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("erasable-ci", settings.get_profile("erasable"), derandomize=True)
+settings.load_profile("erasable-ci" if os.environ.get("CI") else "erasable")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Folder of the real data sets: ``ERASABLE_DATA``, or ``../shared/data``."""
+    folder = Path(os.environ.get("ERASABLE_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no real data at {folder}; set ERASABLE_DATA to the folder that holds it")
+    return folder
+
+
+def _is_full_run(config: pytest.Config) -> bool:
+    chosen = ("keyword", "markexpr", "lf", "deselect", "collectonly", "ignore", "ignore_glob")
+    return config.args_source == pytest.Config.ArgsSource.TESTPATHS and not any(
+        config.getoption(name, None) for name in chosen
+    )
+
+
+def _shortfall(session: pytest.Session) -> str:
+    """Say why a full run is too small; empty where it is not, and in the workers of xdist."""
+    config = session.config
+    if hasattr(config, "workerinput") or not _is_full_run(config):
+        return ""
+    if session.testscollected >= MINIMUM_TESTS:
+        return ""
+    return (
+        f"{session.testscollected} tests were collected; at least {MINIMUM_TESTS} were expected. "
+        "Find out which are no longer collected (MINIMUM_TESTS in tests/conftest.py)."
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a full run that collected too few tests."""
+    message = _shortfall(session)
+    if message:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        session.config.stash[_TOO_FEW] = message
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it above the closing line."""
+    message = terminalreporter.config.stash.get(_TOO_FEW, "")
+    if message:
+        terminalreporter.write_line(message, red=True)
+
+
+_TOO_FEW = pytest.StashKey[str]()

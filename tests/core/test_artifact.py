@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import FunctionTransformer
+
+import erasable
+from erasable import Records
+from erasable.core.artifact import read_artifact, write_artifact
+from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError, TooFewRecordsError
+from erasable.core.params import decode_params, encode_params
+from erasable.preprocessing import MinMaxScaler
+from integer_sums import IntegerSums, MajorityClass, PlainSums, SortedValues
+
+X = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
+IDS = ["a", "b", "c", "d"]
+STATE = {
+    "nothing": None,
+    "yes": True,
+    "count": 2**64 - 1,
+    "share": 0.1,
+    "worst": float("-inf"),
+    "text": "naïve \ud800",
+    "list": [1, [2.5, "x"]],
+    "tree": {"left": {"sums": np.arange(3)}, "right": {}},
+    "floats": np.array([[0.0, -0.0], [np.nan, 1e-320]]),
+    "narrow": np.float32([1.5]),
+    "flags": np.array([True, False]),
+    "scalar": np.array(2.5),
+    "empty": np.zeros((0, 3)),
+    "words": np.array([["a", 1], ["", 2**70]], dtype=object),
+    "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
+}
+
+
+def flat(value):
+    if isinstance(value, dict):
+        return {key: flat(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        body = value.tolist() if value.dtype == object else value.tobytes()
+        return (value.dtype.str, value.shape, body)
+    return value
+
+
+def test_what_was_written_is_read(tmp_path):
+    write_artifact(tmp_path / "m", {"class": "a.B"}, STATE)
+    header, state = read_artifact(tmp_path / "m")
+    assert header == {"class": "a.B"}
+    assert flat(state) == flat(STATE)
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_equal_states_are_equal_files(tmp_path):
+    write_artifact(tmp_path / "one", {"a": 1, "b": 2}, STATE)
+    write_artifact(tmp_path / "two", {"b": 2, "a": 1}, dict(reversed(STATE.items())))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path):
+    path = tmp_path / "m"
+    write_artifact(path, {}, {"a": 1})
+    before = path.read_bytes()
+    with pytest.raises(TypeError):
+        write_artifact(path, {}, {"a": object()})
+    with pytest.raises(OSError, match="absent"):
+        write_artifact(tmp_path / "absent" / "m", {}, {"a": 1})
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_file_is_replaced(tmp_path):
+    for number in range(2):
+        write_artifact(tmp_path / "m", {}, {"a": number})
+    assert read_artifact(tmp_path / "m")[1] == {"a": 1}
+
+
+def test_every_truncation_and_every_flipped_bit_is_noticed(tmp_path):
+    path = tmp_path / "m"
+    model = IntegerSums(random_state=1).fit(X, ids=IDS)
+    model.save(path)
+    whole = path.read_bytes()
+    digest = model.digest()
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ArtifactError):
+            IntegerSums.load(path)
+    unnoticed = 0
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
+        try:
+            # Times and permissions of the zip's members are no part of the model.
+            assert IntegerSums.load(path).digest() == digest
+            unnoticed += 1
+        except ArtifactError:
+            pass
+    assert unnoticed < len(whole) / 4
+
+
+def test_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "m"
+    path.write_text("hello")
+    with pytest.raises(ArtifactError, match="damaged, or no model"):
+        erasable.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", json.dumps({"format": "else"}))
+    with pytest.raises(ArtifactError, match="no model of erasable"):
+        erasable.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", json.dumps({"format": "erasable", "version": 2}))
+    with pytest.raises(ArtifactError, match="another version"):
+        erasable.load(path)
+    with pytest.raises(FileNotFoundError):
+        erasable.load(tmp_path / "absent")
+
+
+def test_a_pickle_in_an_array_is_not_opened(tmp_path):
+    path = tmp_path / "m"
+    with zipfile.ZipFile(path, "w") as archive:
+        header = {"format": "erasable", "version": 1, "state": {"__array__": 0}}
+        archive.writestr("header.json", json.dumps(header))
+        with archive.open("arrays/000000.npy", "w") as member:
+            np.lib.format.write_array(member, np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(ArtifactError):
+        read_artifact(path)
+
+
+def test_an_estimator_comes_back_without_its_records(tmp_path):
+    model = IntegerSums(least=2, random_state=7).fit(X, ids=IDS)
+    model.delete(["b"])
+    model.save(tmp_path / "m")
+    again = IntegerSums.load(tmp_path / "m")
+    assert again.digest() == model.digest()
+    assert again.get_params() == {"least": 2, "random_state": 7}
+    assert again.transform(X).tolist() == model.transform(X).tolist()
+    for use in (lambda: again.delete(["a"]), lambda: again.ids_, lambda: again.delete([])):
+        with pytest.raises(DetachedError, match="load it with load"):
+            use()
+    assert not hasattr(again, "ids_")
+    again.save(tmp_path / "n")
+    assert (tmp_path / "n").read_bytes() == (tmp_path / "m").read_bytes()
+    assert "IntegerSums" in again._repr_html_()
+
+
+def test_a_file_holds_no_record(tmp_path):
+    marked = X.copy()
+    marked[1, 0] = 123.456
+    model = SortedValues().fit(marked, ids=["a", "secret-id", "c", "d"])
+    model.save(tmp_path / "m")
+    saved = (tmp_path / "m").read_bytes()
+    assert np.float64(123.456).tobytes() not in saved
+    assert b"secret-id" not in saved
+
+
+@pytest.mark.parametrize("source", ["records", "pair", "triple", "shuffled"])
+def test_an_estimator_with_its_records_deletes(tmp_path, source):
+    model = IntegerSums(random_state=3).fit(X, ids=IDS, groups=[1, 1, 2, 3])
+    model.delete(["b"])
+    model.save(tmp_path / "m")
+    left = [0, 2, 3]
+    ids, groups = [IDS[i] for i in left], [1, 2, 3]
+    given = {
+        "records": Records(X[left], ids=ids, groups=groups),
+        "pair": (X[left], ids),
+        "triple": (X[left], ids, groups),
+        "shuffled": (X[left[::-1]], ids[::-1], groups[::-1]),
+    }[source]
+    again = IntegerSums.load(tmp_path / "m", given)
+    assert sorted(again.ids_) == ids
+    request = {"ids": ["c"]} if source == "pair" else {"groups": [2]}
+    again.delete(**request)
+    model.delete(**request)
+    assert again.digest() == model.digest()
+    with pytest.raises(TooFewRecordsError):
+        again.delete(["a", "d"])
+
+
+def test_an_accelerator_is_made_again_from_the_records(tmp_path):
+    model = SortedValues().fit(X, ids=IDS)
+    model.save(tmp_path / "m")
+    assert SortedValues.load(tmp_path / "m")._accelerator is None
+    again = SortedValues.load(tmp_path / "m", (X, IDS))
+    assert again._accelerator == [1, 2, 3, 4]
+    again.delete(["b"])
+    assert again._accelerator == [1, 3, 4]
+
+
+def test_other_records_are_refused(tmp_path):
+    model = PlainSums().fit(X, ids=IDS)
+    model.delete(["b"])
+    model.save(tmp_path / "m")
+    for rows, ids in [
+        ([0, 1, 2, 3], IDS),
+        ([0, 1, 2], ["a", "b", "c"]),
+        ([0, 2], ["a", "c"]),
+        ([0, 2, 3], ["a", "c", "x"]),
+    ]:
+        with pytest.raises(ArtifactError, match="are not the 3 of the model"):
+            PlainSums.load(tmp_path / "m", (X[rows], ids))
+    with pytest.raises(ArtifactError, match="1 features; expected 2"):
+        PlainSums.load(tmp_path / "m", (X[[0, 2, 3], :1], ["a", "c", "d"]))
+    for given in (X, (X,), (X, IDS, IDS, IDS)):
+        with pytest.raises(InvalidInputError, match="expected Records, or a tuple"):
+            PlainSums.load(tmp_path / "m", given)
+
+
+def test_records_with_other_features_are_refused(tmp_path):
+    frame = pd.DataFrame(X, columns=["age", "bmi"])
+    PlainSums().fit(frame).save(tmp_path / "m")
+    PlainSums.load(tmp_path / "m", Records(X)).delete([1])
+    with pytest.raises(ArtifactError, match="features 'bmi', 'age'; expected 'age', 'bmi'"):
+        PlainSums.load(tmp_path / "m", Records(frame[["bmi", "age"]]))
+
+
+def test_a_model_of_another_class_or_version_is_refused(tmp_path, monkeypatch):
+    PlainSums().fit(X).save(tmp_path / "m")
+    with pytest.raises(ArtifactError, match=r"MyEstimator.load\(path\)"):
+        erasable.load(tmp_path / "m")
+    with pytest.raises(ArtifactError):
+        IntegerSums.load(tmp_path / "m")
+    monkeypatch.setattr(PlainSums, "algorithm_version", 2)
+    with pytest.raises(ArtifactError, match=r"made by version 1 .* expected 2"):
+        PlainSums.load(tmp_path / "m")
+
+
+def test_erasable_loads_its_own(tmp_path):
+    MinMaxScaler().fit(X).save(tmp_path / "m")
+    assert type(erasable.load(tmp_path / "m")) is MinMaxScaler
+    with pytest.raises(ArtifactError, match="expected a PlainSums"):
+        PlainSums.load(tmp_path / "m")
+
+
+def test_a_changed_number_is_noticed(tmp_path):
+    path = tmp_path / "m"
+    model = MajorityClass().fit(X, [0, 1, 1, 1])
+    model.save(path)
+    header, state = read_artifact(path)
+    state["counts"] = state["counts"][::-1]
+    write_artifact(path, header, state)
+    with pytest.raises(ArtifactError, match="not that of its content"):
+        MajorityClass.load(path)
+    del state["counts"]
+    write_artifact(path, header, state)
+    with pytest.raises(ArtifactError, match="no complete MajorityClass"):
+        MajorityClass.load(path)
+
+
+def test_parameters_come_back_as_they_were():
+    params = {
+        "func": np.log1p,
+        "kw_args": {"a": (1, [2, None]), "b": np.arange(3)},
+        "inverse_func": None,
+        "check_inverse": np.bool_(True),
+    }
+    made = FunctionTransformer(**decode_params(encode_params(FunctionTransformer(**params))))
+    assert made.func is np.log1p
+    assert made.kw_args["a"] == (1, [2, None])
+    assert made.kw_args["b"].tolist() == [0, 1, 2]
+    assert made.check_inverse is True
+
+
+def test_nested_estimators_come_back():
+    class Wrapper(MajorityClass):
+        def __init__(self, estimator=None):
+            self.estimator = estimator
+
+    inner = FunctionTransformer(np.sqrt)
+    params = decode_params(encode_params(Wrapper([("first", inner)])))
+    [(name, made)] = params["estimator"]
+    assert name == "first"
+    assert type(made) is FunctionTransformer
+    assert made.func is np.sqrt
+
+
+def test_a_file_runs_no_function():
+    for func in (os.system, lambda X: X, np.save):
+        encoded = encode_params(FunctionTransformer(func))
+        with pytest.raises(ArtifactError, match="fit again where the function is at hand"):
+            decode_params(encoded)

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from erasable.core.errors import InvalidDataError, InvalidIdsError
+from erasable.core.ids import as_id_array, as_request
+from erasable.core.inputs import read_matrix, read_table
+from integer_sums import MajorityClass, PlainSums
+
+X = np.arange(12, dtype=np.float64).reshape(4, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "expected"),
+    [
+        ([3, 1, 2], np.int64, [3, 1, 2]),
+        (np.array([3, 1], dtype=np.int8), np.int64, [3, 1]),
+        (np.array([3, 1], dtype=">i4"), np.int64, [3, 1]),
+        (np.array([3, 1], dtype=np.uint64), np.int64, [3, 1]),
+        ([2**63, 1], np.uint64, [2**63, 1]),
+        (np.array([2**64 - 1], dtype=np.uint64), np.uint64, [2**64 - 1]),
+        ([2**63, -1], object, [2**63, -1]),
+        (["b", "a"], object, ["b", "a"]),
+        (np.array(["b", "a"]), object, ["b", "a"]),
+        ([17, "17", np.int32(4), np.str_("x")], object, [17, "17", 4, "x"]),
+        ((1, 2), np.int64, [1, 2]),
+        (range(3), np.int64, [0, 1, 2]),
+        ({7: "a"}, np.int64, [7]),
+        (iter([5]), np.int64, [5]),
+        ([], np.int64, []),
+        (np.array([]), np.int64, []),
+        (pd.Index(["a", "b"]), object, ["a", "b"]),
+        (pd.Series([1, 2], dtype="Int64"), np.int64, [1, 2]),
+        (pl.Series(["a", "b"]), object, ["a", "b"]),
+    ],
+)
+def test_ids_become_one_of_three_kinds(given, dtype, expected):
+    array = as_id_array(given)
+    assert array.dtype == dtype
+    assert array.tolist() == expected
+    assert {type(value) for value in array.tolist()} <= {int, str}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [1.0],
+        [True],
+        [None],
+        [b"a"],
+        [(1, 2)],
+        [1, 2.0],
+        [np.timedelta64(1, "s")],
+        [2**64],
+        [-(2**63) - 1],
+        np.array([1.0]),
+        np.array([True]),
+        np.array(["2020-01-01"], dtype="M8[D]"),
+        np.array([[1, 2]]),
+        np.array(5),
+        "visit-17",
+        b"visit-17",
+        17,
+        None,
+        pd.Series([1, None], dtype="Int64"),
+        pd.MultiIndex.from_tuples([(1, 2)]),
+    ],
+)
+def test_other_ids_are_refused(given):
+    with pytest.raises(InvalidIdsError, match="expected"):
+        as_id_array(given)
+
+
+def test_a_bare_string_is_to_be_wrapped():
+    with pytest.raises(InvalidIdsError, match=r"wrap it in a list: \['visit-17'\]"):
+        as_request("visit-17")
+
+
+def test_a_request_is_read_by_value():
+    assert as_request(np.array([3, 1], dtype=np.uint8)) == [3, 1]
+    assert as_request(["a", np.int64(1)]) == ["a", 1]
+
+
+def test_repeated_ids_are_counted_and_three_are_named():
+    for ids in ([1, 2, 1, 2], ["a", "b", "a", "b"]):
+        with pytest.raises(InvalidIdsError, match="2 of the ids are repeated"):
+            as_request(ids)
+        with pytest.raises(InvalidIdsError, match="2 of the ids are repeated"):
+            read_table(X, ids=ids)
+    with pytest.raises(InvalidIdsError, match=r"4 of the ids are repeated: 0, 1, 2, \.\.\.;"):
+        as_request([0, 1, 2, 3] * 2)
+
+
+def test_a_table_shares_no_memory_with_the_caller():
+    y = np.arange(4)
+    ids = np.array([5, 6, 7, 8])
+    for given in (X, pd.DataFrame(X), pd.DataFrame(X[:, :1]), pl.DataFrame(X[:, :1])):
+        table = read_table(given, y, ids=ids, groups=ids)
+        assert not np.shares_memory(table.matrix, np.asarray(given))
+        assert not np.shares_memory(table.y, y)
+        assert not np.shares_memory(table.ids, ids)
+        assert not np.shares_memory(table.groups, ids)
+        for array in (table.matrix, table.y, table.ids, table.groups):
+            assert array.flags.writeable
+            assert array.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("f4", "f4"), ("f8", "f8"), (">f8", "f8"), ("f2", "f8"), ("i8", "f8"), ("?", "f8")],
+)
+def test_values_become_floats(given, expected):
+    assert read_table(X.astype(given)).matrix.dtype == np.dtype(expected)
+
+
+def test_lists_are_tables():
+    table = read_table([[1, 2], [3, 4]])
+    assert table.matrix.tolist() == [[1, 2], [3, 4]]
+    assert table.ids.tolist() == [0, 1]
+    assert table.groups is None
+    assert table.feature_names is None
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_named_columns_are_no_features(library):
+    frame = library.DataFrame(
+        {"visit": ["v1", "v2"], "age": [40, 50], "patient": [7, 7], "bmi": [20.5, 30.5]}
+    )
+    table = read_table(frame, ids="visit", groups="patient")
+    assert table.ids.tolist() == ["v1", "v2"]
+    assert table.groups.tolist() == [7, 7]
+    assert table.feature_names == ["age", "bmi"]
+    assert table.matrix.tolist() == [[40, 20.5], [50, 30.5]]
+    assert list(frame.columns) == ["visit", "age", "patient", "bmi"]
+
+
+def test_one_column_can_be_ids_and_groups():
+    frame = pd.DataFrame({"patient": [7, 8], "age": [40, 50]})
+    table = read_table(frame, ids="patient", groups="patient")
+    assert table.ids.tolist() == table.groups.tolist() == [7, 8]
+    assert table.feature_names == ["age"]
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_missing_column_is_named(library):
+    frame = library.DataFrame({"visit": ["v1", "v2"], "age": [40, 50]})
+    with pytest.raises(InvalidIdsError, match="ids='visits' is not a column; expected one of 'vis"):
+        read_table(frame, ids="visits")
+    with pytest.raises(InvalidIdsError, match="groups='p' is not a column"):
+        read_table(frame, ids="visit", groups="p")
+    with pytest.raises(InvalidIdsError, match="X is a ndarray; expected a frame"):
+        read_table(X, ids="visits")
+
+
+def test_a_pandas_index_is_the_default_id():
+    frame = pd.DataFrame(X, columns=list("abc"))
+    assert read_table(frame).ids.tolist() == [0, 1, 2, 3]
+    assert read_table(frame.iloc[[2, 0]]).ids.tolist() == [2, 0]
+    assert read_table(frame.set_index("a")[["b"]].set_axis(list("wxyz"))).ids.tolist() == [*"wxyz"]
+    assert read_table(frame.iloc[::2]).ids.tolist() == [0, 2]
+    assert read_table(frame.iloc[1:]).ids.tolist() == [1, 2, 3]
+    assert read_table(frame.iloc[1:], ids=[7, 8, 9]).ids.tolist() == [7, 8, 9]
+
+
+def test_an_unusable_index_says_where_the_ids_came_from():
+    frame = pd.DataFrame(X, index=[0, 1, 1, 2])
+    with pytest.raises(InvalidIdsError, match="reset_index"):
+        read_table(frame)
+    with pytest.raises(InvalidIdsError, match="reset_index"):
+        read_table(frame.set_axis(pd.date_range("2020", periods=4)))
+
+
+def test_lengths_must_match():
+    with pytest.raises(InvalidIdsError, match="3 ids for 4 rows"):
+        read_table(X, ids=[1, 2, 3])
+    with pytest.raises(InvalidIdsError, match="5 groups for 4 rows"):
+        read_table(X, groups=[1, 2, 3, 4, 5])
+    with pytest.raises(InvalidDataError, match="inconsistent numbers of samples"):
+        read_table(X, [1, 2, 3])
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_text_columns_are_named_and_no_value_is_shown(library):
+    frame = library.DataFrame({"age": [1, 2], "city": ["secret", "b"]})
+    with pytest.raises(InvalidDataError, match="1 of 2 columns hold no numbers: 'city'") as caught:
+        read_table(frame)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_missing_value_is_located_by_column(library):
+    frame = library.DataFrame({"age": [1.0, None], "bmi": [1.0, 2.0]})
+    with pytest.raises(InvalidDataError, match="X contains NaN: 1 values in column 'age'"):
+        read_table(frame)
+    whole = library.DataFrame({"age": [1, None], "bmi": [1, 2]})
+    with pytest.raises(InvalidDataError, match="X contains NaN: 1 values in column 'age'"):
+        read_table(whole)
+
+
+def test_infinity_is_told_from_nan_and_from_a_sum_that_overflows():
+    with pytest.raises(InvalidDataError, match=r"contains NaN and inf: 2 values in columns 0, 1;"):
+        read_table([[np.nan, np.inf]])
+    huge = np.full((4, 2), 1e308)
+    assert np.array_equal(read_table(huge).matrix, huge)
+    assert read_table(np.full((4, 2), 3e38, dtype=np.float32)).matrix.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (np.empty((0, 3)), "0 sample"),
+        (np.empty((3, 0)), "0 feature"),
+        (np.arange(3.0), "Reshape your data"),
+        (pd.Series([1.0, 2.0]), "Reshape your data"),
+        (np.zeros((2, 2, 2)), "dim 3"),
+        (sparse.csr_array(np.eye(3)), "Sparse data was passed"),
+        (np.ones((2, 2), dtype=complex), "Complex data not supported"),
+        (np.array([["secret"]], dtype=object), "text that is not a number"),
+        (np.array([["secret"]]), "text that is not a number"),
+        (pd.DataFrame(np.eye(2), columns=["a", "a"]), "unique"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused(given, match):
+    with pytest.raises(InvalidDataError, match=match) as caught:
+        read_table(given)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_error_about_shape_shows_no_value():
+    with pytest.raises(InvalidDataError) as caught:
+        read_table(np.array([123456.0, 2.0]))
+    assert "123456" not in str(caught.value)
+
+
+def test_objects_that_are_numbers_are_numbers():
+    assert read_table(np.array([[1, 2.5]], dtype=object)).matrix.tolist() == [[1, 2.5]]
+
+
+def test_an_estimator_learns_width_and_names():
+    model = PlainSums()
+    read_table(pd.DataFrame(X, columns=list("abc")), estimator=model)
+    assert model.n_features_in_ == 3
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def test_what_is_asked_is_checked_like_what_was_learned():
+    model = PlainSums().fit(pd.DataFrame(X, columns=list("abc")))
+    with pytest.raises(InvalidDataError, match="feature names should match"):
+        read_matrix(model, pd.DataFrame(X, columns=list("abd")))
+    with pytest.raises(InvalidDataError, match="expecting 3 features"):
+        read_matrix(PlainSums().fit(X), X[:, :2])
+    with pytest.raises(InvalidDataError, match="contains NaN: 1 values in column 'b'"):
+        read_matrix(model, pd.DataFrame([[1, np.nan, 2]], columns=list("abc")))
+    assert np.shares_memory(read_matrix(PlainSums().fit(X), X), X)
+
+
+def test_targets_may_be_text():
+    model = MajorityClass().fit(X, ["b", "a", "b", "b"])
+    assert model.classes_.tolist() == ["a", "b"]
+    with pytest.raises(InvalidDataError, match="requires y to be passed"):
+        MajorityClass().fit(X)

@@ -1,0 +1,35 @@
+"""The estimators on which the law is tested: each as it comes, meta-estimators as they supply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import erasable
+
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "DivideAndConquerKMeans": [{"n_clusters": 2}],
+    "KMeans": [{"n_clusters": 3}, {"n_clusters": 2, "max_iter": 100, "tol": 1e-3}],
+    "MinMaxScaler": [{"feature_range": (-1, 1)}],
+    "QuantizedKMeans": [{"n_clusters": 3}],
+    "StandardScaler": [{"with_mean": False}, {"with_std": False}],
+}
+"""Parameters, beside the default ones, that take another way through the code."""
+
+
+def instances_of(name: str, cls: type[Any], tags: dict[str, Any]) -> list[Any]:
+    """Unfitted instances of one estimator."""
+    if hasattr(cls, "_law_instances"):
+        return list(cls._law_instances())
+    if tags["meta"]:
+        raise AssertionError(
+            f"{name} is made of other estimators; expected instances to test it by; "
+            "give it a classmethod _law_instances()"
+        )
+    return [cls(), *(cls(**params) for params in VARIANTS.get(name, []))]
+
+
+def law_instances() -> Iterator[Any]:
+    """Unfitted instances of every estimator of erasable."""
+    for name, cls, tags in erasable.all_estimators():
+        yield from instances_of(name, cls, tags)

@@ -1,0 +1,129 @@
+"""Every estimator of erasable keeps the law, on fixed data and on what hypothesis thinks of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import erasable
+from erasable.core.errors import TooFewRecordsError
+from erasable.utils._checks.compare import assert_same, fit
+from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
+from law_instances import instances_of, law_instances
+
+INSTANCES = list(law_instances())
+
+
+@parametrize_with_law_checks(INSTANCES)
+def test_law(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_every_estimator_is_tested() -> None:
+    listed = {cls for _, cls, _ in erasable.all_estimators()}
+    assert {type(estimator) for estimator in INSTANCES} == listed
+
+
+def test_a_meta_estimator_without_instances_is_reported() -> None:
+    with pytest.raises(AssertionError, match=r"Lonely is made of others; .* _law_instances\(\)"):
+        instances_of("Lonely", object, {"meta": True})
+
+
+# -- data and deletions that nobody chose ----------------------------------------------------------
+
+
+def _skewed(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    return np.exp(4.0 * rng.normal(size=shape)) * rng.choice([-1.0, 1.0], size=shape)
+
+
+def _constant(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    return np.where(rng.random(shape[1]) < 0.5, 3.7, rng.normal(size=shape))
+
+
+def _duplicated(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    return rng.normal(size=(max(shape[0] // 3, 1), shape[1]))[
+        rng.integers(0, max(shape[0] // 3, 1), shape[0])
+    ]
+
+
+def _offset(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    return 1.7e9 + rng.integers(0, 10**6, size=shape) / 16.0
+
+
+def _integers(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    return rng.integers(-3, 4, size=shape)
+
+
+def _outlier(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    matrix = rng.normal(size=shape)
+    matrix[rng.integers(shape[0])] *= 1e5
+    return matrix
+
+
+KINDS = (_skewed, _constant, _duplicated, _offset, _integers, _outlier)
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> Any:
+    """Values of one of the kinds, or whatever hypothesis likes."""
+    shape = draw(st.integers(3, 40)), draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        seed = draw(st.integers(0, 2**32 - 1))
+        return draw(st.sampled_from(KINDS))(np.random.default_rng(seed), shape)
+    values = st.floats(-1e6, 1e6, width=32) | st.integers(-3, 3).map(float)
+    return draw(hnp.arrays(np.float64, shape, elements=values))
+
+
+@st.composite
+def data_sets(draw: st.DrawFn) -> DataSet:
+    """Records with ids of any kind, perhaps in groups, of which some are doomed."""
+    X = draw(matrices())
+    n = len(X)
+    numbers = draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=n, max_size=n, unique=True))
+    ids: Any = np.array(numbers, dtype=np.int64)
+    if draw(st.booleans()):
+        ids = np.array([f"visit-{number}" for number in numbers], dtype=object)
+    groups = draw(st.none() | hnp.arrays(np.int64, n, elements=st.integers(0, max(n // 4, 1))))
+    doomed = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=max(n // 3, 1), unique=True))
+    y = np.arange(n, dtype=np.float64)
+    return DataSet("drawn", X, y, ids, groups, np.array(doomed, dtype=np.int64))
+
+
+@pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
+@settings(max_examples=20)
+@given(data=data_sets(), cuts=st.lists(st.integers(0, 12), max_size=3))
+def test_any_deletions_from_any_data_equal_a_refit(
+    estimator: Any, data: DataSet, cuts: list[int]
+) -> None:
+    try:
+        model = fit(estimator, data)
+    except TooFewRecordsError:
+        return
+    done = 0
+    for portion in np.split(data.doomed_ids, sorted(cuts)):
+        rest = data.without(data.doomed_ids[: done + len(portion)])
+        try:
+            model.delete(portion)
+        except TooFewRecordsError:
+            with pytest.raises(TooFewRecordsError):
+                fit(estimator, rest)
+            return
+        done += len(portion)
+        assert_same(model, fit(estimator, rest), f"after {done} deletions", save=True)
+
+
+@pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
+@settings(max_examples=10)
+@given(data=data_sets())
+def test_rows_and_deletions_in_any_order(estimator: Any, data: DataSet) -> None:
+    try:
+        fit(estimator, data.without(data.doomed_ids))
+    except TooFewRecordsError:
+        return
+    for name in ("check_row_order", "check_deletion_order", "check_batch_split"):
+        LAW_CHECKS[name](estimator, [data])

@@ -1,0 +1,60 @@
+"""The same digests whatever the processor, the BLAS and the number of threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PLATFORMS = {
+    "one thread": {},
+    "two threads": dict.fromkeys(
+        ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2"
+    ),
+    "an old BLAS": {"OPENBLAS_CORETYPE": "Prescott"},
+    "a generic processor": {"NUMBA_CPU_NAME": "generic"},
+}
+ONE_THREAD = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+@cache
+def told_by(platform: str) -> Any:
+    """What `platform_digests.py` prints in an environment."""
+    tests = Path(__file__).resolve().parent
+    environment = {
+        **os.environ,
+        **ONE_THREAD,
+        **PLATFORMS[platform],
+        "PYTHONPATH": os.pathsep.join([str(tests), *filter(None, sys.path)]),
+    }
+    command = [sys.executable, str(tests / "platform_digests.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("platform", list(PLATFORMS)[1:])
+def test_digests_are_the_same_on(platform: str) -> None:
+    mine, theirs = told_by("one thread")["digests"], told_by(platform)["digests"]
+    assert len(mine) > 50
+    assert mine.keys() == theirs.keys()
+    assert [name for name in mine if mine[name] != theirs[name]] == []
+
+
+def test_the_platforms_are_what_they_say() -> None:
+    here = {platform: told_by(platform)["here"] for platform in PLATFORMS}
+    assert here["one thread"]["numba"] == "host"
+    assert here["one thread"]["numba_threads"] == here["one thread"]["blas_threads"] == 1
+    assert here["two threads"]["numba_threads"] == 2
+    assert here["a generic processor"]["numba"] == "generic"
+    if "Prescott" not in here["an old BLAS"]["blas"]:
+        pytest.skip(f"this BLAS cannot be told its processor: {here['an old BLAS']['blas']}")
+    assert here["one thread"]["blas"] != here["an old BLAS"]["blas"]
+    # The negative control: had a product by BLAS entered the state, the digests would differ.
+    assert told_by("one thread")["product"] != told_by("an old BLAS")["product"]

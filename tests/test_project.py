@@ -1,0 +1,211 @@
+"""The project's own rules: rooms, file sizes, what is exported, examples, the demo, the docs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import erasable
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src"
+MAXIMUM_LINES = 400
+
+
+def public_modules() -> list[str]:
+    """Every module whose path has no underscore in it."""
+    found = pkgutil.walk_packages(erasable.__path__, "erasable.")
+    names = [module.name for module in found]
+    return ["erasable", *(name for name in names if not re.search(r"\._", name))]
+
+
+def exported(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the classes and functions that a module exports; its exceptions need no example."""
+    module = importlib.import_module(name)
+    for attribute in getattr(module, "__all__", ()):
+        thing = getattr(module, attribute)
+        if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+            continue
+        if inspect.isclass(thing) and issubclass(thing, BaseException):
+            continue
+        yield f"{name}.{attribute}", thing
+
+
+def missing_from_all(module: ModuleType) -> set[str]:
+    """Find public classes and functions that a module shows but does not export."""
+    package = hasattr(module, "__path__")
+    shown = set()
+    for name, thing in vars(module).items():
+        if name.startswith("_") or not (inspect.isclass(thing) or inspect.isroutine(thing)):
+            continue
+        home = getattr(thing, "__module__", "") or ""
+        ours = home.startswith("erasable") if package else home == module.__name__
+        if ours and not isinstance(thing, type(list[int])):
+            shown.add(name)
+    return shown - set(module.__all__)
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_all_is_complete(name: str) -> None:
+    module = importlib.import_module(name)
+    assert hasattr(module, "__all__"), f"{name} does not say what it exports"
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert [a for a in module.__all__ if not hasattr(module, a)] == []
+    assert missing_from_all(module) == set()
+    assert set(module.__all__) <= set(dir(module))
+
+
+def test_what_all_misses_is_found() -> None:
+    module = ModuleType("erasable.somewhere")
+    exec("def shown(): ...\ndef left_out(): ...\ndef _private(): ...", vars(module))
+    module.__all__ = ["shown"]
+    assert missing_from_all(module) == {"left_out"}
+
+
+@pytest.mark.parametrize(
+    "thing", [pytest.param(t, id=n) for m in public_modules() for n, t in exported(m)]
+)
+def test_public_objects_have_an_example(thing: Any) -> None:
+    text = inspect.getdoc(thing) or ""
+    assert re.search(r"^Examples\n-{8}$", text, re.MULTILINE), "no Examples section"
+    assert ">>> " in text, "an example that does not run"
+
+
+def test_files_are_short() -> None:
+    lines = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in SOURCE.rglob("*.py")
+    }
+    assert len(lines) > 10
+    assert {path: n for path, n in lines.items() if n > MAXIMUM_LINES} == {}
+
+
+def test_every_test_file_has_tests() -> None:
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    barren = [path.name for path in files if not _holds_tests(path.read_text(encoding="utf-8"))]
+    assert barren == []
+    assert not _holds_tests("def check_nothing(): ...\n")
+
+
+def _holds_tests(text: str) -> bool:
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    return any(function.name.startswith("test_") for function in functions)
+
+
+@pytest.mark.parametrize(
+    ("room", "line", "contract"),
+    [
+        ("core/errors.py", "import erasable.cluster", "Rooms import downwards only"),
+        ("cluster/__init__.py", "import erasable.preprocessing", "Rooms import downwards only"),
+        ("preprocessing/__init__.py", "import erasable.pipeline", "Rooms import downwards only"),
+        ("pipeline.py", "from erasable.cluster import KMeans", "Rooms import downwards only"),
+        ("audit/__init__.py", "import erasable.utils", "Rooms import downwards only"),
+        ("core/errors.py", "import pandas", "Tables are read through narwhals"),
+        ("cluster/__init__.py", "import numba", "Kernels are compiled in one way"),
+    ],
+)
+def test_a_forbidden_import_is_caught(tmp_path: Path, room: str, line: str, contract: str) -> None:
+    shutil.copytree(
+        SOURCE / "erasable",
+        tmp_path / "erasable",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    path = tmp_path / "erasable" / room
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n{line}\n", encoding="utf-8")
+    code = "from importlinter.cli import lint_imports_command as run; run(['--no-cache'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(rf"{contract}.* BROKEN", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("before", "statement", "unwanted"),
+    [
+        ("sys", "erasable", ["numba", "numpy", "pandas", "polars", "scipy", "sklearn"]),
+        # Whatever scikit-learn imports by itself is not our doing.
+        ("sklearn.cluster", "erasable.cluster", ["matplotlib", "pandas", "polars", "pyarrow"]),
+    ],
+)
+def test_imports_are_lazy(before: str, statement: str, unwanted: list[str]) -> None:
+    code = (
+        f"import sys, {before}; before = set(sys.modules); import {statement}; "
+        f"print(sorted(set({unwanted}) & (set(sys.modules) - before)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]])
+@pytest.mark.parametrize(("selection", "status"), [([], 1), (["-k", "one"], 0), (["tests"], 0)])
+def test_a_full_run_with_too_few_tests_fails(
+    tmp_path: Path, workers: list[str], selection: list[str], status: int
+) -> None:
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    (tmp_path / "tests" / "test_it.py").write_text("def test_one(): ...\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers, *selection]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert ("1 tests were collected; at least" in done.stdout) == bool(status)
+    assert "1 passed" in done.stdout.splitlines()[-1]
+
+
+def _demo() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    demo.REPEATS = 1
+    return demo
+
+
+def test_the_demo_finds_equal_digests(capsys: pytest.CaptureFixture[str]) -> None:
+    demo = _demo()
+    assert demo.main() == 0
+    shown = capsys.readouterr().out
+    for patient in demo.WITHDRAWN:
+        assert f"{patient}  equal" in shown
+    assert "DIFFERENT" not in shown
+
+
+def test_the_demo_fails_when_digests_differ(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo = _demo()
+    monkeypatch.setattr(type(demo.make_pipeline(demo.KMeans())), "digest", lambda self: id(self))
+    assert demo.main() == 1
+    assert "DIFFERENT" in capsys.readouterr().out
+
+
+def test_the_readme_names_every_estimator_and_its_exactness() -> None:
+    rows = re.findall(r"^\| `([\w.]+)` \|.*\| (\w+) \|", (ROOT / "README.md").read_text(), re.M)
+    listed = {path.split(".")[-1]: exactness for path, exactness in rows}
+    there = {name: tags["exactness"] for name, _, tags in erasable.all_estimators()}
+    assert listed == there
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda page: page.name
+)
+def test_links_in_the_docs_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = [t for t in re.findall(r"\]\(([^)#\s]+)", text) if not re.match(r"\w+:", t)]
+    assert [target for target in targets if not (page.parent / target).exists()] == []

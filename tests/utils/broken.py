@@ -1,0 +1,454 @@
+"""Estimators that break the law in one way each: every check must catch its own.
+
+`CONTROLS` says which check each of them is for, and which others see the damage as well: an
+estimator that subtracts wrongly cannot equal its refit anywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from sklearn.utils.metadata_routing import UNUSED
+
+from erasable.core.records import Records
+from erasable.core.tape import Tape, draw_seed
+from utils.honest import Totals
+
+
+class Control(NamedTuple):
+    """A broken estimator, the check that it is for, and others that notice."""
+
+    broken: type[Totals]
+    check: str
+    also: frozenset[str] = frozenset()
+
+
+CONTROLS: list[Control] = []
+
+
+def breaks(check: str, *also: str) -> Callable[[type[Totals]], type[Totals]]:
+    """Register a class as the negative control of a check."""
+
+    def register(cls: type[Totals]) -> type[Totals]:
+        CONTROLS.append(Control(cls, check, frozenset(also)))
+        return cls
+
+    return register
+
+
+# -- the law itself --------------------------------------------------------------------------------
+
+
+@breaks(
+    "check_delete_equals_refit",
+    "check_bad_ids_change_nothing",
+    "check_batch_split",
+    "check_callers_arrays",
+    "check_deletion_order",
+    "check_float32_input",
+    "check_groups",
+    "check_long_sequence",
+    "check_row_order",
+    "check_smallest_legal_set",
+)
+class Drifting(Totals):
+    """Subtracts from a float64 sum: the sum of what is left comes out otherwise."""
+
+    def _delete_rows(self, rows):
+        totals = self.totals_ - self._held.records.matrix[rows].sum(axis=0)
+        outcome = super()._delete_rows(rows)
+        self.totals_ = totals
+        return outcome
+
+
+@breaks(
+    "check_deletion_order",
+    "check_batch_split",
+    "check_deepcopy",
+    "check_delete_equals_refit",
+    "check_load_deletes",
+    "check_nothing_left",
+    "check_pickle",
+    "check_smallest_legal_set",
+)
+class Ordered(Totals):
+    """Remembers the last three deletions, and errs where the ids went down."""
+
+    def _fit_rows(self):
+        super()._fit_rows()
+        self._went = getattr(self, "_went", [])
+
+    def _delete_rows(self, rows):
+        self._went = [*self._went, *self._held.records.ids[rows].tolist()][-3:]
+        outcome = super()._delete_rows(rows)
+        if len(rows) == 1 and len(self._went) == 3 and sorted(self._went)[::-1] == self._went:
+            self.totals_ = self.totals_ + 1.0
+        return outcome
+
+
+@breaks(
+    "check_batch_split",
+    "check_callers_arrays",
+    "check_delete_equals_refit",
+    "check_fitted_attributes",
+    "check_id_types",
+    "check_metadata_routing",
+    "check_predicting_after_deletion",
+    "check_row_order",
+    "check_seed",
+    "check_shared_records",
+)
+class Hurried(Totals):
+    """Forgets the last of a batch of seven."""
+
+    def _delete_rows(self, rows):
+        outcome = super()._delete_rows(rows)
+        if len(rows) == 7:
+            self.totals_ = self.totals_ + self._held.records.matrix[rows[-1]]
+        return outcome
+
+
+@breaks("check_row_order")
+class FirstRow(Totals):
+    """Learns the first row, whichever record that is."""
+
+    def _fit_rows(self):
+        super()._fit_rows()
+        self.drawn_ = self._live()[0]
+
+
+@breaks("check_groups")
+class LonelyGroup(Totals):
+    """Deletes one record of each group."""
+
+    def delete(self, ids=None, *, groups=None, digest=True):
+        if groups is None:
+            return super().delete(ids, digest=digest)
+        rows = [self._held.select(groups=[group])[0] for group in groups]
+        return super().delete(self._held.records.ids[rows].tolist(), digest=digest)
+
+
+@breaks("check_smallest_legal_set", "check_long_sequence")
+class Bottomless(Totals):
+    """Can be deleted down to nothing at all."""
+
+    def _minimum_records(self):
+        return 0
+
+    def _fit_rows(self):
+        if self._held.n_live:
+            super()._fit_rows()
+        else:
+            self.count_ = 0
+            self.totals_ = self.totals_ * 0
+
+
+@breaks("check_smallest_legal_set")
+class Stubborn(Totals):
+    """Refuses to fall below half of what it was fitted on; a refit would take it."""
+
+    def _minimum_records(self):
+        return max(2, self._held.records.n_rows // 2)
+
+
+@breaks(
+    "check_long_sequence",
+    "check_deepcopy",
+    "check_load_deletes",
+    "check_pickle",
+    "check_smallest_legal_set",
+)
+class Tired(Totals):
+    """Stops after twenty deletions."""
+
+    def _fit_rows(self):
+        super()._fit_rows()
+        self._left = 20
+
+    def _delete_rows(self, rows):
+        left, old = self._left - 1, self.totals_
+        outcome = super()._delete_rows(rows)
+        self._left = left
+        if left < 0:
+            self.totals_ = old
+        return outcome
+
+
+@breaks("check_fitted_attributes", "check_row_order")
+class StaleLabels(Totals):
+    """Computes `labels_` once and for all."""
+
+    @property
+    def labels_(self):
+        if "_labels" not in self.__dict__:
+            self._labels = super().labels_
+        return self._labels
+
+
+@breaks("check_predicting_after_deletion", "check_fitted_attributes")
+class StaleMean(Totals):
+    """Keeps what it needs to predict from the first prediction on."""
+
+    def predict(self, X):
+        if "_mean" not in self.__dict__:
+            self._mean = self.totals_ / self.count_
+        return np.sum(self._read_matrix(X) > self._mean, axis=1)
+
+
+# -- ids, refusals, reports ------------------------------------------------------------------------
+
+
+@breaks("check_id_types")
+class Typist(Totals):
+    """Learns in what type of array the ids came."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        self.narrow = isinstance(ids, np.ndarray) and ids.dtype == np.int32
+        return super().fit(X, y, ids=ids, groups=groups)
+
+    def _fit_rows(self):
+        super()._fit_rows()
+        self.drawn_ = self.drawn_ + getattr(self, "narrow", False)
+
+
+@breaks("check_bad_ids_change_nothing")
+class Lenient(Totals):
+    """Passes over ids that it does not know."""
+
+    def delete(self, ids=None, *, groups=None, digest=True):
+        if ids is not None and len(ids) > 1:
+            known = set(self.ids_.tolist())
+            ids = [record for record in ids if not isinstance(record, int | str) or record in known]
+        return super().delete(ids, groups=groups, digest=digest)
+
+
+@breaks("check_bad_ids_change_nothing")
+class HalfWay(Totals):
+    """Finds out that an id is unknown when it has deleted those before it."""
+
+    def delete(self, ids=None, *, groups=None, digest=True):
+        known, wanted = self.ids_.tolist(), [] if ids is None else list(ids)
+        if len(wanted) > 1 and wanted[0] in known and wanted[-1] not in known:
+            super().delete(wanted[:1])
+        return super().delete(ids, groups=groups, digest=digest)
+
+
+@breaks("check_bad_fit_changes_nothing")
+class Emptied(Totals):
+    """Forgets what it learned before it looks at the new data."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        self._forget_learned()
+        return super().fit(X, y, ids=ids, groups=groups)
+
+
+@breaks("check_delete_nothing")
+class Busy(Totals):
+    """Reports a refit when there was nothing to delete."""
+
+    def delete(self, ids=None, *, groups=None, digest=True):
+        deletion = super().delete(ids, groups=groups, digest=digest)
+        if deletion.action == "none":
+            deletion = dataclasses.replace(deletion, action="refit")
+        return deletion
+
+
+@breaks("check_deletion_record")
+class Untruthful(Totals):
+    """Reports the digest after as the one before."""
+
+    def delete(self, ids=None, *, groups=None, digest=True):
+        deletion = super().delete(ids, groups=groups, digest=digest)
+        return dataclasses.replace(deletion, digest_before=deletion.digest_after)
+
+
+@breaks("check_digest_names_version")
+class Timeless(Totals):
+    """Calls every version of itself the first."""
+
+    def digest(self):
+        return super().digest().replace(f"/{self.algorithm_version}:", "/1:")
+
+
+@breaks("check_seed")
+class Redrawing(Totals):
+    """Draws anew at every deletion where no seed was given."""
+
+    def _delete_rows(self, rows):
+        if self.random_state is None:
+            self._tape = Tape(draw_seed())
+        return super()._delete_rows(rows)
+
+
+# -- erasure ---------------------------------------------------------------------------------------
+
+
+@breaks("check_nothing_left")
+class Hoarder(Totals):
+    """Keeps a copy of what it learned from."""
+
+    def _fit_rows(self):
+        super()._fit_rows()
+        if "_kept" not in self.__dict__:
+            self._kept = [{"matrix": self._live()}]
+
+
+@breaks("check_shared_records")
+class Wiper(Totals):
+    """Overwrites a record at once, whoever else may hold it."""
+
+    def _delete_rows(self, rows):
+        outcome = super()._delete_rows(rows)
+        self._held.records.matrix[rows] = 0
+        return outcome
+
+
+@breaks("check_erased_by_the_last")
+class Clinging(Totals):
+    """Holds shared records twice and lets go once."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        super().fit(X, y, ids=ids, groups=groups)
+        if isinstance(X, Records):
+            self._second = X.attach()
+        return self
+
+
+# -- a model's life --------------------------------------------------------------------------------
+
+
+@breaks("check_clone_and_params")
+class Tinkerer(Totals):
+    """Changes a parameter when it is fitted."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        super().fit(X, y, ids=ids, groups=groups)
+        self.scale = int(self.scale)
+        return self
+
+
+@breaks("check_fit_again")
+class Sediment(Totals):
+    """Adds what it learned at the first fit to what it learns at the second."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        super().fit(X, y, ids=ids, groups=groups)
+        former = getattr(self, "former", 0.0)
+        self.former = float(self.totals_[0])
+        self.totals_ = self.totals_ + former
+        return self
+
+
+@breaks("check_pickle", "check_deepcopy")
+class OtherTape(Totals):
+    """Comes back from a pickle with another tape."""
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._tape = Tape(1)
+
+
+@breaks("check_deepcopy")
+class Shallow(Totals):
+    """Copies itself, but holds on to the original's records."""
+
+    def __deepcopy__(self, memo):
+        copy = type(self)(**self.get_params())
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+
+@breaks("check_load_predicts")
+class Absent(Totals):
+    """Predicts otherwise when it has no records."""
+
+    def predict(self, X):
+        return super().predict(X) + (self._held is None)
+
+
+@breaks("check_load_deletes")
+class Credulous(Totals):
+    """Takes whatever records it is given for its own."""
+
+    def _attach_to(self, records):
+        self._held = records.attach()
+
+
+# -- what comes in ---------------------------------------------------------------------------------
+
+
+@breaks("check_callers_arrays")
+class Overwriter(Totals):
+    """Uses the caller's ids as a scratch pad."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        super().fit(X, y, ids=ids, groups=groups)
+        if isinstance(ids, np.ndarray) and ids.flags.writeable:
+            ids[:] = ids[::-1].copy()
+        return self
+
+
+@breaks("check_callers_arrays")
+class Borrower(Totals):
+    """Keeps the caller's array in the place of a copy."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        super().fit(X, y, ids=ids, groups=groups)
+        if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.flags.writeable:
+            self._held.records.matrix = X
+        return self
+
+
+@breaks("check_float32_input")
+class Narrow(Totals):
+    """Counts in the type of what came in."""
+
+    def _fit_rows(self):
+        super()._fit_rows()
+        self.totals_ = self.totals_ + self._held.records.matrix.dtype.itemsize
+
+
+@breaks("check_memory_layout")
+class Layout(Totals):
+    """Learns in which order the values lay in memory."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        self.columns_first = isinstance(X, np.ndarray) and X.flags.f_contiguous
+        return super().fit(X, y, ids=ids, groups=groups)
+
+    def _fit_rows(self):
+        super()._fit_rows()
+        self.drawn_ = self.drawn_ + getattr(self, "columns_first", False)
+
+
+@breaks("check_pandas")
+class IndexBlind(Totals):
+    """Passes over a pandas index."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        if isinstance(X, pd.DataFrame):
+            X = X.reset_index(drop=True)
+        return super().fit(X, y, ids=ids, groups=groups)
+
+
+@breaks("check_polars")
+class Nameless(Totals):
+    """Loses the names of a polars frame."""
+
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        super().fit(X, y, ids=ids, groups=groups)
+        if isinstance(X, pl.DataFrame):
+            del self.feature_names_in_
+        return self
+
+
+@breaks("check_metadata_routing")
+class Unroutable(Totals):
+    """Does not let ids be routed to `fit`."""
+
+    __metadata_request__fit = {"ids": UNUSED}  # noqa: RUF012
