@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -91,3 +92,6 @@ def warm_up(names: Iterable[str], X: np.ndarray, k: int) -> None:
         model.delete(np.arange(30, 100))
     for kind in {peer_of(name) for name in names}:
         make_peer(kind, k, 0).fit(few)
+    # Hundreds of thousands of objects of the compiler, which no collection needs to look at.
+    gc.collect()
+    gc.freeze()

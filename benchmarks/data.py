@@ -26,7 +26,7 @@ class DataSet:
     Attributes
     ----------
     X : ndarray of shape (n, d), float64, in the unit cube unless said otherwise
-    labels : ndarray of shape (n,)
+    labels : ndarray of shape (n,), int64
         Classes; used for the mutual information only.
     k : int
         Number of clusters: the number of classes.
@@ -138,4 +138,5 @@ SOURCES = {
 def load(name: str) -> DataSet:
     """Read or draw a data set by its name."""
     X, labels = SOURCES[name].read()
-    return DataSet(name, np.ascontiguousarray(X), labels, len(np.unique(labels)))
+    classes, codes = np.unique(labels, return_inverse=True)
+    return DataSet(name, np.ascontiguousarray(X), codes, len(classes))

@@ -1,6 +1,7 @@
 """Clustering models that can delete records."""
 
+from ._divide import DivideAndConquerKMeans
 from ._kmeans import KMeans
 from ._quantized import QuantizedKMeans
 
-__all__ = ["KMeans", "QuantizedKMeans"]
+__all__ = ["DivideAndConquerKMeans", "KMeans", "QuantizedKMeans"]

@@ -26,7 +26,7 @@ class CentroidModel(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClusterMixin,
-    Erasable,  # type: ignore[misc]
+    Erasable,
 ):
     """Base of the k-means estimators.
 

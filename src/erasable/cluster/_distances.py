@@ -18,6 +18,7 @@ __all__ = ["TILE", "distances_to", "load_tile", "new_tile", "rank_nearest", "til
 TILE = 64
 """Records a tile holds: two or three tiles of 784 features fit the second-level cache."""
 
+_FAR = 1e300  # finite, so that what is computed from it is too
 _PAD = 8  # keeps the tile's stride off a power of two, which would crowd a few cache sets
 
 Floats = NDArray[np.float64]
@@ -135,7 +136,7 @@ def rank_nearest(dist: Floats, m: int, near: Floats, who: NDArray[np.int64]) -> 
     m : int
         Records in the tile.
     near : ndarray of shape (3, >= m)
-        Receives the three smallest squared distances (infinity where there are fewer).
+        Receives the three smallest squared distances (1e300 where there are fewer).
     who : ndarray of shape (2, >= m)
         Receives the indices of the nearest two; ties go to the lower index.
     """
@@ -148,8 +149,8 @@ def rank_nearest(dist: Floats, m: int, near: Floats, who: NDArray[np.int64]) -> 
     first = dist[0]
     for r in range(m):
         b1[r] = first[r]
-        b2[r] = np.inf
-        b3[r] = np.inf
+        b2[r] = _FAR
+        b3[r] = _FAR
         i1[r] = 0
         i2[r] = 0
     for c in range(1, k):

@@ -32,8 +32,8 @@ __all__ = [
     "file_record",
     "free_slot",
     "movement",
-    "pair_bound",
     "take_at_risk",
+    "tile_bounds",
 ]
 
 BINS = 96
@@ -51,27 +51,43 @@ Links = NDArray[np.int32]
 
 
 @kernel
-def pair_bound(near1: float, near2: float, near3: float, n_features: int, cap: float) -> float:
-    """Return the movement a record can bear, from its three smallest squared distances.
+def tile_bounds(
+    near: Floats, m: int, n_features: int, pairs: bool, cap: float, bounds: Floats
+) -> None:
+    """Write the movement that every record of a tile can bear.
 
-    `cap` is the sum of distances up to which a change of metric is charged in full; infinity
-    where the metric never changes.
+    Parameters
+    ----------
+    near : ndarray of shape (3, >= m)
+        The three smallest squared distances of every record.
+    m : int
+        Records in the tile.
+    n_features : int
+        Terms of a distance; its rounding is charged to the margins.
+    pairs : bool
+        Whether groups are pairs of clusters, or own clusters alone.
+    cap : float
+        Sum of distances up to which a change of the metric is charged in full; infinity where
+        the metric never changes.
+    bounds : ndarray of shape (>= m,)
+        Receives the bounds.
     """
-    d1 = np.sqrt(near1)
-    d2 = np.sqrt(near2)
     slack = 8.0 * (n_features + 4) * 2.0**-53
-    both = d1 + d2
-    bound = (d2 - d1) - slack * both
-    if bound > 0.0 and both > cap:
-        bound *= cap / both
-    if near3 < np.inf:
-        d3 = np.sqrt(near3)
-        both = d1 + d3
-        other = (d3 - d1) - slack * both
-        if other > 0.0 and both > cap:
-            other *= cap / both
-        bound = min(bound, _SHARE * other)
-    return bound
+    less = 1.0 - slack
+    more = 1.0 + slack
+    near1 = near[0]
+    near2 = near[1]
+    near3 = near[2]
+    for r in range(m):
+        d1 = np.sqrt(near1[r])
+        d2 = np.sqrt(near2[r])
+        d3 = np.sqrt(near3[r])
+        second = d2 * less - d1 * more
+        third = d3 * less - d1 * more
+        second = second * (cap / (d1 + d2)) if d1 + d2 > cap and second > 0.0 else second
+        third = third * (cap / (d1 + d3)) if d1 + d3 > cap and third > 0.0 else third
+        other = _SHARE * third
+        bounds[r] = other if pairs and other < second else second
 
 
 @kernel
@@ -79,7 +95,7 @@ def _bin_of(bound: float, top_bits: int) -> int:
     """Return the bin of a bound: its exponent and two leading bits, below the level's top."""
     if bound <= 0.0:
         return 0
-    bits = np.int64(np.float32(bound).view(np.int32)) >> 21
+    bits = int(np.float32(bound).view(np.int32)) >> 21
     place = BINS - 1 + bits - top_bits
     return min(max(place, 0), BINS - 1)
 
@@ -99,7 +115,7 @@ def file_record(
     """File record `j` in a group of a slot; the bound is rounded down to float32."""
     small = np.float32(bound * (1.0 - 2.0**-22))
     bounds[j] = small
-    place = _bin_of(small, top_bits)
+    place = _bin_of(float(small), top_bits)
     following[j] = head[slot, group, place]
     head[slot, group, place] = j
     if place < lowest[slot, group]:
@@ -128,7 +144,7 @@ def movement(
     pairs : bool
         Whether groups are pairs (own, nearest other), or own centroids alone.
     cap : float
-        See `pair_bound`.
+        See `tile_bounds`.
     limits : ndarray of shape (n_groups,)
         Receives the limits; 0 everywhere means nothing moved at all.
     moves : ndarray of shape (k,)

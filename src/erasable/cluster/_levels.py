@@ -90,7 +90,7 @@ def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
         sums=np.zeros((n_levels, k, d)),
         counts=np.zeros((n_levels, k), np.int64),
         losses=np.zeros(n_levels),
-        labels=np.empty((n_levels, n), small),  # type: ignore[arg-type]
+        labels=np.empty((n_levels, n), small),
         bounds=np.empty((n_levels, n), np.float32),
         links=np.empty((n_levels, n), np.int32),
         tops=np.zeros(n_levels, np.int64),
@@ -100,7 +100,7 @@ def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
 def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool) -> Files:
     """Return empty files; fewer snapshots where the records are few."""
     groups = k * k if pairs else k
-    slots = 24 if n >= 4096 else 8
+    slots = 16 if n >= 4096 else 8
     return Files(
         head=np.full((n_levels, slots, groups, BINS), -1, np.int32),
         lowest=np.full((n_levels, slots, groups), BINS, np.int16),
@@ -160,22 +160,30 @@ def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files
 
 @kernel
 def file_all(
-    built: int, full: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files
+    built: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files
 ) -> None:
-    """Copy the last level built down to level `full`, and file all that may change.
+    """File every level that may change.
 
     The labels of level 0 change with the metric alone, for its centroids are the seeds.
     """
-    for t in range(built + 1, full + 1):
-        levels.centers[t] = levels.centers[built]
-        levels.sums[t] = levels.sums[built]
-        levels.counts[t] = levels.counts[built]
-        levels.labels[t] = levels.labels[built]
-        levels.bounds[t] = levels.bounds[built]
-        levels.links[t] = levels.links[built]
-        levels.tops[t] = levels.tops[built]
-    for t in range(0 if weights.size > 0 else 1, full + 1):
+    for t in range(0 if weights.size > 0 else 1, built + 1):
         _file(t, live, clock, weights, levels, files)
+
+
+@kernel
+def _continue(t: int, levels: Levels, files: Files) -> None:
+    """Begin level `t` as the level before it, from which it will differ in few records."""
+    levels.sums[t] = levels.sums[t - 1]
+    levels.counts[t] = levels.counts[t - 1]
+    levels.labels[t] = levels.labels[t - 1]
+    levels.bounds[t] = levels.bounds[t - 1]
+    levels.links[t] = levels.links[t - 1]
+    levels.tops[t] = levels.tops[t - 1]
+    files.head[t] = files.head[t - 1]
+    files.lowest[t] = files.lowest[t - 1]
+    files.stamps[t] = files.stamps[t - 1]
+    files.snapshots[t] = files.snapshots[t - 1]
+    files.weights[t] = files.weights[t - 1]
 
 
 @kernel
@@ -231,12 +239,21 @@ def descend(
             if t > built or not _same(fresh, levels.centers[t]):
                 moved = True
                 levels.centers[t] = fresh
-        anew = t > built
+        if t > built and t > 0 and plain and _same(fresh, levels.centers[t - 1]):
+            # Nothing moves any more: the levels to come are all the one before.
+            last = t - 1
+            break
+        # Level 0 of a metric that never changes is not filed, and cannot be continued.
+        cloned = t > built and filed and plain and (t > 1 or weights.size > 0)
+        if cloned:
+            _continue(t, levels, files)
+        anew = t > built and not cloned
         if not anew:
-            for g in gone:
-                w = problem.mass[g] if problem.mass.size > 0 else 1.0
-                shift_cluster(levels.sums[t], levels.counts[t], problem.X[problem.rows[g]],
-                              levels.labels[t, g], -w)  # fmt: skip
+            if not cloned:
+                for g in gone:
+                    w = problem.mass[g] if problem.mass.size > 0 else 1.0
+                    shift_cluster(levels.sums[t], levels.counts[t], problem.X[problem.rows[g]],
+                                  levels.labels[t, g], -w)  # fmt: skip
             if moved:
                 seen, flipped = reexamine(
                     problem.X, problem.rows, problem.mass, problem.alive, n_alive, clock,
@@ -253,11 +270,6 @@ def descend(
         if anew:
             if live.size == 0:
                 live = np.flatnonzero(problem.alive)
-            if t > 0 and not filed and plain and _same(levels.centers[t], levels.centers[t - 1]):
-                # Nothing moves any more: the levels to come are all this one.
-                last = t - 1
-                final = t - 1
-                break
             _pass(t, problem, live, weights, pairs, cap, levels, tile, scratch)
             passes += 1
             examined += live.size

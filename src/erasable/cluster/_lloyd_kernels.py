@@ -14,8 +14,8 @@ from ._filing import (
     file_record,
     free_slot,
     movement,
-    pair_bound,
     take_at_risk,
+    tile_bounds,
 )
 
 __all__ = [
@@ -100,7 +100,8 @@ def assign_all(
     previous : ndarray of shape (n_positions,) or empty
         Labels of the level before, whose sums are already in `sums`; empty starts from zero.
     labels, bounds, groups : ndarray of shape (n_positions,)
-        Receive the label, the bound (not yet rounded down) and the filing group of every live position.
+        Receive the label, the bound (not yet rounded down) and the filing group of every live
+        position.
     sums, counts : ndarray of shape (k, n_features) and (k,)
         Receive the exact sums and masses of the clusters.
 
@@ -112,6 +113,7 @@ def assign_all(
     k = centers.shape[0]
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
+    here = np.empty(TILE)
     widest = 0.0
     fresh = previous.size == 0
     if fresh:
@@ -122,15 +124,14 @@ def assign_all(
         load_tile(X, rows, live, start, m, tile)
         tile_distances(tile, m, centers, weights, scratch)
         rank_nearest(scratch, m, near, who)
+        tile_bounds(near, m, X.shape[1], pairs, cap, here)
         for r in range(m):
             j = live[start + r]
             a = who[0, r]
-            third = near[2, r] if pairs else np.inf
-            bound = pair_bound(near[0, r], near[1, r], third, X.shape[1], cap)
-            bounds[j] = np.float32(bound)
+            bounds[j] = np.float32(here[r])
             groups[j] = np.int32(a * k + who[1, r]) if pairs else np.int32(a)
             if k > 1:
-                widest = max(widest, bound)
+                widest = max(widest, here[r])
             labels[j] = a
             if fresh or a != previous[j]:
                 w = mass[j] if mass.size > 0 else 1.0
@@ -283,19 +284,19 @@ def reexamine(
     snapshot_weights[slot] = weights
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
+    here = np.empty(TILE)
     flips = 0
     for start in range(0, n_picks, TILE):
         m = min(TILE, n_picks - start)
         load_tile(X, rows, picks, start, m, tile)
         tile_distances(tile, m, centers, weights, scratch)
         rank_nearest(scratch, m, near, who)
+        tile_bounds(near, m, X.shape[1], pairs, cap, here)
         for r in range(m):
             j = picks[start + r]
             a = who[0, r]
-            third = near[2, r] if pairs else np.inf
-            bound = pair_bound(near[0, r], near[1, r], third, X.shape[1], cap)
             group = a * k + who[1, r] if pairs else a
-            file_record(j, bound, slot, group, top_bits, bounds, following, head, lowest)
+            file_record(j, here[r], slot, group, top_bits, bounds, following, head, lowest)
             was = labels[j]
             if a != was:
                 w = mass[j] if mass.size > 0 else 1.0

@@ -108,12 +108,14 @@ class LloydRun:
     @property
     def centers(self) -> Floats:
         """Centroids of the model, shape (n_clusters, n_features), on the grid's origin."""
-        return self.levels.centers[self.final]
+        centers: Floats = self.levels.centers[self.final]
+        return centers
 
     @property
     def labels(self) -> NDArray[np.uint16]:
         """Labels of all positions; those of deleted positions mean nothing."""
-        return self.levels.labels[self.final]
+        labels: NDArray[np.uint16] = self.levels.labels[self.final]
+        return labels
 
     @property
     def built(self) -> int:
@@ -209,18 +211,8 @@ class LloydRun:
         k, d = self.levels.centers.shape[1:]
         if self._files.head.shape[0] == 0:
             self._files = new_files(n_levels, n, k, d, self._weights.size, self._pairs)
-        full = n_levels - 1 if self._stands_still else self._built
-        file_all(
-            self._built, full, self.live(), self._clock, self._weights, self.levels, self._files
-        )
-        self._built = full
+        file_all(self._built, self.live(), self._clock, self._weights, self.levels, self._files)
         self._filed = True
-
-    @property
-    def _stands_still(self) -> bool:
-        """Whether the levels past the last one built would all be equal to it."""
-        rule = self._rule()
-        return rule.shift < 0.0 and rule.squares.size == 0
 
     def _descend(self, gone: Ints) -> tuple[int, int, int]:
         people = self.people

@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _NO_FLOATS = np.empty(0)
+_NO_CANDIDATE = np.iinfo(np.int64).max
 _CHUNK = 4096  # deleted records whose distances are held at once
 
 
@@ -88,7 +89,7 @@ class Seeding:
     candidates : ndarray of shape (n_clusters, n_candidates), int64
         Positions of the candidates of every step; the first step has one, the rest is -1.
     potentials : ndarray of shape (n_clusters, n_candidates), int64
-        Exact potentials of the candidates.
+        Exact potentials of the candidates; the largest integer where there is none.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class Seeding:
         self.weights = _NO_FLOATS if weights is None else weights
         self.chosen = np.full(n_clusters, -1, np.int64)
         self.candidates = np.full((n_clusters, self.n_candidates), -1, np.int64)
-        self.potentials = np.zeros((n_clusters, self.n_candidates), np.int64)
+        self.potentials = np.full((n_clusters, self.n_candidates), _NO_CANDIDATE, np.int64)
 
     def fit(self, people: Population, live: Rows) -> None:
         """Choose seeds among the positions `live`."""
@@ -132,7 +133,9 @@ class Seeding:
             Steps that were run again.
         """
         self.potentials -= self._terms(people, gone)
-        lost = np.any(np.isin(self.candidates, gone) & (self.candidates >= 0), axis=1).tolist()
+        lost = self._loses(gone)
+        if not lost.any() and np.array_equal(self._leaders(), self.chosen):
+            return False, 0
         steps = 0
         for step in range(self.n_clusters):
             before = self.chosen[step]
@@ -142,16 +145,26 @@ class Seeding:
                 self._run_step(step, people, stay, potential, self._room(stay))
                 steps += 1
             else:
-                self.chosen[step] = self._leader(step)
+                self.chosen[step] = self._leaders()[step]
             if self.chosen[step] != before:
                 self._run_from(step + 1, people, live())
                 return True, steps + self.n_clusters - step - 1
         return False, steps
 
-    def _leader(self, step: int) -> int:
-        """Return the position of the candidate with the lowest potential, the first of equals."""
-        width = 1 if step == 0 else self.n_candidates
-        return int(self.candidates[step, int(np.argmin(self.potentials[step, :width]))])
+    def _loses(self, gone: Rows) -> NDArray[np.bool_]:
+        """Tell which steps lose a candidate."""
+        if gone.shape[0] == 1:
+            hit = self.candidates == gone[0]
+        else:
+            hit = np.isin(self.candidates, gone)
+        lost: NDArray[np.bool_] = hit.any(axis=1)
+        return lost
+
+    def _leaders(self) -> Rows:
+        """Return, for every step, the candidate with the lowest potential, the first of equals."""
+        best = self.potentials.argmin(axis=1)
+        leaders: Rows = self.candidates[np.arange(self.n_clusters), best]
+        return leaders
 
     def _run_from(self, step: int, people: Population, live: Rows) -> None:
         if step >= self.n_clusters:
@@ -212,7 +225,7 @@ class Seeding:
             new_tile(people.X.shape[1]),
             np.empty((n_entries, TILE)),
         )
-        self.potentials[step] = 0
+        self.potentials[step] = _NO_CANDIDATE
         self.potentials[step, :n_entries] = sums
         best = int(np.argmin(sums))
         self.chosen[step] = picks[best]

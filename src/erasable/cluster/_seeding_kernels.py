@@ -162,10 +162,10 @@ def lower_and_sum(
                 for r in range(m):
                     v = min(potential[start + r], row[r])
                     to[start + r] = v
-                    total += np.int64(np.rint(v * quantum) * mass[picks[start + r]])
+                    total += int(np.rint(v * quantum) * mass[picks[start + r]])
             else:
                 for r in range(m):
                     v = min(potential[start + r], row[r])
                     to[start + r] = v
-                    total += np.int64(np.rint(v * quantum))
+                    total += int(np.rint(v * quantum))
             sums[c] += total

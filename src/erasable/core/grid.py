@@ -27,7 +27,7 @@ from erasable.core.extremes import Extremes
 __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning"]
 
 MAX_ROWS = 2**27
-SAMPLE = 10_000
+SAMPLE = 2_000
 
 
 class PrecisionWarning(UserWarning):

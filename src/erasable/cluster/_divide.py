@@ -1,0 +1,281 @@
+"""Divide-and-conquer k-means (Ginart et al. 2019), whose leaves delete as KMeans does."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval
+
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.grid import Grid
+from erasable.core.tape import Stream
+
+from ._centroids import CentroidModel
+from ._seeding import quantum_for
+from ._table import GriddedTable
+from ._tree import Leaf, Merge, Node, default_width, strongest
+
+__all__ = ["DivideAndConquerKMeans"]
+
+Floats = NDArray[np.float64]
+
+_MOST_LEAVES = 2**20
+
+
+class DivideAndConquerKMeans(CentroidModel):
+    """k-means of k-means: a deletion concerns one leaf of a tree, and the way to its root.
+
+    The algorithm of Ginart et al. [1]_, Algorithm 2. A record's leaf is a hash of its group, or
+    of its id; every node clusters what it has into `n_clusters` centroids and hands them up. A
+    leaf deletes as `KMeans` does; the nodes above it, which are small, are learned anew.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, at every node.
+    width : int or None, default=None
+        Children of a node. None takes the rule of appendix D.1.2: ``n**(0.3 / height)`` rounded
+        to a power of two, so that there are about ``n**0.3`` leaves. It depends on the number of
+        records: when a deletion changes it, the model is learned again.
+    height : int, default=1
+        Levels of nodes below the root.
+    weight_by_mass : bool, default=False
+        Whether a centroid counts, at the next node, for as many points as it has records.
+    max_iter : int, default=10
+        Lloyd iterations, at every node.
+    random_state : int, RandomState or None, default=None
+        Seed of the tape. None draws one from the system, kept as ``seed_``.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Centroids of the root.
+    n_leaves_ : int
+        Leaves of the tree.
+    n_iter_ : int
+        Iterations of the root.
+    labels_, inertia_, ids_, seed_, n_features_in_
+        See `KMeans`.
+
+    References
+    ----------
+    .. [1] Ginart, Guan, Valiant and Zou, "Making AI forget you: data deletion in machine
+       learning", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.cluster import DivideAndConquerKMeans
+    >>> X = np.random.default_rng(0).random((500, 3))
+    >>> model = DivideAndConquerKMeans(n_clusters=2, random_state=0).fit(X)
+    >>> deletion = model.delete([4, 7])
+    >>> keep = np.delete(np.arange(500), [4, 7])
+    >>> fresh = DivideAndConquerKMeans(n_clusters=2, random_state=0).fit(X[keep], ids=keep)
+    >>> model.digest() == fresh.digest()
+    True
+    """
+
+    algorithm_version: ClassVar[int] = 1
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "width": [None, Interval(Integral, 1, None, closed="left")],
+        "height": [Interval(Integral, 1, None, closed="left")],
+        "weight_by_mass": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    _nodes: dict[str, Any]
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        width: int | None = None,
+        height: int = 1,
+        weight_by_mass: bool = False,
+        max_iter: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.width = width
+        self.height = height
+        self.weight_by_mass = weight_by_mass
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _minimum_records(self) -> int:
+        return int(self.n_clusters)
+
+    def _fit_rows(self) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        self._accelerator = _Tree(self, None if names is None else list(names), warn=True)
+        self._publish()
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        tree: _Tree = self._accelerator
+        outcome = tree.remove(self, rows)
+        self._publish()
+        return outcome
+
+    def _reattach(self) -> None:
+        before = self._state()
+        self._accelerator = _Tree(self)
+        self._publish()
+        if not np.array_equal(self._centers, before["centers"]):
+            self._accelerator = None
+            self._restore(before)
+            raise ArtifactError(
+                "the records have the right ids but other values than the model was fitted on; "
+                "expected the records of the model; load them unchanged"
+            )
+
+    def _publish(self) -> None:
+        tree: _Tree = self._accelerator
+        self._grid = tree.table.grid
+        self._centers = tree.root.centers
+        self._inertia = None
+        self._width = tree.width
+
+    def _state(self) -> dict[str, Any]:
+        if self._accelerator is None:
+            return {"grid": self._grid.state(), "centers": self._centers, **self._restored}
+        nodes = {node.name: node.state() for node in self._accelerator.nodes()}
+        return self._with_nodes(nodes)
+
+    def _digest_state(self) -> dict[str, Any]:
+        if self._accelerator is None:
+            return self._state()
+        return self._with_nodes(
+            {node.name: node.hashed_state() for node in self._accelerator.nodes()}
+        )
+
+    def _with_nodes(self, nodes: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "grid": self._grid.state(),
+            "centers": self._centers,
+            "width": self._width,
+            "nodes": nodes,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._grid = Grid.from_state(state["grid"])
+        self._centers = state["centers"]
+        self._width = int(state["width"])
+        self._inertia = None
+        self._restored = {"width": self._width, "nodes": state["nodes"]}
+
+    @property
+    def n_leaves_(self) -> int:
+        """Leaves of the tree."""
+        self._check_fitted()
+        return int(self._width**self.height)
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the root until its centroids stood still, or all of them."""
+        self._check_fitted()
+        if self._accelerator is None:
+            path = self._restored["nodes"]["root"]["path"]["centers"]
+        else:
+            path = self._accelerator.root.state()["path"]["centers"]
+        return min(int(path.shape[0]), self.max_iter)
+
+
+class _Tree:
+    """The accelerator: the gridded records, the leaf of every row, and the nodes."""
+
+    def __init__(
+        self, model: DivideAndConquerKMeans, names: list[str] | None = None, warn: bool = False
+    ) -> None:
+        held = model._attached()
+        self.width = _width_for(model, held.n_live)
+        n_leaves = self.width**model.height
+        keys = model._record_keys()
+        self.table = GriddedTable(held, keys, names, warn)
+        self._quantum = quantum_for(self.table.grid.top)
+        rows = self.table.rows
+        owners = held.records.groups
+        own = keys[rows] if owners is None else model._tape.record_keys(owners[rows])
+        chance = model._tape.uniform(own, Stream.LEAF, 0)
+        self._leaf_of = np.full(held.records.n_rows, -1, np.int64)
+        self._leaf_of[rows] = (chance * n_leaves).astype(np.int64)
+        order = rows[np.argsort(self._leaf_of[rows], kind="stable")]
+        ends = np.searchsorted(self._leaf_of[order], np.arange(n_leaves + 1))
+        self.levels: list[list[Node]] = []
+        leaves: list[Node] = []
+        for i in range(n_leaves):
+            leaf = Leaf(f"{model.height}/{i}", model._tape.child("node", model.height, i),
+                        model.n_clusters, model.max_iter)  # fmt: skip
+            leaf.fit(self.table.X, keys, order[ends[i] : ends[i + 1]], self._quantum)
+            leaves.append(leaf)
+        self.levels.append(leaves)
+        for depth in range(model.height - 1, -1, -1):
+            self.levels.append([])
+            for i in range(self.width**depth):
+                name = "root" if depth == 0 else f"{depth}/{i}"
+                node = Merge(name, model._tape.child("node", depth, i), model.n_clusters,
+                             model.max_iter)  # fmt: skip
+                node.fit(self._children(i), model.weight_by_mass)
+                self.levels[-1].append(node)
+
+    @property
+    def root(self) -> Node:
+        """The node whose centroids are the model."""
+        return self.levels[-1][0]
+
+    def nodes(self) -> list[Node]:
+        """All nodes, leaves first."""
+        return [node for level in self.levels for node in level]
+
+    def _children(self, i: int) -> list[Node]:
+        """Children of node `i` of the level being built, or of the one above the last built."""
+        return self.levels[-2][i * self.width : (i + 1) * self.width]
+
+    def remove(self, model: DivideAndConquerKMeans, rows: NDArray[np.int64]) -> Outcome:
+        """Delete rows from their leaves, and learn the nodes above these anew."""
+        held = model._attached()
+        regrid = self.table.remove(rows)
+        same = self.width == _width_for(model, held.n_live)
+        if regrid or not same or self._quantum != quantum_for(self.table.grid.top):
+            self.table.keys[rows] = 0
+            self.__init__(model)  # type: ignore[misc]
+            return Outcome("refit", held.n_live, {"leaves": len(self.levels[0])})
+        touched = np.unique(self._leaf_of[rows])
+        reports = []
+        for i in touched.tolist():
+            leaf = self.levels[0][i]
+            assert isinstance(leaf, Leaf)
+            reports.append(leaf.remove(rows[self._leaf_of[rows] == i]))
+        merged = 0
+        stale = touched
+        for below, level in zip(self.levels[:-1], self.levels[1:], strict=True):
+            stale = np.unique(stale // self.width)
+            for i in stale.tolist():
+                node = level[i]
+                assert isinstance(node, Merge)
+                children = below[i * self.width : (i + 1) * self.width]
+                merged += node.fit(children, model.weight_by_mass)
+        self.table.wipe(rows)
+        self._leaf_of[rows] = -1
+        counts = {"leaves": int(touched.size), "centroids_merged": merged}
+        examined = sum(report.examined for report in reports)
+        return Outcome(strongest([report.action for report in reports]), examined, counts)
+
+
+def _width_for(model: DivideAndConquerKMeans, n: int) -> int:
+    width = model.width
+    if width is None:
+        # A perfect tree of this height with about n**0.3 leaves.
+        leaves = default_width(n).bit_length() - 1
+        width = 2 ** max(1 if leaves else 0, -(-leaves // model.height))
+    if width**model.height > _MOST_LEAVES:
+        raise InvalidInputError(
+            f"width={width} and height={model.height} make {width**model.height} leaves; "
+            f"expected at most {_MOST_LEAVES}; choose a smaller width or height"
+        )
+    return width

@@ -1,0 +1,182 @@
+"""The tree of divide-and-conquer k-means: which records a node has, and what it hands up.
+
+Every node is a pure function of its own records and of its place in the tree, so a node can be
+computed anywhere, and a deletion concerns only the nodes on the way from its leaf to the root.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.deletion import Action
+from erasable.core.digest import LeafHash, flatten, leaf_hash
+from erasable.core.grid import Grid
+from erasable.core.tape import Tape
+
+from ._run import LloydRun, Report, plain_rule
+from ._seeding import Population, Seeding, quantum_for
+
+__all__ = ["Leaf", "Merge", "Node", "default_width", "strongest"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Node:
+    """What leaves and merging nodes have in common.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (at most n_clusters, n_features)
+        What the node hands up, relative to the origin of the records' grid.
+    mass : ndarray of shape (len(centers),)
+        Records, or mass of records, in each cluster.
+    """
+
+    def __init__(self, name: str, tape: Tape, n_clusters: int, max_iter: int) -> None:
+        self.name = name
+        self.tape = tape
+        self.n_clusters = n_clusters
+        self.max_iter = max_iter
+        self.run: LloydRun | None = None
+        self._hashes: dict[str, LeafHash] | None = None
+
+    def _new_run(self, people: Population, quantum: float) -> LloydRun:
+        k = min(self.n_clusters, people.rows.shape[0])
+        rule = plain_rule(self.max_iter + 1)
+        seeding = Seeding(k, self.tape.seed, quantum)
+        return LloydRun(people, k, self.max_iter, seeding, lambda: rule).fit()
+
+    @property
+    def origin(self) -> Floats | float:
+        """What to add to the run's centroids."""
+        return 0.0
+
+    @property
+    def centers(self) -> Floats:
+        """Centroids that the node hands up."""
+        if self.run is None:
+            return np.empty((0, 0))
+        centers: Floats = self.run.centers + self.origin
+        return centers
+
+    @property
+    def mass(self) -> Floats:
+        """Mass of every centroid."""
+        if self.run is None:
+            return np.empty(0)
+        return self.run.levels.counts[self.run.final].astype(np.float64)
+
+    def changed(self) -> None:
+        """Forget the hashes of the state before."""
+        self._hashes = None
+
+    def state(self) -> dict[str, Any]:
+        """Return what the node is; empty for a node without records."""
+        return {} if self.run is None else self.run.state()
+
+    def hashed_state(self) -> dict[str, Any]:
+        """Return the state with a hash for each component, made once for every change."""
+        if self._hashes is None:
+            state = {"nodes": {self.name: self.state()}}
+            self._hashes = {
+                name: leaf_hash(name, value)
+                for name, value in flatten(state)
+                if isinstance(value, np.ndarray)
+            }
+        prefix = f"nodes.{self.name}."
+        found: dict[str, Any] = {}
+        for name, value in self._hashes.items():
+            part, leaf = name.removeprefix(prefix).split(".")
+            found.setdefault(part, {})[leaf] = value
+        return found
+
+
+class Leaf(Node):
+    """A leaf: k-means over its own records, which deletes as `KMeans` does."""
+
+    def fit(self, X: Any, keys: NDArray[np.uint64], rows: Ints, quantum: float) -> None:
+        """Learn from rows of the gridded records; none leave nothing to hand up."""
+        self._X, self._keys, self._rows, self._quantum = X, keys, rows, quantum
+        people = Population(X, keys, rows)
+        self.run = self._new_run(people, quantum) if rows.size else None
+        self.changed()
+
+    def remove(self, rows: Ints) -> Report:
+        """Delete rows, which can still be read."""
+        assert self.run is not None
+        self.changed()
+        gone = np.searchsorted(self._rows, rows)
+        left = self.run.n_alive - rows.size
+        if left < self.run.n_clusters:
+            alive = self.run.alive.copy()
+            alive[gone] = False
+            self.fit(self._X, self._keys, self._rows[alive], self._quantum)
+            return Report("refit", left, 0, 1, 0)
+        return self.run.remove(gone)
+
+
+class Merge(Node):
+    """A node over others: k-means over the centroids they hand up, learned anew each time."""
+
+    grid: Grid
+
+    def fit(self, children: list[Node], weighted: bool) -> int:
+        """Learn from the children's centroids; return how many there were."""
+        keys, points, mass = [], [], []
+        for i, child in enumerate(children):
+            centers, sizes = child.centers, child.mass
+            for c in range(sizes.size):
+                # A centroid without records has no mass to be weighted by.
+                if not weighted or sizes[c] > 0:
+                    keys.append(i * self.n_clusters + c)
+                    points.append(centers[c])
+                    mass.append(sizes[c])
+        self.changed()
+        if not points:
+            self.run = None
+            return 0
+        matrix = np.array(points)
+        self.grid = Grid.fit(matrix, warn=False)
+        people = Population(
+            self.grid.apply(matrix),
+            self.tape.record_keys(np.array(keys)),
+            np.arange(len(points)),
+            np.array(mass) if weighted else np.empty(0),
+        )
+        self.run = self._new_run(people, quantum_for(self.grid.top))
+        return len(points)
+
+    @property
+    def origin(self) -> Floats | float:
+        """Origin of the grid of the children's centroids."""
+        return self.grid.origin
+
+
+def default_width(n: int) -> int:
+    """Return ``n ** 0.3`` rounded to the nearest power of two, by integers alone.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+
+    Returns
+    -------
+    int
+        At least 1. The rule is that of Ginart et al., appendix D.1.2; a tie goes up.
+    """
+    width = 1
+    # The nearest power is above `width` when n**0.3 >= 1.5 width, that is n**3 >= (1.5 width)**10.
+    while n**3 * 2**10 >= (3 * width) ** 10:
+        width *= 2
+    return width
+
+
+def strongest(actions: list[Action]) -> Action:
+    """Return the action that says the most was done."""
+    order: list[Action] = ["none", "updated", "resumed", "refit"]
+    return max(actions, key=order.index)
