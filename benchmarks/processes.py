@@ -38,7 +38,7 @@ print(json.dumps({"seconds": took, "compiled": sum(e.is_start for _, e in seen.b
 
 def _run(command: list[str], **environment: str) -> str:
     done = subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, check=True
+        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
     )
     return done.stdout.strip().splitlines()[-1]
 

@@ -86,9 +86,7 @@ def paper_table_1(results: Results) -> str:
         base, last = base_loss(cell, _last(cell)), _last(cell)
         return spread(over(cell, lambda run: run["peer"][which][last]["loss"] / base), 4)
 
-    return _beside(
-        results, paper.LOSS, peer, lambda n, m: spread(ratios(results.stream(n, m)), 4)
-    )
+    return _beside(results, paper.LOSS, peer, lambda n, m: spread(ratios(results.stream(n, m)), 4))
 
 
 def _metric_table(
@@ -309,7 +307,9 @@ def memory(results: Results) -> str:
         row = [source.title, significant(cell["data"])]
         for column in columns:
             peak = cell["peaks"].get(column)
-            row.append(f"{peak['peak']:,.0f} (+{peak['peak'] - peak['before']:,.0f})" if peak else NONE)
+            row.append(
+                f"{peak['peak']:,.0f} (+{peak['peak'] - peak['before']:,.0f})" if peak else NONE
+            )
         rows.append(row)
     return table(["data set", "the matrix", *titles], rows)
 

@@ -8,7 +8,7 @@ import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 
 import erasable
 from erasable.core.errors import TooFewRecordsError
@@ -95,7 +95,7 @@ def data_sets(draw: st.DrawFn) -> DataSet:
 
 
 @pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
-@settings(max_examples=20)
+@settings(max_examples=20, phases=(Phase.explicit, Phase.generate))
 @given(data=data_sets(), cuts=st.lists(st.integers(0, 12), max_size=3))
 def test_any_deletions_from_any_data_equal_a_refit(
     estimator: Any, data: DataSet, cuts: list[int]

@@ -104,12 +104,12 @@ class KMeans(SingleRunModel):
     def _needs_moments(self) -> bool:
         return self.tol > 0
 
-    def _rule(self, work: Work) -> Rule:
+    def _rule(self, work: Work, n_levels: int) -> Rule:
         if work.moments is None:
-            return plain_rule(self.max_iter + 1)
+            return plain_rule(n_levels)
         weights = self._metric()
         variance = work.moments.variance()
         total = 0.0
         for value in (variance * weights if weights.size else variance).tolist():
             total += value
-        return plain_rule(self.max_iter + 1, self.tol * total / variance.size)
+        return plain_rule(n_levels, self.tol * total / variance.size)

@@ -6,7 +6,7 @@ Level 0 has the seeds for centroids; level ``t`` has the centroids that the sums
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,20 @@ from ._lloyd_kernels import (
     shift_cluster,
 )
 
-__all__ = ["Files", "Levels", "Problem", "Rule", "descend", "file_all", "new_files", "new_levels"]
+__all__ = [
+    "Files",
+    "Levels",
+    "Problem",
+    "Rule",
+    "descend",
+    "file_all",
+    "grown",
+    "hide",
+    "new_files",
+    "new_levels",
+]
+
+_NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,7 +92,9 @@ class Files(NamedTuple):
     stamps: Ints
     snapshots: Floats
     weights: Floats
-    picks: Ints
+
+
+Table = TypeVar("Table", Levels, Files)
 
 
 def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
@@ -97,18 +112,49 @@ def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
     )
 
 
+def grown(before: Table, n_levels: int) -> Table:
+    """Return levels or files with room for more levels; what is there is copied."""
+    old: list[NDArray[Any]] = list(before)
+    new: list[NDArray[Any]] = [np.zeros((n_levels, *part.shape[1:]), part.dtype) for part in old]
+    for here, there in zip(old, new, strict=True):
+        there[: here.shape[0]] = here
+    return type(before)(*new)
+
+
 def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool) -> Files:
-    """Return empty files; fewer snapshots where the records are few."""
+    """Return empty files.
+
+    The number of snapshots is such that they and the heads of the lists stay small against the
+    records: at most 16, at least 3.
+    """
     groups = k * k if pairs else k
-    slots = 16 if n >= 4096 else 8
+    slots = max(3, min(16, 4 * n // (groups * BINS), n // (16 * k)))
     return Files(
         head=np.full((n_levels, slots, groups, BINS), -1, np.int32),
         lowest=np.full((n_levels, slots, groups), BINS, np.int16),
         stamps=np.full((n_levels, slots), FREE, np.int64),
         snapshots=np.zeros((n_levels, slots, k, d)),
         weights=np.zeros((n_levels, slots, n_weights)),
-        picks=np.empty(n, np.int64),
     )
+
+
+@kernel
+def hide(records: Floats, files: Files) -> None:
+    """Overwrite snapshots that hold one of `records` itself, as the centroid of a lone record.
+
+    Whatever is filed under them counts as at risk from then on.
+    """
+    for x in records:
+        for t in range(files.stamps.shape[0]):
+            for slot in range(files.stamps.shape[1]):
+                for center in files.snapshots[t, slot]:
+                    same = True
+                    for f in range(x.shape[0]):
+                        if center[f] != x[f]:
+                            same = False
+                            break
+                    if same:
+                        center[:] = _NOWHERE
 
 
 @kernel
@@ -200,8 +246,10 @@ def descend(
     filed: bool,
     levels: Levels,
     files: Files,
+    picks: Ints,
     tile: Floats,
     scratch: Floats,
+    start: int,
 ) -> tuple[int, int, int, int, int]:
     """Run Lloyd's algorithm down the levels, reusing those that are built.
 
@@ -213,11 +261,16 @@ def descend(
         The last level that holds a run of the records before; -1 when none does.
     filed : bool
         Whether `files` are in use; a first fit leaves them alone.
+    picks : ndarray of shape (n_positions,), int64
+        Scratch space.
+    start : int
+        The level to begin with; those before are taken as they are.
 
     Returns
     -------
     built, final : int
-        The last level built now, and the one whose centroids are the model.
+        The last level built now, and the one whose centroids are the model; `final` is -1 where
+        the run would go on if there was room for more levels.
     examined, flips, passes : int
         Distances re-examined, labels that changed, and levels assigned anew.
     """
@@ -229,9 +282,9 @@ def descend(
     flips = 0
     passes = 0
     last = n_levels - 1
-    final = last
+    final = -1
     plain = rule.shift < 0.0 and rule.squares.size == 0
-    for t in range(n_levels):
+    for t in range(start, n_levels):
         moved = weights.size > 0
         if t > 0:
             next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
@@ -242,6 +295,7 @@ def descend(
         if t > built and t > 0 and plain and _same(fresh, levels.centers[t - 1]):
             # Nothing moves any more: the levels to come are all the one before.
             last = t - 1
+            final = t - 1
             break
         # Level 0 of a metric that never changes is not filed, and cannot be continued.
         cloned = t > built and filed and plain and (t > 1 or weights.size > 0)
@@ -260,7 +314,7 @@ def descend(
                     levels.centers[t], weights, pairs, cap, levels.labels[t], levels.sums[t],
                     levels.counts[t], levels.bounds[t], levels.links[t], files.head[t],
                     files.lowest[t], files.stamps[t], files.snapshots[t], files.weights[t],
-                    levels.tops[t], files.picks, tile, scratch,
+                    levels.tops[t], picks, tile, scratch,
                 )  # fmt: skip
                 if seen < 0:
                     anew = True
@@ -295,7 +349,8 @@ def descend(
                 final = t
                 break
     if plain:
-        final = 0
-        while final < last and not _same(levels.centers[final + 1], levels.centers[final]):
-            final += 1
+        for t in range(last):
+            if _same(levels.centers[t + 1], levels.centers[t]):
+                final = t
+                break
     return last, final, examined, flips, passes

@@ -115,10 +115,10 @@ class QuantizedKMeans(SingleRunModel):
         widest = int(work.table.grid.top.max())
         return math.ldexp(1.0, default_exponent(n, self.n_clusters, d) + widest)
 
-    def _rule(self, work: Work) -> Rule:
+    def _rule(self, work: Work, n_levels: int) -> Rule:
         assert work.moments is not None
-        if work.phases is None:
-            work.phases = self._phases()
+        if work.phases is None or work.phases.shape[0] < n_levels:
+            work.phases = self._phases(n_levels)
         return Rule(
             self.gamma * self._attached().n_live / self.n_clusters,
             self._setting(work),
@@ -127,13 +127,13 @@ class QuantizedKMeans(SingleRunModel):
             _squares(work.moments),
         )
 
-    def _phases(self) -> Floats:
+    def _phases(self, n_levels: int) -> Floats:
         """Phases of the lattice in steps, one for every iteration and feature, by its name."""
         names = getattr(self, "feature_names_in_", None)
         labels = map(str, range(self.n_features_in_) if names is None else names)
         keys = np.array([self._tape.key_of(label) for label in labels], np.uint64)
-        steps = range(self.max_iter + 1)
-        return np.array([self._tape.uniform(keys, Stream.PHASE, t) - 0.5 for t in steps])
+        draws = [self._tape.uniform(keys, Stream.PHASE, t) for t in range(n_levels)]
+        return np.array(draws) - 0.5
 
     def _publish(self) -> None:
         super()._publish()

@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 from erasable.core.deletion import Action
 
 from ._distances import TILE, distances_to, new_tile
-from ._levels import Files, Levels, Problem, Rule, descend, file_all, new_files, new_levels
+from ._levels import (
+    Files,
+    Levels,
+    Problem,
+    Rule,
+    descend,
+    file_all,
+    grown,
+    hide,
+    new_files,
+    new_levels,
+)
 from ._seeding import Population, Seeding
 
 __all__ = ["LloydRun", "Report", "plain_rule"]
@@ -26,6 +37,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _NO_FLOATS = np.empty(0)
+_NO_POSITIONS = np.empty(0, np.int64)
+_FIRST_LEVELS = 16  # levels there is room for at first; most runs end before
 _PAIR_LIMIT = 16  # clusters up to which records are filed by pairs of clusters
 
 
@@ -71,8 +84,8 @@ class LloydRun:
     seeding : Seeding
         Not fitted yet.
     rule : callable
-        Returns the `Rule` for the records that are alive; it is asked before every run and
-        after every deletion.
+        Returns the `Rule` for the records that are alive, given the number of levels; it is
+        asked before every run and after every deletion.
     weights : ndarray of shape (n_features,), optional
         Weights of the metric.
     """
@@ -83,7 +96,7 @@ class LloydRun:
         n_clusters: int,
         max_iter: int,
         seeding: Seeding,
-        rule: Callable[[], Rule],
+        rule: Callable[[int], Rule],
         weights: Floats | None = None,
     ) -> None:
         n, d = people.rows.shape[0], people.X.shape[1]
@@ -93,7 +106,8 @@ class LloydRun:
         self.alive = np.ones(n, np.bool_)
         self.n_alive = n
         self.final = 0
-        self.levels: Levels = new_levels(max_iter + 1, n, n_clusters, d)
+        self.max_iter = max_iter
+        self.levels: Levels = new_levels(min(max_iter + 1, _FIRST_LEVELS), n, n_clusters, d)
         self._rule = rule
         self._weights = _NO_FLOATS if weights is None else weights
         self._pairs = n_clusters <= _PAIR_LIMIT and n >= 100 * n_clusters**2
@@ -102,6 +116,7 @@ class LloydRun:
         self._clock = 0
         self._files: Files = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
         self._filed = False
+        self._picks = _NO_POSITIONS
         self._tile = new_tile(d)
         self._scratch = np.empty((n_clusters, TILE))
 
@@ -183,9 +198,17 @@ class LloydRun:
         return self.people.keys[self.people.rows[positions]]
 
     def _forget(self, gone: Ints) -> None:
-        """Overwrite what the files and levels hold of deleted positions; links must stay."""
+        """Overwrite what accelerators hold of deleted positions; links must stay."""
         self.levels.labels[:, gone] = 0
         self.levels.bounds[:, gone] = 0.0
+        self._tile[:] = 0.0
+        for unused in (self.levels.centers, self.levels.sums):
+            unused[self._built + 1 :] = 0.0
+        if self._filed:
+            hide(self.people.values(gone), self._files)
+        else:
+            k, d = self.levels.centers.shape[1:]
+            self._files = new_files(0, 0, k, d, self._weights.size, self._pairs)
 
     def _start(self, live: Ints) -> int:
         self.levels.centers[0] = self.people.values(self.seeding.chosen)
@@ -193,7 +216,7 @@ class LloydRun:
             self._cap = self._typical_spread(live)
         self._built = -1
         self._filed = False
-        return self._descend(np.empty(0, np.int64))[0]
+        return self._descend(_NO_POSITIONS)[0]
 
     def _typical_spread(self, live: Ints) -> float:
         """Sum of the two smallest distances that few records exceed; only speed depends on it."""
@@ -211,14 +234,34 @@ class LloydRun:
         k, d = self.levels.centers.shape[1:]
         if self._files.head.shape[0] == 0:
             self._files = new_files(n_levels, n, k, d, self._weights.size, self._pairs)
+            self._picks = np.empty(n, np.int64)
         file_all(self._built, self.live(), self._clock, self._weights, self.levels, self._files)
         self._filed = True
 
     def _descend(self, gone: Ints) -> tuple[int, int, int]:
         people = self.people
-        self._built, self.final, examined, flips, passes = descend(
-            Problem(people.X, people.rows, people.mass, self.alive), gone, self.n_alive,
-            self._clock, self._built, self._rule(), self._weights, self._pairs, self._cap,
-            self._filed, self.levels, self._files, self._tile, self._scratch,
-        )  # fmt: skip
+        problem = Problem(people.X, people.rows, people.mass, self.alive)
+        totals = np.zeros(3, np.int64)
+        start = 0
+        while True:
+            n_levels = self.levels.labels.shape[0]
+            self._built, self.final, *counts = descend(
+                problem, gone, self.n_alive, self._clock, self._built, self._rule(n_levels),
+                self._weights, self._pairs, self._cap, self._filed, self.levels, self._files,
+                self._picks, self._tile, self._scratch, start,
+            )  # fmt: skip
+            totals += counts
+            if self.final >= 0:
+                break
+            if n_levels == self.max_iter + 1:
+                self.final = self._built
+                break
+            start = n_levels
+            self._grow(min(2 * n_levels, self.max_iter + 1))
+        examined, flips, passes = totals.tolist()
         return examined, flips, passes
+
+    def _grow(self, n_levels: int) -> None:
+        self.levels = grown(self.levels, n_levels)
+        if self._filed:
+            self._files = grown(self._files, n_levels)

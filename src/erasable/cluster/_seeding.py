@@ -153,10 +153,8 @@ class Seeding:
 
     def _loses(self, gone: Rows) -> NDArray[np.bool_]:
         """Tell which steps lose a candidate."""
-        if gone.shape[0] == 1:
-            hit = self.candidates == gone[0]
-        else:
-            hit = np.isin(self.candidates, gone)
+        alone = gone.shape[0] == 1  # the common case, and np.isin is slow for it
+        hit = self.candidates == gone[0] if alone else np.isin(self.candidates, gone)
         lost: NDArray[np.bool_] = hit.any(axis=1)
         return lost
 

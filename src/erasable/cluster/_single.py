@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 class SingleRunModel(CentroidModel):
     """Base of KMeans and QuantizedKMeans, which say only what their rule is.
 
-    A subclass implements ``_rule(work)``, a function of the live records alone, and names in
-    ``_setting(work)`` whatever else the run was made with: when that changes, nothing can be
-    carried through and the run is made anew.
+    A subclass implements ``_rule(work, n_levels)``, a function of the live records alone, and
+    names in ``_setting(work)`` whatever else the run was made with: when that changes, nothing
+    can be carried through and the run is made anew.
     """
 
     n_clusters: int
@@ -41,7 +41,7 @@ class SingleRunModel(CentroidModel):
     def _needs_moments(self) -> bool:
         raise NotImplementedError
 
-    def _rule(self, work: Work) -> Rule:
+    def _rule(self, work: Work, n_levels: int) -> Rule:
         raise NotImplementedError
 
     def _setting(self, work: Work) -> Any:
@@ -145,7 +145,7 @@ class Work:
             model.n_clusters,
             model.max_iter,
             seeding,
-            lambda: model._rule(self),
+            lambda n_levels: model._rule(self, n_levels),
             weights,
         )
         self.run.fit()

@@ -58,6 +58,8 @@ class GriddedTable:
         self._shared = self.grid.lossless and not self.grid.origin.any()
         dtype = np.float32 if self.grid.narrow else np.float64
         self.X = matrix if self._shared else self.grid.apply(matrix, dtype=dtype)
+        if self.rows.size < matrix.shape[0]:
+            self.wipe(np.flatnonzero(~held.live))
 
     def population(self) -> Population:
         """Return the records as a k-means problem."""

@@ -46,9 +46,8 @@ class Node:
 
     def _new_run(self, people: Population, quantum: float) -> LloydRun:
         k = min(self.n_clusters, people.rows.shape[0])
-        rule = plain_rule(self.max_iter + 1)
         seeding = Seeding(k, self.tape.seed, quantum)
-        return LloydRun(people, k, self.max_iter, seeding, lambda: rule).fit()
+        return LloydRun(people, k, self.max_iter, seeding, plain_rule).fit()
 
     @property
     def origin(self) -> Floats | float:
@@ -68,7 +67,8 @@ class Node:
         """Mass of every centroid."""
         if self.run is None:
             return np.empty(0)
-        return self.run.levels.counts[self.run.final].astype(np.float64)
+        mass: Floats = self.run.levels.counts[self.run.final].astype(np.float64)
+        return mass
 
     def changed(self) -> None:
         """Forget the hashes of the state before."""

@@ -52,6 +52,8 @@ class Book:
         Record keys, once they were asked for.
     params_leaf : LeafHash or None
         Hash of the parameters, once it was asked for.
+    owner : object or None
+        Sign of the pipeline that the model is a step of; it alone may delete.
     """
 
     params: dict[str, Any]
@@ -60,6 +62,7 @@ class Book:
     digest: str | None = None
     keys: NDArray[np.uint64] | None = None
     params_leaf: LeafHash | None = None
+    owner: object | None = None
 
     def hash_params(self) -> LeafHash:
         """Hash the parameters once for all digests: they do not change with deletions."""

@@ -28,6 +28,7 @@ from erasable.core.errors import (
 from erasable.core.inputs import read_matrix, read_table
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
+from erasable.core.steps import Rows
 from erasable.core.stateful import Stateful, is_learned
 from erasable.core.tape import Tape, seed_from
 
@@ -148,9 +149,7 @@ class Erasable(Stateful):
             self._forget_learned()
             self._validate_params()
             records = self._read_records(X, y, ids, groups)
-            if hasattr(self, "random_state"):
-                self.seed_ = seed_from(self.random_state)
-                self._tape = Tape(self.seed_)
+            self._draw_seed()
             self._learn(records.attach())
         except BaseException:
             self.__dict__ = before
@@ -176,6 +175,11 @@ class Erasable(Stateful):
         self._take_features(X.n_features, X.feature_names)
         return X
 
+    def _draw_seed(self) -> None:
+        if hasattr(self, "random_state"):
+            self.seed_ = seed_from(self.random_state)
+            self._tape = Tape(self.seed_)
+
     def _learn(self, held: Attachment) -> None:
         """Learn from what an attachment holds; everything before it is already forgotten."""
         self._held = held
@@ -189,6 +193,16 @@ class Erasable(Stateful):
             )
         self._fit_rows()
 
+    def _relearn(self, held: Attachment, affine: tuple[Any, Any] | None = None) -> None:
+        """Learn from the same tape; of a step, behind the `affine` (shift, scale) of others."""
+        kept = {name: self.__dict__[name] for name in ("seed_", "_tape") if name in self.__dict__}
+        self._forget_learned()
+        self.__dict__.update(kept)
+        self._take_features(held.records.n_features, held.records.feature_names)
+        if affine is not None:
+            self._map = affine
+        self._learn(held)
+
     def _forget_learned(self) -> None:
         self.__dict__ = {
             name: value for name, value in self.__dict__.items() if not is_learned(name)
@@ -196,11 +210,8 @@ class Erasable(Stateful):
 
     def _seeded_clone(self) -> Self:
         """Make an unfitted copy that will draw from the same tapes, for `audit.refit`."""
-        seeds = {}
-        for name, part in {"": self, **self.get_params(deep=True)}.items():
-            if isinstance(part, Erasable) and hasattr(part, "seed_"):
-                seeds[f"{name}__random_state" if name else "random_state"] = part.seed_
-        fresh: Self = clone(self).set_params(**seeds)
+        self._refuse_if_owned()
+        fresh: Self = clone(self).set_params(**self._seeds())
         return fresh
 
     # -- forgetting ----------------------------------------------------------------------------
@@ -237,13 +248,14 @@ class Erasable(Stateful):
         TooFewRecordsError
             Fewer records would be left than the model needs.
         DetachedError
-            The model was loaded without its records.
+            The model was loaded without its records, or is a step of a pipeline.
 
         Notes
         -----
         All or nothing: if anything raises, nothing has changed.
         """
         began = time.perf_counter()
+        self._refuse_if_owned()
         held = self._attached()
         if ids is None and groups is None:
             raise InvalidIdsError(
@@ -287,12 +299,7 @@ class Erasable(Stateful):
             # Interrupted half-way. The model is a function of its records: take them back and
             # learn again, and it is what it was before the call.
             held.readmit(rows)
-            keep = {"_held", "_tape", "_book", "seed_", "n_features_in_", "feature_names_in_"}
-            kept = {name: value for name, value in self.__dict__.items() if name in keep}
-            self._forget_learned()
-            self.__dict__.update(kept)
-            self._accelerator = None
-            self._fit_rows()
+            self._relearn(held)
             raise
 
     # -- what the model is ---------------------------------------------------------------------
@@ -332,7 +339,7 @@ class Erasable(Stateful):
     def _read_matrix(self, X: Any) -> NDArray[Any]:
         """Read what is to be predicted or transformed; see `erasable.core.inputs.read_matrix`."""
         self._check_fitted()
-        return read_matrix(self, X)
+        return X.matrix if isinstance(X, Rows) else read_matrix(self, X)
 
 
 def load(

@@ -11,13 +11,14 @@ import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
 from erasable.core.artifact import read_artifact, write_artifact
 from erasable.core.digest import state_root
-from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
 from erasable.core.ids import name_some
 from erasable.core.params import class_path, decode_params, find_class
 from erasable.core.records import Attachment, Records
@@ -43,6 +44,14 @@ class Stateful(BaseEstimator):
     """
 
     algorithm_version: ClassVar[int] = 1
+    # See `erasable.pipeline`: whether the model can learn behind a map of each column, whether it
+    # is such a map itself, and the map (shift, scale) behind which it has learned; which columns
+    # and rows of its output the last deletion changed, None for any.
+    _takes_affine: ClassVar[bool] = False
+    _is_affine: bool = False
+    _map: tuple[Any, Any] | None = None
+    _changed_columns: NDArray[np.bool_] | None = None
+    _changed_rows: NDArray[np.int64] | None = None
 
     seed_: int
     _held: Attachment | None
@@ -110,6 +119,23 @@ class Stateful(BaseEstimator):
         if "_book" not in self.__dict__:
             check_is_fitted(self)
 
+    def _refuse_if_owned(self) -> None:
+        self._check_fitted()
+        if self._book.owner is not None:
+            raise DetachedError(
+                f"this {type(self).__name__} is a step of a pipeline, which holds the records; "
+                "expected the pipeline; ask it instead"
+            )
+
+    def _seeds(self) -> dict[str, int]:
+        """Return the seeds that were drawn, by the names of the parameters that fix them."""
+        parts = {"": self, **self.get_params(deep=True)}
+        return {
+            f"{name}__random_state".removeprefix("__"): part.seed_
+            for name, part in parts.items()
+            if isinstance(part, Stateful) and hasattr(part, "seed_")
+        }
+
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether `fit` has come to its end."""
         return "_book" in self.__dict__
@@ -159,10 +185,9 @@ class Stateful(BaseEstimator):
         try:
             made = _class_for(cls, header)
             params = decode_params(state["params"])
-            if state.get("seed") is not None:
-                params["random_state"] = state["seed"]
             model: Self = made(**params)
             model._adopt(state, None)
+            model.set_params(**model._seeds())
             same = model.digest() == header["digest"]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, ArtifactError):
@@ -200,6 +225,11 @@ class Stateful(BaseEstimator):
             raise ArtifactError(
                 f"the records have the features {name_some(known)}; expected "
                 f"{name_some(names.tolist())}; pass the records the model was fitted on"
+            )
+        if self._map is not None:
+            raise ArtifactError(
+                "the model was a step of a pipeline, and has learned from records that other "
+                "steps scaled; expected the pipeline; save that, and load it with the records"
             )
         held = records.attach()
         if not self._book.matches(held):
@@ -240,7 +270,9 @@ class Stateful(BaseEstimator):
         if "_book" not in self.__dict__:
             return plain
         kept = {name: value for name, value in plain.items() if not is_learned(name)}
-        return {**kept, "_learned": (self._whole_state(self._state()), self._held)}
+        # The records of a step are its pipeline's: alone it predicts, and cannot delete.
+        held = self._held if self._book.owner is None else None
+        return {**kept, "_learned": (self._whole_state(self._state()), held)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Come back from a pickle."""

@@ -75,7 +75,6 @@ class MinMaxScaler(Scaler):
         "clip": ["boolean"],
     }
     _extremes: Extremes
-    _changed_columns: NDArray[np.bool_]
 
     def __init__(self, feature_range: tuple[float, float] = (0, 1), *, clip: bool = False) -> None:
         self.feature_range = feature_range
@@ -111,12 +110,14 @@ class MinMaxScaler(Scaler):
         return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
 
     def _state(self) -> dict[str, Any]:
-        return {"data_min": self._extremes.low, "data_max": self._extremes.high}
+        extremes = {"data_min": self._extremes.low, "data_max": self._extremes.high}
+        return {**extremes, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         low, high = state["data_min"], state["data_max"]
         self._extremes = Extremes(low, high, np.zeros((2, low.size), dtype=np.int64))
         self._changed_columns = np.ones(low.size, dtype=np.bool_)
+        self._restore_map(state)
 
     def _reattach(self) -> None:
         found = Extremes.fit(*self._live_matrix())
@@ -134,19 +135,18 @@ class MinMaxScaler(Scaler):
     def data_min_(self) -> Floats:
         """Minimum of each column."""
         self._check_fitted()
-        return self._extremes.low.copy()
+        return self._mapped(self._extremes.low.copy())
 
     @property
     def data_max_(self) -> Floats:
         """Maximum of each column."""
         self._check_fitted()
-        return self._extremes.high.copy()
+        return self._mapped(self._extremes.high.copy())
 
     @property
     def data_range_(self) -> Floats:
         """Maximum minus minimum of each column."""
-        self._check_fitted()
-        return self._extremes.high - self._extremes.low
+        return self.data_max_ - self.data_min_
 
     @property
     def scale_(self) -> Floats:
@@ -163,7 +163,7 @@ class MinMaxScaler(Scaler):
 
     def _forward(self, matrix: NDArray[Any]) -> Floats:
         low, high = self.feature_range
-        out: Floats = np.subtract(matrix, self._extremes.low)
+        out: Floats = np.subtract(matrix, self.data_min_)
         out *= self.scale_
         if low != 0:
             out += low
@@ -172,8 +172,12 @@ class MinMaxScaler(Scaler):
     def _backward(self, matrix: NDArray[Any]) -> Floats:
         out: Floats = np.subtract(matrix, np.float64(self.feature_range[0]))
         out /= self.scale_
-        out += self._extremes.low
+        out += self.data_min_
         return out
+
+    @property
+    def _is_affine(self) -> bool:
+        return not self.clip
 
     def _affine(self) -> tuple[Floats, Floats]:
         scale = 1.0 / self.scale_

@@ -16,7 +16,14 @@ Floats = NDArray[np.float64]
 
 
 class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
-    """Base of the scalers: ``z = (x - shift) / scale`` in every column, in float64."""
+    """Base of the scalers: ``z = (x - shift) / scale`` in every column, in float64.
+
+    Behind an affine step of a pipeline a scaler learns from the records as they are, and says
+    what it would have learned from mapped ones: it is a map of a map, and costs no table.
+    """
+
+    _takes_affine = True
+    _is_affine = True
 
     @property
     def n_samples_seen_(self) -> int:
@@ -73,6 +80,19 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     def _affine(self) -> tuple[Floats, Floats]:
         """Return (shift, scale) of each column, with which ``z = (x - shift) / scale``."""
         raise NotImplementedError
+
+    def _map_state(self) -> dict[str, Any]:
+        if self._map is None:
+            return {}
+        return {"map": {"shift": self._map[0], "scale": self._map[1]}}
+
+    def _restore_map(self, state: dict[str, Any]) -> None:
+        if "map" in state:
+            self._map = (state["map"]["shift"], state["map"]["scale"])
+
+    def _mapped(self, values: Floats) -> Floats:
+        """Return what the steps before make of a value of each column."""
+        return values if self._map is None else (values - self._map[0]) / self._map[1]
 
     def _live_matrix(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         held = self._attached()

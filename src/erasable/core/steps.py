@@ -1,0 +1,83 @@
+"""What a pipeline hands from step to step: rows that were read before, and tables it made.
+
+A step of a pipeline is an ordinary estimator that is spoken to in these terms, so that deletions
+pass as changes and not as matrices. `erasable.pipeline` says who tells what to whom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from erasable.core.records import Attachment, Records
+
+__all__ = ["Rows", "View"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that a pipeline has read and checked; whoever gets them need not do it again.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_rows, n_features), float64
+    unmapped : bool
+        Whether the step, which learned from records before a map was applied to them, is given
+        such rows, and not mapped ones as from everybody else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> MinMaxScaler().fit([[1.0], [3.0]]).transform(Rows(np.array([[2.0]])))
+    array([[0.5]])
+    """
+
+    matrix: NDArray[Any]
+    unmapped: bool = False
+
+
+class _Table(Records):
+    """Other values for the same records: whose they are, and who holds them, is shared."""
+
+    def __init__(self, records: Records, matrix: NDArray[Any]) -> None:
+        self.__dict__.update(records.__dict__)
+        self.matrix = matrix
+        self.feature_names = None
+
+
+class View(Attachment):
+    """A hold on records that shows a table made of them, row by row, in the place of theirs.
+
+    The hold itself is the pipeline's: it alone excludes and releases rows, and overwrites those
+    of the table.
+
+    Parameters
+    ----------
+    held : Attachment
+        The pipeline's hold.
+    matrix : ndarray of shape (n_rows, n_features_out), float64 or float32
+        One row for each of the records, in their order; those not live are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.core.records import Records
+    >>> held = Records([[1.0], [2.0], [3.0]], ids=["a", "b", "c"]).attach()
+    >>> view = View(held, np.array([[1.0, 1.0], [2.0, 4.0], [3.0, 9.0]]))
+    >>> held.exclude(np.array([1]))
+    >>> view.records.matrix[view.live].tolist(), view.ids.tolist(), view.n_live
+    ([[1.0, 1.0], [3.0, 9.0]], ['a', 'c'], 2)
+    """
+
+    def __init__(self, held: Attachment, matrix: NDArray[Any]) -> None:
+        self.held = held
+        self.records = _Table(held.records, matrix)
+        self.live = held.live
+
+    @property
+    def n_live(self) -> int:  # type: ignore[override]
+        """Number of live rows."""
+        return self.held.n_live
