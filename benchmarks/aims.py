@@ -24,7 +24,7 @@ class Aim:
 
 
 def _at_least(what: str, aim: float, values: list[float], unit: str) -> Aim:
-    text = f"at least {significant(aim)}{unit}"
+    text = f"at least {aim:.3g}{unit}"
     if not values:
         return Aim(what, text, NONE, None)
     value = float(np.mean(values))
@@ -120,11 +120,10 @@ def summary(results: Results) -> str:
     lines = []
     for label, aims in groups.items():
         met, missed = ([a for a in aims if a.met is verdict] for verdict in (True, False))
-        text = f"- {label}: {len(met)} of {len(met) + len(missed)} aims met"
         absent = len(aims) - len(met) - len(missed)
-        text += f", {absent} not measured" if absent else ""
-        listed = (f"{a.what} ({a.measured}, {a.aim})" for a in missed)
-        lines.append(text + ("; missed: " + "; ".join(listed) if missed else "") + ".")
+        text = f"- {label}: {len(met)} of {len(met) + len(missed)} aims met"
+        lines.append(text + (f", {absent} not measured" if absent else ""))
+        lines += [f"  - missed: {aim.what}: {aim.measured} ({aim.aim})" for aim in missed]
     further = list(next_speedups(results))
     reached = [a.what.partition(":")[0] for a in further if a.met]
     text = f"- the next aim, {paper.NEXT_SPEEDUP} x for KMeans everywhere, is reached on "
@@ -136,7 +135,7 @@ def aims_table(results: Results) -> str:
     """Write the issue of every aim."""
     aims = [*speedups(results), *qualities(results), *costs(results), *imports(results)]
     rows = [[aim.what, aim.aim, aim.measured, _word(aim.met)] for aim in aims]
-    return table(["what", "aim", "measured", ""], rows)
+    return table(["what", "aim", "measured", ""], rows, left=(0, 1, 3))
 
 
 def speedup_table(results: Results) -> str:

@@ -36,6 +36,8 @@ STYLE = {
 
 
 def _save(figure: Any, folder: Path, name: str) -> None:
+    for axis in figure.axes:
+        axis.minorticks_off()
     figure.savefig(folder / f"{name}.svg", metadata={"Date": None}, transparent=False)
     plt.close(figure)
 
@@ -130,8 +132,6 @@ def loss(results: Results, folder: Path, parameter: str, model: str, name: str) 
             drawn = True
     axis.set_xscale("log", base=2)
     axis.set(xlabel=f"{parameter} of {TITLES[model]}", ylabel="loss / loss of k-means")
-    if parameter == "epsilon":
-        axis.set_yscale("log")
     if drawn:
         axis.legend()
     _save(figure, folder, name)
@@ -148,7 +148,7 @@ def runtime(results: Results, folder: Path, parameter: str, model: str, name: st
             cell["values"], seconds.mean(axis=1), seconds.std(axis=1),
             color=COLORS[model], capsize=2, marker="o", markersize=3,
         )  # fmt: skip
-        axis.set_yscale("log")
+        axis.set_ylim(bottom=0)
     axis.set_xscale("log", base=2)
     axis.set(xlabel=f"{parameter} of {TITLES[model]}", ylabel="ms a deletion, with training")
     _save(figure, folder, name)

@@ -53,7 +53,8 @@ Cell = tuple[str, dict[str, Any]]
 
 def environment() -> dict[str, Any]:
     """Say what the measurements were made with."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     return {
         "processor": models[0] if models else platform.processor(),
@@ -128,6 +129,7 @@ def quality_cells(options: argparse.Namespace, names: list[str]) -> Iterator[Cel
     """Measure the losses over seeds."""
     for source in options.data:
         data = data_sets.load(source)
+        contenders.warm_up(names, data.X, data.k)
         yield f"quality-{source}", sweeps.quality(data, names, options.seeds)
 
 
@@ -136,6 +138,7 @@ def memory_cells(options: argparse.Namespace, names: list[str]) -> Iterator[Cell
     peers = [f"peer:{kind}" for kind in sorted({contenders.peer_of(name) for name in names})]
     for source in options.data:
         data = data_sets.load(source)
+        contenders.warm_up(names, data.X, data.k)
         peaks = processes.memory(data.X, data.k, [*names, *peers])
         yield f"memory-{source}", {"data": data.X.nbytes / 2**20, "peaks": peaks}
 
@@ -147,6 +150,7 @@ def loss_cells(options: argparse.Namespace, names: list[str]) -> Iterator[Cell]:
     """Sweep the parameters of the paper's two algorithms: loss."""
     for source in options.data:
         data = data_sets.load(source)
+        contenders.warm_up(names, data.X, data.k)
         for name, (parameter, values) in _SWEEPS.items():
             if name in names:
                 cell = sweeps.loss_sweep(data, name, parameter, values)

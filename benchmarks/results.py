@@ -19,7 +19,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.cells: dict[str, Any] = {
-            path.stem: json.loads(path.read_text(encoding="utf-8"))
+            path.stem: json.loads(path.read_text(encoding="utf-8"), object_hook=_numbers)
             for path in sorted(folder.glob("*.json"))
         }
 
@@ -38,6 +38,11 @@ class Results:
     def measured(self) -> list[tuple[str, str]]:
         """Return the pairs of data set and model that have a stream."""
         return [(d, m) for d in SOURCES for m in MODELS if self.stream(d, m)]
+
+
+def _numbers(entry: dict[str, Any]) -> dict[str, Any]:
+    """Read null as not a number."""
+    return {key: float("nan") if value is None else value for key, value in entry.items()}
 
 
 def over(cell: dict[str, Any] | None, read: Callable[[dict[str, Any]], float]) -> list[float]:
@@ -70,8 +75,14 @@ def mean(values: Sequence[float], digits: int = 3, unit: str = "") -> str:
     return f"{significant(float(np.mean(values)), digits)}{unit}" if values else NONE
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a Markdown table; the first column is text, the others are numbers."""
-    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
+def fixed(values: Sequence[float]) -> str:
+    """Write mean and standard deviation with three decimals, as the paper does."""
+    return f"{np.mean(values):.3f} ± {np.std(values):.3f}" if values else NONE
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Write a Markdown table; columns of words stand to the left."""
+    rule = "".join("|---" if column in left else "|---:" for column in range(len(header)))
+    lines = ["| " + " | ".join(header) + " |", rule + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)

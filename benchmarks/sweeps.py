@@ -36,6 +36,7 @@ def quality(data: DataSet, names: Sequence[str], seeds: int) -> dict[str, Any]:
         peer = contenders.make_peer("kmeans", data.k, seed).fit(data.X)
         losses["scikit-learn"].append(measures.loss(data.X, peer.cluster_centers_))
         for name in names:
+            gc.collect()
             model = contenders.make(name, data.k, seed).fit(data.X)
             losses[name].append(measures.loss(data.X, contenders.centers(model)))
             if name == "kmeans":
@@ -55,11 +56,12 @@ def loss_sweep(data: DataSet, name: str, parameter: str, values: Sequence[Any]) 
     base = float(np.mean([measures.loss(data.X, model.cluster_centers_) for model in baseline]))
     ratios = []
     for value in values:
-        fitted = (
-            contenders.make(name, data.k, seed, **{parameter: value}).fit(data.X)
-            for seed in range(SWEEP_SEEDS)
-        )
-        ratios.append([measures.loss(data.X, contenders.centers(m)) / base for m in fitted])
+        losses = []
+        for seed in range(SWEEP_SEEDS):
+            gc.collect()
+            model = contenders.make(name, data.k, seed, **{parameter: value}).fit(data.X)
+            losses.append(measures.loss(data.X, contenders.centers(model)))
+        ratios.append([loss / base for loss in losses])
     return {"parameter": parameter, "values": list(values), "ratios": ratios}
 
 

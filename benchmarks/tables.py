@@ -9,7 +9,7 @@ import numpy as np
 import paper
 from contenders import MODELS, TITLES
 from data import SOURCES
-from results import NONE, Results, mean, over, significant, spread, table
+from results import NONE, Results, fixed, mean, over, significant, spread, table
 
 Run = dict[str, Any]
 OWN = ("kmeans", "quantized", "divide")
@@ -22,7 +22,7 @@ def data_sets(results: Results) -> str:
         cell = results.any_stream(name)
         shape = f"{cell['shape'][0]:,} x {cell['shape'][1]}" if cell else NONE
         rows.append([source.title, shape, str(cell["k"]) if cell else NONE, source.what])
-    return table(["data set", "n x d", "k", "what"], rows)
+    return table(["data set", "n x d", "k", "what"], rows, left=(0, 3))
 
 
 def scaled_up(cell: Run) -> bool:
@@ -84,9 +84,9 @@ def paper_table_1(results: Results) -> str:
         cell = results.any_stream(name)
         assert cell is not None
         base, last = base_loss(cell, _last(cell)), _last(cell)
-        return spread(over(cell, lambda run: run["peer"][which][last]["loss"] / base), 4)
+        return fixed(over(cell, lambda run: run["peer"][which][last]["loss"] / base))
 
-    return _beside(results, paper.LOSS, peer, lambda n, m: spread(ratios(results.stream(n, m)), 4))
+    return _beside(results, paper.LOSS, peer, lambda n, m: fixed(ratios(results.stream(n, m))))
 
 
 def _metric_table(
@@ -96,8 +96,7 @@ def _metric_table(
         if cell is None:
             return NONE
         last = _last(cell)
-        values = over(cell, lambda run: where(run)[last][metric])
-        return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
+        return fixed(over(cell, lambda run: where(run)[last][metric]))
 
     return _beside(
         results,
@@ -216,7 +215,7 @@ def counts(results: Results) -> str:
             for key in seen
         ]
         rows.append([f"{SOURCES[name].title}, {TITLES[model]}", ", ".join(text) or NONE])
-    return table(["data set, model", "mean of a deletion"], rows)
+    return table(["data set, model", "mean of a deletion"], rows, left=(0, 1))
 
 
 def along(results: Results) -> str:
@@ -233,12 +232,11 @@ def along(results: Results) -> str:
         title = f"{SOURCES[name].title}, {TITLES[model]}"
         there = [p for p in points if p in cell["replicates"][0]["judged"]]
         gap = [NONE] * (len(points) - len(there))
-        rows.append([title, "loss ratio", *(spread(ratios(cell, p), 4) for p in there), *gap])
+        rows.append([title, "loss ratio", *(fixed(ratios(cell, p)) for p in there), *gap])
         for metric, label in (("silhouette", "silhouette"), ("nmi", "NMI")):
             values = [over(cell, lambda r, p=p, m=metric: r["judged"][p][m]) for p in there]
-            text = [f"{np.mean(v):.3f} ± {np.std(v):.3f}" for v in values]
-            rows.append([title, label, *text, *gap])
-    return table(header, rows)
+            rows.append([title, label, *map(fixed, values), *gap])
+    return table(header, rows, left=(0, 1))
 
 
 def batches(results: Results) -> str:

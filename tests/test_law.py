@@ -17,6 +17,8 @@ from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_wit
 from law_instances import instances_of, law_instances
 
 INSTANCES = list(law_instances())
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Without shrinking, which takes minutes: all data is small, and a failure prints its blob."""
 
 
 @parametrize_with_law_checks(INSTANCES)
@@ -30,7 +32,9 @@ def test_every_estimator_is_tested() -> None:
 
 
 def test_a_meta_estimator_without_instances_is_reported() -> None:
-    with pytest.raises(AssertionError, match=r"Lonely is made of others; .* _law_instances\(\)"):
+    with pytest.raises(
+        AssertionError, match=r"Lonely is made of other estimators; .* _law_instances\(\)"
+    ):
         instances_of("Lonely", object, {"meta": True})
 
 
@@ -94,8 +98,9 @@ def data_sets(draw: st.DrawFn) -> DataSet:
     return DataSet("drawn", X, y, ids, groups, np.array(doomed, dtype=np.int64))
 
 
+@pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
-@settings(max_examples=20, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=20, phases=PHASES)
 @given(data=data_sets(), cuts=st.lists(st.integers(0, 12), max_size=3))
 def test_any_deletions_from_any_data_equal_a_refit(
     estimator: Any, data: DataSet, cuts: list[int]
@@ -117,8 +122,9 @@ def test_any_deletions_from_any_data_equal_a_refit(
         assert_same(model, fit(estimator, rest), f"after {done} deletions", save=True)
 
 
+@pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
-@settings(max_examples=10)
+@settings(max_examples=10, phases=PHASES)
 @given(data=data_sets())
 def test_rows_and_deletions_in_any_order(estimator: Any, data: DataSet) -> None:
     try:

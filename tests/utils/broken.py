@@ -1,45 +1,20 @@
-"""Estimators that break the law in one way each: every check must catch its own.
+"""Estimators that break the law in one way each: in deleting, in reporting, in erasing.
 
-`CONTROLS` says which check each of them is for, and which others see the damage as well: an
-estimator that subtracts wrongly cannot equal its refit anywhere.
+Those of `broken_life.py` break it in a model's life and in what comes in. `controls.py` says which
+check each of them is for, and which others see the damage as well: an estimator that subtracts
+wrongly cannot equal its refit anywhere.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import polars as pl
-from sklearn.utils.metadata_routing import UNUSED
 
 from erasable.core.records import Records
 from erasable.core.tape import Tape, draw_seed
+from utils.controls import breaks
 from utils.honest import Totals
-
-
-class Control(NamedTuple):
-    """A broken estimator, the check that it is for, and others that notice."""
-
-    broken: type[Totals]
-    check: str
-    also: frozenset[str] = frozenset()
-
-
-CONTROLS: list[Control] = []
-
-
-def breaks(check: str, *also: str) -> Callable[[type[Totals]], type[Totals]]:
-    """Register a class as the negative control of a check."""
-
-    def register(cls: type[Totals]) -> type[Totals]:
-        CONTROLS.append(Control(cls, check, frozenset(also)))
-        return cls
-
-    return register
-
 
 # -- the law itself --------------------------------------------------------------------------------
 
@@ -317,138 +292,3 @@ class Clinging(Totals):
         if isinstance(X, Records):
             self._second = X.attach()
         return self
-
-
-# -- a model's life --------------------------------------------------------------------------------
-
-
-@breaks("check_clone_and_params")
-class Tinkerer(Totals):
-    """Changes a parameter when it is fitted."""
-
-    def fit(self, X, y=None, *, ids=None, groups=None):
-        super().fit(X, y, ids=ids, groups=groups)
-        self.scale = int(self.scale)
-        return self
-
-
-@breaks("check_fit_again")
-class Sediment(Totals):
-    """Adds what it learned at the first fit to what it learns at the second."""
-
-    def fit(self, X, y=None, *, ids=None, groups=None):
-        super().fit(X, y, ids=ids, groups=groups)
-        former = getattr(self, "former", 0.0)
-        self.former = float(self.totals_[0])
-        self.totals_ = self.totals_ + former
-        return self
-
-
-@breaks("check_pickle", "check_deepcopy")
-class OtherTape(Totals):
-    """Comes back from a pickle with another tape."""
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self._tape = Tape(1)
-
-
-@breaks("check_deepcopy")
-class Shallow(Totals):
-    """Copies itself, but holds on to the original's records."""
-
-    def __deepcopy__(self, memo):
-        copy = type(self)(**self.get_params())
-        copy.__dict__.update(self.__dict__)
-        return copy
-
-
-@breaks("check_load_predicts")
-class Absent(Totals):
-    """Predicts otherwise when it has no records."""
-
-    def predict(self, X):
-        return super().predict(X) + (self._held is None)
-
-
-@breaks("check_load_deletes")
-class Credulous(Totals):
-    """Takes whatever records it is given for its own."""
-
-    def _attach_to(self, records):
-        self._held = records.attach()
-
-
-# -- what comes in ---------------------------------------------------------------------------------
-
-
-@breaks("check_callers_arrays")
-class Overwriter(Totals):
-    """Uses the caller's ids as a scratch pad."""
-
-    def fit(self, X, y=None, *, ids=None, groups=None):
-        super().fit(X, y, ids=ids, groups=groups)
-        if isinstance(ids, np.ndarray) and ids.flags.writeable:
-            ids[:] = ids[::-1].copy()
-        return self
-
-
-@breaks("check_callers_arrays")
-class Borrower(Totals):
-    """Keeps the caller's array in the place of a copy."""
-
-    def fit(self, X, y=None, *, ids=None, groups=None):
-        super().fit(X, y, ids=ids, groups=groups)
-        if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.flags.writeable:
-            self._held.records.matrix = X
-        return self
-
-
-@breaks("check_float32_input")
-class Narrow(Totals):
-    """Counts in the type of what came in."""
-
-    def _fit_rows(self):
-        super()._fit_rows()
-        self.totals_ = self.totals_ + self._held.records.matrix.dtype.itemsize
-
-
-@breaks("check_memory_layout")
-class Layout(Totals):
-    """Learns in which order the values lay in memory."""
-
-    def fit(self, X, y=None, *, ids=None, groups=None):
-        self.columns_first = isinstance(X, np.ndarray) and X.flags.f_contiguous
-        return super().fit(X, y, ids=ids, groups=groups)
-
-    def _fit_rows(self):
-        super()._fit_rows()
-        self.drawn_ = self.drawn_ + getattr(self, "columns_first", False)
-
-
-@breaks("check_pandas")
-class IndexBlind(Totals):
-    """Passes over a pandas index."""
-
-    def fit(self, X, y=None, *, ids=None, groups=None):
-        if isinstance(X, pd.DataFrame):
-            X = X.reset_index(drop=True)
-        return super().fit(X, y, ids=ids, groups=groups)
-
-
-@breaks("check_polars")
-class Nameless(Totals):
-    """Loses the names of a polars frame."""
-
-    def fit(self, X, y=None, *, ids=None, groups=None):
-        super().fit(X, y, ids=ids, groups=groups)
-        if isinstance(X, pl.DataFrame):
-            del self.feature_names_in_
-        return self
-
-
-@breaks("check_metadata_routing")
-class Unroutable(Totals):
-    """Does not let ids be routed to `fit`."""
-
-    __metadata_request__fit = {"ids": UNUSED}  # noqa: RUF012

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from erasable.core.deletion import Outcome
+from erasable.core.errors import MagnitudeError
 from erasable.core.estimator import Erasable
 
 
@@ -28,10 +29,15 @@ class Totals(Erasable):
 
     def _fit_rows(self) -> None:
         matrix = self._live()
+        self._refuse_large(matrix)
         self.count_ = len(matrix)
         self.totals_ = np.array([math.fsum(column) * self.scale for column in matrix.T])
         keys = self._tape.record_keys(self._held.ids)
         self.drawn_ = matrix[np.argmin(self._tape.uniform(keys, 1, 0))]
+
+    def _refuse_large(self, matrix: NDArray[np.float64]) -> None:
+        if np.abs(matrix).max() > 1e300:
+            raise MagnitudeError("values above 1e300; expected smaller ones; scale them down")
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         self._fit_rows()
@@ -63,6 +69,8 @@ class ClassTotals(ClassifierMixin, Erasable):
     def _fit_rows(self) -> None:
         records, live = self._held.records, self._held.live
         matrix, target = records.matrix[live].astype(np.float64), records.y[live]
+        if np.abs(matrix).max() > 1e300:
+            raise MagnitudeError("values above 1e300; expected smaller ones; scale them down")
         self.classes_ = np.unique(target)
         self.totals_ = np.array(
             [[math.fsum(column) for column in matrix[target == name].T] for name in self.classes_]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,9 @@ from erasable.utils.estimator_checks import (
     check_erasable,
     parametrize_with_law_checks,
 )
-from utils.broken import CONTROLS, Control, Drifting
+from utils import broken_life
+from utils.broken import Drifting
+from utils.controls import CONTROLS, Control
 from utils.honest import ClassTotals, Totals
 
 HONEST = [Totals(), Totals(random_state=7, scale=0.5), ClassTotals()]
@@ -60,6 +63,7 @@ def test_what_breaks_the_law_is_caught_by_its_check(control: Control) -> None:
 
 def test_every_check_has_a_negative_control() -> None:
     assert {control.check for control in CONTROLS} == set(LAW_CHECKS)
+    assert broken_life.Unroutable in [control.broken for control in CONTROLS]
 
 
 def test_every_check_is_listed_and_described() -> None:
@@ -122,7 +126,7 @@ def test_the_parametrisation_has_readable_ids() -> None:
 
 def test_checks_do_not_vanish_when_python_optimises() -> None:
     code = (
-        "import sys; sys.path.insert(0, 'tests');"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent.parent)!r});"
         "from utils.broken import Drifting;"
         "from erasable.utils.estimator_checks import check_erasable;"
         "check_erasable(Drifting(), fast=True)"

@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
+from erasable.core.steps import Rows
 
 from ._distances import TILE, distances_to, new_tile
 from ._lloyd_kernels import assign_some
@@ -41,18 +42,18 @@ class CentroidModel(
 
     _grid: Grid
     _centers: Floats
-    _map: tuple[Floats, Floats] | None = None
     _inertia: float | None = None
 
     def _metric(self) -> Floats:
         """Weights of the metric in the space of the records; empty for the Euclidean one."""
         return _NO_FLOATS if self._map is None else 1.0 / (self._map[1] * self._map[1])
 
-    def _to_records(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Undo the map, for data that come in the scaled space."""
-        if self._map is None:
-            return X
-        return np.ascontiguousarray(X * self._map[1] + self._map[0])
+    def _read_rows(self, X: Any) -> NDArray[Any]:
+        """Read rows into the space of the records: those that come mapped are mapped back."""
+        matrix = self._read_matrix(X)
+        if self._map is None or (isinstance(X, Rows) and X.unmapped):
+            return matrix
+        return np.ascontiguousarray(matrix * self._map[1] + self._map[0])
 
     def _distances(self, X: NDArray[Any]) -> Floats:
         gridded = self._grid.apply(X)
@@ -117,7 +118,7 @@ class CentroidModel(
         -------
         ndarray of shape (n_samples,), int32
         """
-        return self._assign(self._to_records(self._read_matrix(X)))[0]
+        return self._assign(self._read_rows(X))[0]
 
     def transform(self, X: Any) -> Floats:
         """Return the distances of every row of `X` to every centroid.
@@ -132,7 +133,7 @@ class CentroidModel(
         ndarray of shape (n_samples, n_clusters)
             Euclidean distances, in the units of `X`.
         """
-        return np.sqrt(self._distances(self._to_records(self._read_matrix(X))))
+        return np.sqrt(self._distances(self._read_rows(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the sum of the squared distances of `X` to the nearest centroids.
@@ -147,4 +148,4 @@ class CentroidModel(
         -------
         float
         """
-        return -math.fsum(self._assign(self._to_records(self._read_matrix(X)))[1])
+        return -math.fsum(self._assign(self._read_rows(X))[1])

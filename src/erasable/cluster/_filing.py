@@ -43,6 +43,8 @@ FREE = -1
 """Stamp of a snapshot slot that holds no snapshot."""
 
 _SHARE = 0.35
+_LARGEST = 3e38
+_SMALLEST = 2e-38
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -112,8 +114,13 @@ def file_record(
     head: NDArray[np.int32],
     lowest: NDArray[np.int16],
 ) -> None:
-    """File record `j` in a group of a slot; the bound is rounded down to float32."""
-    small = np.float32(bound * (1.0 - 2.0**-22))
+    """File record `j` in a group of a slot; the bound is rounded down to float32.
+
+    Outside the range where float32 rounds relatively, down means to its end, and below it to 0.
+    """
+    small = np.float32(min(bound, _LARGEST) * (1.0 - 2.0**-22))
+    if 0.0 < small < _SMALLEST:
+        small = np.float32(0.0)
     bounds[j] = small
     place = _bin_of(float(small), top_bits)
     following[j] = head[slot, group, place]
@@ -314,7 +321,9 @@ def free_slot(
 
     Slot 0 holds the snapshot of training and is never merged: its records are the ones that
     could bear the most. Among the others the one goes whose neighbours are nearest to each other
-    against their age, so that the ages left are spread geometrically.
+    against their age, so that the ages left are spread geometrically. Records go to a younger
+    snapshot only: their labels were right when it was taken. `clock` is above every stamp, and
+    no two stamps are equal.
     """
     n_slots = stamps.shape[0]
     for slot in range(1, n_slots):

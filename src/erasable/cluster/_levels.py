@@ -241,6 +241,7 @@ def descend(
     built: int,
     rule: Rule,
     weights: Floats,
+    turned: bool,
     pairs: bool,
     cap: float,
     filed: bool,
@@ -259,6 +260,8 @@ def descend(
         Positions deleted since the levels were built; already not alive.
     built : int
         The last level that holds a run of the records before; -1 when none does.
+    turned : bool
+        Whether `weights` are others than when the levels were built.
     filed : bool
         Whether `files` are in use; a first fit leaves them alone.
     picks : ndarray of shape (n_positions,), int64
@@ -285,7 +288,7 @@ def descend(
     final = -1
     plain = rule.shift < 0.0 and rule.squares.size == 0
     for t in range(start, n_levels):
-        moved = weights.size > 0
+        moved = turned
         if t > 0:
             next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
                          rule.floor_mass, rule.step, rule.phases[t], fresh)  # fmt: skip

@@ -275,6 +275,9 @@ def reexamine(
         return 0, 0
     if 2 * n_picks > n_alive:
         return -1, 0
+    # A level that began as a copy of the one before it has a snapshot of this deletion already.
+    for slot in range(stamps.shape[0]):
+        clock = max(clock, stamps[slot] + 1)
     slot = free_slot(
         clock, stamps, snapshots, snapshot_weights, pairs, cap, limits, moves, top_bits, alive,
         bounds, following, head, lowest,

@@ -152,6 +152,7 @@ class LloydRun:
         """Delete positions, whose rows are still readable, and follow a change of the metric."""
         if not self._filed:
             self._file()
+        turned = weights is not None and not np.array_equal(weights, self._weights)
         if weights is not None:
             self._weights = weights
         self.alive[gone] = False
@@ -162,7 +163,7 @@ class LloydRun:
             examined = self._start(self.live())
             self._forget(gone)
             return Report("refit", examined, 0, self._built + 1, steps)
-        examined, flips, passes = self._descend(gone)
+        examined, flips, passes = self._descend(gone, turned)
         self._forget(gone)
         action: Action = "resumed" if passes or steps else "updated"
         return Report(action, examined, flips, passes, steps)
@@ -238,7 +239,7 @@ class LloydRun:
         file_all(self._built, self.live(), self._clock, self._weights, self.levels, self._files)
         self._filed = True
 
-    def _descend(self, gone: Ints) -> tuple[int, int, int]:
+    def _descend(self, gone: Ints, turned: bool = False) -> tuple[int, int, int]:
         people = self.people
         problem = Problem(people.X, people.rows, people.mass, self.alive)
         totals = np.zeros(3, np.int64)
@@ -247,7 +248,7 @@ class LloydRun:
             n_levels = self.levels.labels.shape[0]
             self._built, self.final, *counts = descend(
                 problem, gone, self.n_alive, self._clock, self._built, self._rule(n_levels),
-                self._weights, self._pairs, self._cap, self._filed, self.levels, self._files,
+                self._weights, turned, self._pairs, self._cap, self._filed, self.levels, self._files,
                 self._picks, self._tile, self._scratch, start,
             )  # fmt: skip
             totals += counts

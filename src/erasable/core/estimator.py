@@ -28,8 +28,8 @@ from erasable.core.errors import (
 from erasable.core.inputs import read_matrix, read_table
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
-from erasable.core.steps import Rows
 from erasable.core.stateful import Stateful, is_learned
+from erasable.core.steps import Rows
 from erasable.core.tape import Tape, seed_from
 
 __all__ = ["Erasable", "load"]
@@ -195,17 +195,17 @@ class Erasable(Stateful):
 
     def _relearn(self, held: Attachment, affine: tuple[Any, Any] | None = None) -> None:
         """Learn from the same tape; of a step, behind the `affine` (shift, scale) of others."""
-        kept = {name: self.__dict__[name] for name in ("seed_", "_tape") if name in self.__dict__}
-        self._forget_learned()
-        self.__dict__.update(kept)
+        self._forget_learned(but=("seed_", "_tape"))
         self._take_features(held.records.n_features, held.records.feature_names)
         if affine is not None:
             self._map = affine
         self._learn(held)
 
-    def _forget_learned(self) -> None:
+    def _forget_learned(self, but: tuple[str, ...] = ()) -> None:
         self.__dict__ = {
-            name: value for name, value in self.__dict__.items() if not is_learned(name)
+            name: value
+            for name, value in self.__dict__.items()
+            if name in but or not is_learned(name)
         }
 
     def _seeded_clone(self) -> Self:

@@ -48,7 +48,6 @@ class Stateful(BaseEstimator):
     # is such a map itself, and the map (shift, scale) behind which it has learned; which columns
     # and rows of its output the last deletion changed, None for any.
     _takes_affine: ClassVar[bool] = False
-    _is_affine: bool = False
     _map: tuple[Any, Any] | None = None
     _changed_columns: NDArray[np.bool_] | None = None
     _changed_rows: NDArray[np.int64] | None = None
@@ -67,6 +66,10 @@ class Stateful(BaseEstimator):
 
     def _reattach(self) -> None:
         return None
+
+    @property
+    def _is_affine(self) -> bool:
+        return False
 
     def _digest_state(self) -> dict[str, Any]:
         return self._state()

@@ -23,7 +23,6 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     """
 
     _takes_affine = True
-    _is_affine = True
 
     @property
     def n_samples_seen_(self) -> int:
@@ -80,6 +79,10 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     def _affine(self) -> tuple[Floats, Floats]:
         """Return (shift, scale) of each column, with which ``z = (x - shift) / scale``."""
         raise NotImplementedError
+
+    @property
+    def _is_affine(self) -> bool:
+        return True
 
     def _map_state(self) -> dict[str, Any]:
         if self._map is None:

@@ -1,4 +1,7 @@
-"""Scaling to mean 0 and variance 1: the state is exact sums, which every deletion changes."""
+"""Scaling to mean 0 and variance 1: the state is exact sums, which every deletion changes.
+
+What is made of the sums may be put on a lattice, which few deletions notice.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
+from erasable.preprocessing._lattice import draw_phases, lattice_center, lattice_scale
 from erasable.preprocessing._scaler import Floats, Scaler
 
 __all__ = ["StandardScaler"]
@@ -22,12 +26,23 @@ class StandardScaler(Scaler):
     A deletion costs O(n_features) a record: its terms are subtracted from sums that are exact.
     Mean and variance follow from the sums when they are asked for.
 
+    Every deletion changes them by a little, and with them every scaled value. In a pipeline
+    before `KMeans`, which takes such changes as they are, that costs little. Before a step that
+    has to learn again from every changed table, use `quantize`.
+
     Parameters
     ----------
     with_mean : bool, default=True
         Subtract the mean?
     with_std : bool, default=True
         Divide by the standard deviation?
+    quantize : bool, default=False
+        Divide by a power of two near the standard deviation, and subtract a point near the mean.
+        Few deletions change these, and then those of one column. Deviations are then from 1/2 to
+        2, and means from -2 to 2.
+    random_state : int, RandomState or None, default=None
+        With `quantize`, seed of the tape from which the phases of the lattices are drawn, by the
+        columns' names. None draws one from the system, kept as ``seed_``.
 
     Attributes
     ----------
@@ -36,9 +51,14 @@ class StandardScaler(Scaler):
     var_ : ndarray of shape (n_features,), float64, or None
         Population variance (divided by n); None unless `with_std`.
     scale_ : ndarray of shape (n_features,), float64, or None
-        ``sqrt(var_)``, 1 in constant columns; None unless `with_std`.
+        What is divided by: ``sqrt(var_)``, 1 in constant columns; None unless `with_std`. With
+        `quantize`, ``2**floor(log2(sqrt(var_)) + phase)``.
+    center_ : ndarray of shape (n_features,), float64, or None
+        What is subtracted: `mean_`, or None unless `with_mean`. With `quantize`, the nearest
+        ``(m + phase) * step`` with m an integer and a step of four times the quantised scale.
     n_samples_seen_ : int
         Number of records held.
+    seed_ : int, only with `quantize`
 
     Raises
     ------
@@ -65,19 +85,46 @@ class StandardScaler(Scaler):
     (array([2.]), array([2.66666667]))
     >>> scaler.digest() == StandardScaler().fit([[4.0], [0.0], [2.0]], ids=["c", "a", "b"]).digest()
     True
+
+    On a lattice, most deletions change nothing that is scaled:
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(5.0, 3.0, size=(1000, 4))
+    >>> scaler = StandardScaler(quantize=True, random_state=0).fit(X)
+    >>> before = scaler.transform(X)
+    >>> scaler.delete(range(10)).counts["columns_changed"]
+    0
+    >>> bool(np.all(scaler.transform(X) == before))
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "with_mean": ["boolean"],
         "with_std": ["boolean"],
+        "quantize": ["boolean"],
     }
     _moments: Moments
+    _phases: tuple[Floats, Floats]
+    _lattice: tuple[Floats, Floats]
 
-    def __init__(self, *, with_mean: bool = True, with_std: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        with_mean: bool = True,
+        with_std: bool = True,
+        quantize: bool = False,
+        random_state: Any = None,
+    ) -> None:
         self.with_mean = with_mean
         self.with_std = with_std
+        self.quantize = quantize
+        self.random_state = random_state
 
     # -- what is learned -----------------------------------------------------------------------
+
+    def _draw_seed(self) -> None:
+        if self.quantize:
+            super()._draw_seed()
 
     def _fit_rows(self) -> None:
         matrix, live = self._live_matrix()
@@ -85,6 +132,7 @@ class StandardScaler(Scaler):
         grid = Grid.fit(matrix, live, names=names, warn=False)
         self._moments = Moments.fit(grid, matrix, live)
         self._accelerator = grid
+        self._set_lattice()
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         held = self._attached()
@@ -94,14 +142,35 @@ class StandardScaler(Scaler):
         if change.exponents:
             moments.rederive(matrix, held.live_rows(), change.columns)
         scanned = int(change.extremes.sum())
-        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
+        counts = {"columns_scanned": scanned}
+        if self.quantize:
+            center, scale = self._lattice
+            self._lattice = self._on_lattice()
+            changed = (self._lattice[0] != center) | (self._lattice[1] != scale)
+            self._changed_columns = changed
+            counts["columns_changed"] = int(changed.sum())
+        return Outcome("updated", held.n_live if scanned else 0, counts)
 
     def _state(self) -> dict[str, Any]:
-        return {"grid": self._moments.grid.state(), "moments": self._moments.state()}
+        sums = {"grid": self._moments.grid.state(), "moments": self._moments.state()}
+        return {**sums, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         grid = Grid.from_state(state["grid"])
         self._moments = Moments.from_state(grid, self.n_samples_seen_, state["moments"])
+        self._restore_map(state)
+        self._set_lattice()
+
+    def _set_lattice(self) -> None:
+        if self.quantize:
+            unnamed = [f"x{column}" for column in range(self.n_features_in_)]
+            names = getattr(self, "feature_names_in_", np.array(unnamed)).tolist()
+            self._phases = draw_phases(self._tape, names)
+            self._lattice = self._on_lattice()
+
+    def _on_lattice(self) -> tuple[Floats, Floats]:
+        scale = lattice_scale(self._variance(), self._phases[0])
+        return lattice_center(self._mean(), scale, self._phases[1]), scale
 
     def _reattach(self) -> None:
         matrix, live = self._live_matrix()
@@ -118,27 +187,44 @@ class StandardScaler(Scaler):
 
     # -- what follows --------------------------------------------------------------------------
 
+    def _mean(self) -> Floats:
+        return self._mapped(self._moments.mean())
+
+    def _variance(self) -> Floats:
+        variance = self._moments.variance()
+        return variance if self._map is None else variance / (self._map[1] * self._map[1])
+
     @property
     def mean_(self) -> Floats | None:
         """Mean of each column."""
         self._check_fitted()
-        return self._moments.mean() if self.with_mean or self.with_std else None
+        return self._mean() if self.with_mean or self.with_std else None
 
     @property
     def var_(self) -> Floats | None:
         """Population variance of each column."""
         self._check_fitted()
-        return self._moments.variance() if self.with_std else None
+        return self._variance() if self.with_std else None
 
     @property
     def scale_(self) -> Floats | None:
-        """Standard deviation of each column, 1 where that is 0."""
-        variance = self.var_
-        if variance is None:
+        """What each column is divided by."""
+        self._check_fitted()
+        if not self.with_std:
             return None
-        scale = np.sqrt(variance)
+        if self.quantize:
+            return self._lattice[1].copy()
+        scale = np.sqrt(self._variance())
         scale[scale == 0] = 1.0
         return scale
+
+    @property
+    def center_(self) -> Floats | None:
+        """What is subtracted from each column."""
+        self._check_fitted()
+        if not self.with_mean:
+            return None
+        return self._lattice[0].copy() if self.quantize else self._mean()
 
     def _forward(self, matrix: NDArray[Any]) -> Floats:
         shift, scale = self._affine()
@@ -153,8 +239,6 @@ class StandardScaler(Scaler):
         return out
 
     def _affine(self) -> tuple[Floats, Floats]:
-        self._check_fitted()
+        center, scale = self.center_, self.scale_
         d = self.n_features_in_
-        shift = self._moments.mean() if self.with_mean else np.zeros(d)
-        scale = self.scale_
-        return shift, np.ones(d) if scale is None else scale
+        return np.zeros(d) if center is None else center, np.ones(d) if scale is None else scale

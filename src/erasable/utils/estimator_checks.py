@@ -3,7 +3,7 @@
 Every check is a function ``check_xxx(estimator)`` that raises ``AssertionError`` and tells what
 differs. `check_erasable` runs them all; `parametrize_with_law_checks` makes one pytest test of
 each. All checks work through the public interface of `erasable.core.estimator.Erasable`, on small
-fixed data sets (`LAW_DATA_SETS`), or on those handed in: ``check_batch_split(estimator, [data])``.
+fixed data sets (`LAW_DATA_SETS`), or on your own: ``check_batch_split(estimator, [data])``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from erasable.utils._checks.identity import (
 from erasable.utils._checks.inputs import (
     check_callers_arrays,
     check_float32_input,
+    check_magnitudes,
     check_memory_layout,
     check_metadata_routing,
     check_pandas,
@@ -102,6 +103,7 @@ LAW_CHECKS: Mapping[str, Check] = {
         check_load_deletes,
         check_callers_arrays,
         check_float32_input,
+        check_magnitudes,
         check_memory_layout,
         check_pandas,
         check_polars,

@@ -32,6 +32,7 @@ __all__ = [
     "outputs",
     "saved",
     "seeded",
+    "seeds",
     "trained",
 ]
 
@@ -65,15 +66,16 @@ def demand(condition: object, told: str) -> None:
         raise AssertionError(told)
 
 
-def seeded(estimator: Any, seed: int = 0) -> Any:
-    """Clone an estimator and fix every ``random_state`` that is left to chance."""
+def seeds(estimator: Any) -> dict[str, Any]:
+    """Find every parameter ``random_state``, those of an estimator's parts included."""
+    params = estimator.get_params(deep=True).items()
+    return {name: value for name, value in params if name.split("__")[-1] == "random_state"}
+
+
+def seeded(estimator: Any) -> Any:
+    """Clone an estimator, with 0 for every ``random_state`` that is left to chance."""
     copy = clone(estimator)
-    chance = [
-        name
-        for name, value in copy.get_params(deep=True).items()
-        if name.split("__")[-1] == "random_state" and value is None
-    ]
-    return copy.set_params(**dict.fromkeys(chance, seed))
+    return copy.set_params(**{name: 0 for name, value in seeds(copy).items() if value is None})
 
 
 def fit(estimator: Any, data: DataSet) -> Any:

@@ -27,7 +27,7 @@ class DataSet:
     name : str
         What is special about it.
     X : ndarray of shape (n, d)
-        Values.
+        Values; this and the other arrays are kept as views that cannot be written.
     y : ndarray of shape (n,), float64
         A target; `suited` turns it into classes for a classifier.
     ids : ndarray of shape (n,)
@@ -36,6 +36,17 @@ class DataSet:
         Which records leave together.
     doomed : ndarray of shape (m,), int64
         Row positions of the records that checks delete, in that order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> from erasable.utils.estimator_checks import LAW_CHECKS, DataSet
+    >>> rows = np.arange(20)
+    >>> data = DataSet("squares", np.c_[rows**2, rows], rows / 2, 100 + rows, None, rows[-3:])
+    >>> data
+    DataSet('squares', 20 records)
+    >>> LAW_CHECKS["check_batch_split"](MinMaxScaler(), [data])
     """
 
     name: str
@@ -47,9 +58,12 @@ class DataSet:
 
     def __post_init__(self) -> None:
         """Protect the arrays: one check must not change the data of the next."""
-        for array in (self.X, self.y, self.ids, self.groups, self.doomed):
+        for name in ("X", "y", "ids", "groups", "doomed"):
+            array = getattr(self, name)
             if array is not None:
-                array.flags.writeable = False
+                view = np.asarray(array).view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
     def __repr__(self) -> str:
         """Name it."""

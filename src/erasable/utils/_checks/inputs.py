@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import unittest
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline as PlainPipeline
 
-from erasable.core.errors import InvalidIdsError
+from erasable.core.errors import InvalidIdsError, MagnitudeError
 from erasable.utils._checks.compare import (
     assert_raises,
     assert_same,
@@ -21,6 +23,7 @@ from erasable.utils._checks.compare import (
     demand,
     fit,
     law_check,
+    outputs,
     seeded,
     trained,
 )
@@ -29,6 +32,7 @@ from erasable.utils._checks.data_sets import STANDARD, DataSet
 __all__ = [
     "check_callers_arrays",
     "check_float32_input",
+    "check_magnitudes",
     "check_memory_layout",
     "check_metadata_routing",
     "check_pandas",
@@ -40,8 +44,10 @@ __all__ = [
 def check_callers_arrays(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
     """Leave the caller's arrays alone, and do not notice when the caller overwrites them."""
     for data, model in trained(estimator, data_sets):
-        kept = {"X": data.X, "y": data.y, "ids": data.ids, "groups": data.groups}
-        given = {name: array.copy() for name, array in kept.items() if array is not None}
+        kept = {"X": data.X, "y": data.y, "ids": data.ids}
+        if data.groups is not None:
+            kept["groups"] = data.groups
+        given = {name: array.copy() for name, array in kept.items()}
         other = seeded(estimator).fit(**given)
         other.delete(data.doomed_ids[:2])
         for name, array in given.items():
@@ -67,6 +73,32 @@ def check_float32_input(estimator: Any, data_sets: Sequence[DataSet] = STANDARD)
         for model in (one, two):
             model.delete(data.doomed_ids)
         assert_same(one, two, f"{told}, after deletions")
+
+
+@law_check
+def check_magnitudes(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+    """Keep the law for the largest and the smallest numbers, or refuse the large ones by name.
+
+    Refused is with ``MagnitudeError``; small numbers may bring a warning, not a refusal.
+    """
+    for data, _ in trained(estimator, data_sets[:2]):
+        for exponent in (1023, 1000, 500, -500, -1060):
+            scaled = np.ldexp(data.X / np.abs(data.X).max(), exponent)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                _assert_kept(estimator, replace(data, X=scaled), exponent)
+
+
+def _assert_kept(estimator: Any, data: DataSet, exponent: int) -> None:
+    told = f"with values of {data.name!r} up to 2**{exponent}"
+    try:
+        model = fit(estimator, data)
+    except MagnitudeError:
+        demand(exponent > 0, f"fit raised MagnitudeError {told}")
+        return
+    outputs(model, data)
+    model.delete(data.doomed_ids)
+    assert_same(model, fit(estimator, data.without(data.doomed_ids)), f"from a refit {told}")
 
 
 @law_check
