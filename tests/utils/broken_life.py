@@ -14,7 +14,7 @@ from utils.honest import Totals
 # -- a model's life --------------------------------------------------------------------------------
 
 
-@breaks("check_clone_and_params")
+@breaks("check_clone_and_params", "check_fit_again", "check_seed")
 class Tinkerer(Totals):
     """Changes a parameter when it is fitted."""
 
@@ -124,6 +124,14 @@ class Layout(Totals):
     def _fit_rows(self):
         super()._fit_rows()
         self.drawn_ = self.drawn_ + getattr(self, "columns_first", False)
+
+
+@breaks("check_memory_layout")
+class Signed(Totals):
+    """Tells -0.0 from 0.0."""
+
+    def _live(self):
+        return self._held.records.matrix[self._held.live].astype(np.float64)
 
 
 @breaks("check_pandas")

@@ -25,7 +25,7 @@ class Totals(Erasable):
         return 2
 
     def _live(self) -> NDArray[np.float64]:
-        return self._held.records.matrix[self._held.live].astype(np.float64)
+        return self._held.records.matrix[self._held.live].astype(np.float64) + 0.0  # no -0.0
 
     def _fit_rows(self) -> None:
         matrix = self._live()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
 
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
@@ -16,7 +18,14 @@ from erasable.core.steps import Rows
 from ._distances import TILE, distances_to, new_tile
 from ._lloyd_kernels import assign_some
 
-__all__ = ["CentroidModel"]
+__all__ = ["SEED_CONSTRAINT", "CentroidModel"]
+
+SEED_CONSTRAINT = [
+    None,
+    Interval(Integral, 0, 2**64 - 1, closed="both"),
+    np.random.RandomState,
+    np.random.Generator,
+]
 
 Floats = NDArray[np.float64]
 
@@ -44,9 +53,18 @@ class CentroidModel(
     _centers: Floats
     _inertia: float | None = None
 
+    def _at_fit(self, name: str) -> Any:
+        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
+        book = self.__dict__.get("_book")
+        return getattr(self, name) if book is None else book.params[name]
+
     def _metric(self) -> Floats:
         """Weights of the metric in the space of the records; empty for the Euclidean one."""
-        return _NO_FLOATS if self._map is None else 1.0 / (self._map[1] * self._map[1])
+        if self._map is None:
+            return _NO_FLOATS
+        # The bound keeps weights finite behind scales below 1e-150.
+        weights: Floats = 1.0 / np.maximum(self._map[1] * self._map[1], 2.0**-1000)
+        return weights
 
     def _read_rows(self, X: Any) -> NDArray[Any]:
         """Read rows into the space of the records: those that come mapped are mapped back."""

@@ -14,7 +14,7 @@ from erasable.core.errors import ArtifactError, InvalidInputError
 from erasable.core.grid import Grid
 from erasable.core.tape import Stream
 
-from ._centroids import CentroidModel
+from ._centroids import SEED_CONSTRAINT, CentroidModel
 from ._seeding import quantum_for
 from ._table import GriddedTable
 from ._tree import Leaf, Merge, Node, default_width, strongest
@@ -47,7 +47,7 @@ class DivideAndConquerKMeans(CentroidModel):
         Whether a centroid counts, at the next node, for as many points as it has records.
     max_iter : int, default=10
         Lloyd iterations, at every node.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
 
     Attributes
@@ -86,7 +86,7 @@ class DivideAndConquerKMeans(CentroidModel):
         "height": [Interval(Integral, 1, None, closed="left")],
         "weight_by_mass": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
+        "random_state": SEED_CONSTRAINT,
     }
 
     _nodes: dict[str, Any]
@@ -109,7 +109,7 @@ class DivideAndConquerKMeans(CentroidModel):
         self.random_state = random_state
 
     def _minimum_records(self) -> int:
-        return int(self.n_clusters)
+        return int(self._at_fit("n_clusters"))
 
     def _fit_rows(self) -> None:
         names = getattr(self, "feature_names_in_", None)
@@ -123,10 +123,11 @@ class DivideAndConquerKMeans(CentroidModel):
         return outcome
 
     def _reattach(self) -> None:
-        before = self._state()
+        before, digest = self._state(), self.digest()
         self._accelerator = _Tree(self)
         self._publish()
-        if not np.array_equal(self._centers, before["centers"]):
+        self._book.digest = None
+        if self.digest() != digest:
             self._accelerator = None
             self._restore(before)
             raise ArtifactError(
@@ -173,7 +174,7 @@ class DivideAndConquerKMeans(CentroidModel):
     def n_leaves_(self) -> int:
         """Leaves of the tree."""
         self._check_fitted()
-        return int(self._width**self.height)
+        return int(self._width ** self._at_fit("height"))
 
     @property
     def n_iter_(self) -> int:
@@ -183,7 +184,7 @@ class DivideAndConquerKMeans(CentroidModel):
             path = self._restored["nodes"]["root"]["path"]["centers"]
         else:
             path = self._accelerator.root.state()["path"]["centers"]
-        return min(int(path.shape[0]), self.max_iter)
+        return min(int(path.shape[0]), int(self._at_fit("max_iter")))
 
 
 class _Tree:
@@ -194,7 +195,10 @@ class _Tree:
     ) -> None:
         held = model._attached()
         self.width = _width_for(model, held.n_live)
-        n_leaves = self.width**model.height
+        self.weighted = bool(model._at_fit("weight_by_mass"))
+        height = int(model._at_fit("height"))
+        n_clusters, max_iter = model._at_fit("n_clusters"), model._at_fit("max_iter")
+        n_leaves = self.width**height
         keys = model._record_keys()
         self.table = GriddedTable(held, keys, names, warn)
         self._quantum = quantum_for(self.table.grid.top)
@@ -209,18 +213,17 @@ class _Tree:
         self.levels: list[list[Node]] = []
         leaves: list[Node] = []
         for i in range(n_leaves):
-            leaf = Leaf(f"{model.height}/{i}", model._tape.child("node", model.height, i),
-                        model.n_clusters, model.max_iter)  # fmt: skip
+            tape = model._tape.child("node", height, i)
+            leaf = Leaf(f"{height}/{i}", tape, n_clusters, max_iter)
             leaf.fit(self.table.X, keys, order[ends[i] : ends[i + 1]], self._quantum)
             leaves.append(leaf)
         self.levels.append(leaves)
-        for depth in range(model.height - 1, -1, -1):
+        for depth in range(height - 1, -1, -1):
             self.levels.append([])
             for i in range(self.width**depth):
                 name = "root" if depth == 0 else f"{depth}/{i}"
-                node = Merge(name, model._tape.child("node", depth, i), model.n_clusters,
-                             model.max_iter)  # fmt: skip
-                node.fit(self._children(i), model.weight_by_mass)
+                node = Merge(name, model._tape.child("node", depth, i), n_clusters, max_iter)
+                node.fit(self._children(i), self.weighted)
                 self.levels[-1].append(node)
 
     @property
@@ -259,7 +262,7 @@ class _Tree:
                 node = level[i]
                 assert isinstance(node, Merge)
                 children = below[i * self.width : (i + 1) * self.width]
-                merged += node.fit(children, model.weight_by_mass)
+                merged += node.fit(children, self.weighted)
         self.table.wipe(rows)
         self._leaf_of[rows] = -1
         counts = {"leaves": int(touched.size), "centroids_merged": merged}
@@ -268,14 +271,14 @@ class _Tree:
 
 
 def _width_for(model: DivideAndConquerKMeans, n: int) -> int:
-    width = model.width
+    width, height = model._at_fit("width"), int(model._at_fit("height"))
     if width is None:
         # A perfect tree of this height with about n**0.3 leaves.
         leaves = default_width(n).bit_length() - 1
-        width = 2 ** max(1 if leaves else 0, -(-leaves // model.height))
-    if width**model.height > _MOST_LEAVES:
+        width = 2 ** max(1 if leaves else 0, -(-leaves // height))
+    if width**height > _MOST_LEAVES:
         raise InvalidInputError(
-            f"width={width} and height={model.height} make {width**model.height} leaves; "
+            f"width={width} and height={height} make {width**height} leaves; "
             f"expected at most {_MOST_LEAVES}; choose a smaller width or height"
         )
-    return width
+    return int(width)

@@ -8,12 +8,18 @@ now.
 
 A record with nearest centroid ``a``, second ``b`` and third ``c`` is at risk only if
 
-    m2 <= move(a) + move(b) + rho (d1 + d2)     or     m3 <= move(a) + move(any) + rho (d1 + d3)
+    d2 - d1 <= move(a) + move(b)     or     d3 - d1 <= move(a) + move(any)
 
-with ``m2 = d2 - d1``, ``m3 = d3 - d1`` (less the rounding of distances) and ``rho`` half the spread
-of the relative change of the metric's weights. It is filed in the group of the pair (a, b) with
-``bound = min(m2, m3 / 2)``, shrunk for records far from everything, and the group is searched up
-to ``max(move(a) + move(b), (move(a) + max move) / 2) + rho * cap``.
+(less the rounding of distances). It is filed in the group of the pair (a, b) with a bound, the
+smaller of ``d2 - d1`` and a share of ``d3 - d1``, and the group is searched up to the larger of
+``move(a) + move(b)`` and the same share of ``move(a) + max move``.
+
+A metric with weights that change is a movement, too. With ``w`` now ``q w``, the difference of a
+record's squared distances to ``a`` and ``b``, which is a product of ``a - b`` and ``2 x - a - b``,
+changes by at most ``|(q - 1)(a - b)| (d1 + d2)`` in the old metric, by Cauchy and Schwarz; and the
+sum of its distances grows by at most ``sqrt(max q)``. Dividing one by the other, the record stays
+while ``d2 - d1 > |(q - 1)(a - b)| + max q (moved(a) + moved(b))``, however far away it is. So
+``move(c)`` is ``max q moved(c) + |(q - 1)(c - m)|``, with ``m`` the mean of the centroids.
 
 All of this is an accelerator. It depends on the history of deletions, decides only *whom to
 look at*, and never enters the state.
@@ -53,9 +59,7 @@ Links = NDArray[np.int32]
 
 
 @kernel
-def tile_bounds(
-    near: Floats, m: int, n_features: int, pairs: bool, cap: float, bounds: Floats
-) -> None:
+def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Floats) -> None:
     """Write the movement that every record of a tile can bear.
 
     Parameters
@@ -68,9 +72,6 @@ def tile_bounds(
         Terms of a distance; its rounding is charged to the margins.
     pairs : bool
         Whether groups are pairs of clusters, or own clusters alone.
-    cap : float
-        Sum of distances up to which a change of the metric is charged in full; infinity where
-        the metric never changes.
     bounds : ndarray of shape (>= m,)
         Receives the bounds.
     """
@@ -86,8 +87,6 @@ def tile_bounds(
         d3 = np.sqrt(near3[r])
         second = d2 * less - d1 * more
         third = d3 * less - d1 * more
-        second = second * (cap / (d1 + d2)) if d1 + d2 > cap and second > 0.0 else second
-        third = third * (cap / (d1 + d3)) if d1 + d3 > cap and third > 0.0 else third
         other = _SHARE * third
         bounds[r] = other if pairs and other < second else second
 
@@ -136,10 +135,10 @@ def movement(
     weights_now: Floats,
     weights_then: Floats,
     pairs: bool,
-    cap: float,
     limits: Floats,
     moves: Floats,
-) -> tuple[float, float]:
+    turn: Floats,
+) -> float:
     """Write, for every group, the bound up to which its records are at risk.
 
     Parameters
@@ -150,77 +149,116 @@ def movement(
         The metric now and in the snapshot.
     pairs : bool
         Whether groups are pairs (own, nearest other), or own centroids alone.
-    cap : float
-        See `tile_bounds`.
     limits : ndarray of shape (n_groups,)
         Receives the limits; 0 everywhere means nothing moved at all.
     moves : ndarray of shape (k,)
         Receives how far each centroid moved, in the snapshot's metric.
+    turn : ndarray of shape (2, n_features)
+        Scratch space.
 
     Returns
     -------
-    stretch, rho : float
-        The largest factor by which the metric grew, and half the spread of that growth.
+    stretch : float
+        What a distance grew by at most with the metric, as a factor of at least 1.
     """
     k, d = now.shape
     weighted = weights_now.size > 0
+    high = 1.0
+    least = 0.0
+    if weighted:
+        turned = turn[0]
+        middle = turn[1]
+        middle[:] = 0.0
+        for c in range(k):
+            for f in range(d):
+                middle[f] += then[c, f]
+        for f in range(d):
+            middle[f] /= k
+            q = weights_now[f] / weights_then[f]
+            high = max(high, q)
+            r = abs(q - 1.0)
+            if r > 0.0:
+                # However small the change, distances that rounding alone tells apart may swap.
+                r += 2.0**-51
+                least = 1e-300
+            turned[f] = r * r * weights_then[f]
     largest = 0.0
     second = 0.0
     for c in range(k):
         a = now[c]
         b = then[c]
-        s0 = 0.0
-        s1 = 0.0
-        s2 = 0.0
-        s3 = 0.0
-        for g in range(d // 4):
-            f = 4 * g
-            t0 = a[f] - b[f]
-            t1 = a[f + 1] - b[f + 1]
-            t2 = a[f + 2] - b[f + 2]
-            t3 = a[f + 3] - b[f + 3]
-            if weighted:
-                s0 += t0 * t0 * weights_then[f]
-                s1 += t1 * t1 * weights_then[f + 1]
-                s2 += t2 * t2 * weights_then[f + 2]
-                s3 += t3 * t3 * weights_then[f + 3]
-            else:
-                s0 += t0 * t0
-                s1 += t1 * t1
-                s2 += t2 * t2
-                s3 += t3 * t3
-        for f in range(d // 4 * 4, d):
-            t0 = a[f] - b[f]
-            s0 += t0 * t0 * (weights_then[f] if weighted else 1.0)
-        moves[c] = np.sqrt(s0 + s1 + s2 + s3) * (1.0 + 1e-9)
+        if weighted:
+            total, around = _weighted_move(a, b, weights_then, turned, middle)
+            moves[c] = (high * np.sqrt(total) + np.sqrt(around)) * (1.0 + 1e-9) + least
+            if not moves[c] >= 0.0:  # infinity times 0
+                moves[c] = np.inf
+        else:
+            moves[c] = np.sqrt(_plain_move(a, b)) * (1.0 + 1e-9)
         if moves[c] > largest:
             second = largest
             largest = moves[c]
         elif moves[c] > second:
             second = moves[c]
-    stretch = 1.0
-    rho = 0.0
-    if weighted:
-        low = np.inf
-        high = 0.0
-        for f in range(d):
-            ratio = weights_now[f] / weights_then[f]
-            low = min(low, ratio)
-            high = max(high, ratio)
-        low = np.sqrt(low)
-        high = np.sqrt(high)
-        stretch = high * (1.0 + 1e-12)
-        rho = 0.0 if high == low else (high - low) / (high + low) * (1.0 + 1e-9) + 1e-15
-    extra = 0.0 if rho == 0.0 else rho * (cap + largest)
     for a in range(k):
         other = second if moves[a] == largest else largest
         if pairs:
             for b in range(k):
                 limit = max(moves[a] + moves[b], _SHARE * (moves[a] + other))
-                limits[a * k + b] = limit * (1.0 + 1e-9) + extra
+                limits[a * k + b] = limit * (1.0 + 1e-9)
         else:
-            limits[a] = (moves[a] + other) * (1.0 + 1e-9) + extra
-    return stretch, rho
+            limits[a] = (moves[a] + other) * (1.0 + 1e-9)
+    return float(np.sqrt(high) * (1.0 + 1e-12))
+
+
+@kernel
+def _plain_move(a: Floats, b: Floats) -> float:
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    s3 = 0.0
+    d = a.shape[0]
+    for g in range(d // 4):
+        f = 4 * g
+        t0 = a[f] - b[f]
+        t1 = a[f + 1] - b[f + 1]
+        t2 = a[f + 2] - b[f + 2]
+        t3 = a[f + 3] - b[f + 3]
+        s0 += t0 * t0
+        s1 += t1 * t1
+        s2 += t2 * t2
+        s3 += t3 * t3
+    for f in range(d // 4 * 4, d):
+        t0 = a[f] - b[f]
+        s0 += t0 * t0
+    return s0 + s1 + s2 + s3
+
+
+@kernel
+def _weighted_move(
+    a: Floats, b: Floats, weights: Floats, turned: Floats, middle: Floats
+) -> tuple[float, float]:
+    """Squares of how far a centroid moved, and of what the turned metric makes of its place."""
+    s0 = 0.0
+    s1 = 0.0
+    e0 = 0.0
+    e1 = 0.0
+    d = a.shape[0]
+    for g in range(d // 2):
+        f = 2 * g
+        t0 = a[f] - b[f]
+        t1 = a[f + 1] - b[f + 1]
+        s0 += t0 * t0 * weights[f]
+        s1 += t1 * t1 * weights[f + 1]
+        t0 = b[f] - middle[f]
+        t1 = b[f + 1] - middle[f + 1]
+        e0 += t0 * t0 * turned[f]
+        e1 += t1 * t1 * turned[f + 1]
+    if d % 2 == 1:
+        t0 = a[d - 1] - b[d - 1]
+        s0 += t0 * t0 * weights[d - 1]
+        t0 = b[d - 1] - middle[d - 1]
+        e0 += t0 * t0 * turned[d - 1]
+    return s0 + s1, e0 + e1
 
 
 @kernel
@@ -307,9 +345,9 @@ def free_slot(
     centers: Floats,
     weights: Floats,
     pairs: bool,
-    cap: float,
     limits: Floats,
     moves: Floats,
+    turn: Floats,
     top_bits: int,
     alive: NDArray[np.bool_],
     bounds: Keys32,
@@ -347,16 +385,10 @@ def free_slot(
             least = ratio
             chosen = slot
             heir = after
-    stretch, rho = movement(
-        centers[heir], centers[chosen], weights[heir], weights[chosen], pairs, cap, limits, moves
+    stretch = movement(
+        centers[heir], centers[chosen], weights[heir], weights[chosen], pairs, limits, moves, turn
     )
-    # A later limit L of the heir is at most stretch (1 + 2 rho) L + max(moves) / cap L of ours.
-    largest = 0.0
-    for c in range(moves.shape[0]):
-        largest = max(largest, moves[c])
-    divisor = 1.0
-    if weights.shape[1] > 0:
-        divisor = stretch * (1.0 + 4.0 * rho) + largest / cap + 1e-9
+    divisor = stretch if weights.shape[1] > 0 else 1.0
     _merge(chosen, heir, limits, divisor, top_bits, alive, bounds, following, head, lowest)
     stamps[chosen] = FREE
     return chosen

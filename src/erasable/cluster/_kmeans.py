@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
+from ._centroids import SEED_CONSTRAINT
 from ._levels import Rule
 from ._run import plain_rule
 from ._single import SingleRunModel, Work
@@ -33,7 +34,7 @@ class KMeans(SingleRunModel):
     tol : float, default=0.0
         Stop when the squared movement of the centroids is at most `tol` times the mean variance
         of the features, as in scikit-learn. 0 runs on until nothing moves, or `max_iter`.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the tape from which the seeding draws. None draws one from the system, kept as
         ``seed_``.
 
@@ -85,7 +86,7 @@ class KMeans(SingleRunModel):
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
+        "random_state": SEED_CONSTRAINT,
     }
 
     def __init__(
@@ -101,8 +102,15 @@ class KMeans(SingleRunModel):
         self.tol = tol
         self.random_state = random_state
 
+    @property
+    def n_iter_(self) -> int:
+        """Iterations until the centroids stood still, or moved by `tol` at most, or all of them."""
+        # Where nothing moves any more, the iteration that found it out has left no level.
+        found_out = 0 if self._needs_moments() else 1
+        return min(self._n_levels() - 1 + found_out, int(self._at_fit("max_iter")))
+
     def _needs_moments(self) -> bool:
-        return self.tol > 0
+        return bool(self._at_fit("tol") > 0)
 
     def _rule(self, work: Work, n_levels: int) -> Rule:
         if work.moments is None:
@@ -112,4 +120,4 @@ class KMeans(SingleRunModel):
         total = 0.0
         for value in (variance * weights if weights.size else variance).tolist():
             total += value
-        return plain_rule(n_levels, self.tol * total / variance.size)
+        return plain_rule(n_levels, self._at_fit("tol") * total / variance.size)

@@ -99,7 +99,7 @@ Table = TypeVar("Table", Levels, Files)
 
 def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
     """Return levels with room for `n` positions; nothing is touched before it is used."""
-    small = np.uint8 if k <= 256 else np.uint16
+    small = np.uint8 if k <= 256 else np.uint16 if k <= 65_536 else np.uint32
     return Levels(
         centers=np.zeros((n_levels, k, d)),
         sums=np.zeros((n_levels, k, d)),
@@ -114,21 +114,24 @@ def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
 
 def grown(before: Table, n_levels: int) -> Table:
     """Return levels or files with room for more levels; what is there is copied."""
-    old: list[NDArray[Any]] = list(before)
-    new: list[NDArray[Any]] = [np.zeros((n_levels, *part.shape[1:]), part.dtype) for part in old]
-    for here, there in zip(old, new, strict=True):
-        there[: here.shape[0]] = here
-    return type(before)(*new)
+    arrays = []
+    old: NDArray[Any]
+    for old in before:
+        new = np.zeros((n_levels, *old.shape[1:]), old.dtype)
+        new[: old.shape[0]] = old
+        arrays.append(new)
+    return type(before)(*arrays)
 
 
 def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool) -> Files:
     """Return empty files.
 
     The number of snapshots is such that they and the heads of the lists stay small against the
-    records: at most 16, at least 3.
+    records: at least 3, and at most 16, or 8 where the metric may change and all have to be
+    compared with it at every deletion.
     """
     groups = k * k if pairs else k
-    slots = max(3, min(16, 4 * n // (groups * BINS), n // (16 * k)))
+    slots = max(3, min(8 if n_weights else 16, 4 * n // (groups * BINS), n // (16 * k)))
     return Files(
         head=np.full((n_levels, slots, groups, BINS), -1, np.int32),
         lowest=np.full((n_levels, slots, groups), BINS, np.int16),
@@ -174,7 +177,6 @@ def _pass(
     live: Ints,
     weights: Floats,
     pairs: bool,
-    cap: float,
     levels: Levels,
     tile: Floats,
     scratch: Floats,
@@ -186,7 +188,7 @@ def _pass(
         levels.sums[t] = levels.sums[t - 1]
         levels.counts[t] = levels.counts[t - 1]
     widest = assign_all(
-        problem.X, problem.rows, live, problem.mass, levels.centers[t], weights, pairs, cap,
+        problem.X, problem.rows, live, problem.mass, levels.centers[t], weights, pairs,
         previous, levels.labels[t], levels.bounds[t], levels.links[t], levels.sums[t],
         levels.counts[t], tile, scratch,
     )  # fmt: skip
@@ -243,7 +245,6 @@ def descend(
     weights: Floats,
     turned: bool,
     pairs: bool,
-    cap: float,
     filed: bool,
     levels: Levels,
     files: Files,
@@ -314,7 +315,7 @@ def descend(
             if moved:
                 seen, flipped = reexamine(
                     problem.X, problem.rows, problem.mass, problem.alive, n_alive, clock,
-                    levels.centers[t], weights, pairs, cap, levels.labels[t], levels.sums[t],
+                    levels.centers[t], weights, pairs, levels.labels[t], levels.sums[t],
                     levels.counts[t], levels.bounds[t], levels.links[t], files.head[t],
                     files.lowest[t], files.stamps[t], files.snapshots[t], files.weights[t],
                     levels.tops[t], picks, tile, scratch,
@@ -327,7 +328,7 @@ def descend(
         if anew:
             if live.size == 0:
                 live = np.flatnonzero(problem.alive)
-            _pass(t, problem, live, weights, pairs, cap, levels, tile, scratch)
+            _pass(t, problem, live, weights, pairs, levels, tile, scratch)
             passes += 1
             examined += live.size
             if filed and (t > 0 or weights.size > 0):

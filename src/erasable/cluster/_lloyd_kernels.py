@@ -83,7 +83,6 @@ def assign_all(
     centers: Floats,
     weights: Floats,
     pairs: bool,
-    cap: float,
     previous: Labels,
     labels: Labels,
     bounds: NDArray[np.float32],
@@ -124,7 +123,7 @@ def assign_all(
         load_tile(X, rows, live, start, m, tile)
         tile_distances(tile, m, centers, weights, scratch)
         rank_nearest(scratch, m, near, who)
-        tile_bounds(near, m, X.shape[1], pairs, cap, here)
+        tile_bounds(near, m, X.shape[1], pairs, here)
         for r in range(m):
             j = live[start + r]
             a = who[0, r]
@@ -233,7 +232,6 @@ def reexamine(
     centers: Floats,
     weights: Floats,
     pairs: bool,
-    cap: float,
     labels: Labels,
     sums: Floats,
     counts: Ints,
@@ -261,12 +259,13 @@ def reexamine(
     k = centers.shape[0]
     moves = np.empty(k)
     limits = np.empty(k * k if pairs else k)
+    turn = np.empty((2, centers.shape[1]))
     n_picks = 0
     for slot in range(stamps.shape[0]):
         if stamps[slot] == FREE:
             continue
         movement(
-            centers, snapshots[slot], weights, snapshot_weights[slot], pairs, cap, limits, moves
+            centers, snapshots[slot], weights, snapshot_weights[slot], pairs, limits, moves, turn
         )
         n_picks = take_at_risk(
             slot, limits, top_bits, alive, bounds, following, head, lowest, picks, n_picks
@@ -279,7 +278,7 @@ def reexamine(
     for slot in range(stamps.shape[0]):
         clock = max(clock, stamps[slot] + 1)
     slot = free_slot(
-        clock, stamps, snapshots, snapshot_weights, pairs, cap, limits, moves, top_bits, alive,
+        clock, stamps, snapshots, snapshot_weights, pairs, limits, moves, turn, top_bits, alive,
         bounds, following, head, lowest,
     )  # fmt: skip
     stamps[slot] = clock
@@ -294,7 +293,7 @@ def reexamine(
         load_tile(X, rows, picks, start, m, tile)
         tile_distances(tile, m, centers, weights, scratch)
         rank_nearest(scratch, m, near, who)
-        tile_bounds(near, m, X.shape[1], pairs, cap, here)
+        tile_bounds(near, m, X.shape[1], pairs, here)
         for r in range(m):
             j = picks[start + r]
             a = who[0, r]

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core.moments import Moments
 from erasable.core.tape import Stream
 
+from ._centroids import SEED_CONSTRAINT
 from ._levels import Rule
 from ._single import SingleRunModel, Work
 
@@ -48,7 +49,7 @@ class QuantizedKMeans(SingleRunModel):
     gamma : float, default=0.2
         Clusters with fewer than ``gamma * n_records / n_clusters`` records are averaged with
         their previous centroid up to that mass.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the tape, for the seeding and the phases. None draws one from the system.
 
     Attributes
@@ -87,7 +88,7 @@ class QuantizedKMeans(SingleRunModel):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "epsilon": [None, Interval(Real, 0, None, closed="neither")],
         "gamma": [Interval(Real, 0, 1, closed="left")],
-        "random_state": ["random_state"],
+        "random_state": SEED_CONSTRAINT,
     }
 
     def __init__(
@@ -109,18 +110,19 @@ class QuantizedKMeans(SingleRunModel):
         return True
 
     def _setting(self, work: Work) -> float:
-        if self.epsilon is not None:
-            return float(self.epsilon)
+        epsilon = self._at_fit("epsilon")
+        if epsilon is not None:
+            return float(epsilon)
         n, d = self._attached().n_live, self.n_features_in_
         widest = int(work.table.grid.top.max())
-        return math.ldexp(1.0, default_exponent(n, self.n_clusters, d) + widest)
+        return math.ldexp(1.0, default_exponent(n, self._at_fit("n_clusters"), d) + widest)
 
     def _rule(self, work: Work, n_levels: int) -> Rule:
         assert work.moments is not None
         if work.phases is None or work.phases.shape[0] < n_levels:
             work.phases = self._phases(n_levels)
         return Rule(
-            self.gamma * self._attached().n_live / self.n_clusters,
+            self._at_fit("gamma") * self._attached().n_live / self._at_fit("n_clusters"),
             self._setting(work),
             work.phases,
             -1.0,
@@ -162,8 +164,7 @@ class QuantizedKMeans(SingleRunModel):
     @property
     def n_iter_(self) -> int:
         """Iterations that were kept."""
-        self._check_fitted()
-        return int(self._run_state["path"]["centers"].shape[0]) - 1
+        return self._n_levels() - 1
 
 
 def default_exponent(n: int, k: int, d: int) -> int:

@@ -6,7 +6,6 @@ what a new run on the remaining records holds. Estimators of this room are thin 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from erasable.core.deletion import Action
 
-from ._distances import TILE, distances_to, new_tile
+from ._distances import TILE, new_tile
 from ._levels import (
     Files,
     Levels,
@@ -111,7 +110,6 @@ class LloydRun:
         self._rule = rule
         self._weights = _NO_FLOATS if weights is None else weights
         self._pairs = n_clusters <= _PAIR_LIMIT and n >= 100 * n_clusters**2
-        self._cap = math.inf
         self._built = -1
         self._clock = 0
         self._files: Files = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
@@ -148,17 +146,37 @@ class LloydRun:
         self._start(live)
         return self
 
-    def remove(self, gone: Ints, weights: Floats | None = None) -> Report:
-        """Delete positions, whose rows are still readable, and follow a change of the metric."""
+    def remove(
+        self,
+        gone: Ints,
+        weights: Floats | None = None,
+        quantum: float | None = None,
+        seeding_weights: Floats | None = None,
+    ) -> Report:
+        """Delete positions, whose rows are still readable, and follow changes of the metric.
+
+        Parameters
+        ----------
+        gone : ndarray of int64
+            Positions to delete.
+        weights : ndarray of shape (n_features,), optional
+            Weights of the metric from now on.
+        quantum, seeding_weights
+            Those of the `Seeding` from now on; when they change, all its steps are run again.
+
+        Returns
+        -------
+        Report
+        """
         if not self._filed:
             self._file()
         turned = weights is not None and not np.array_equal(weights, self._weights)
-        if weights is not None:
+        if turned and weights is not None:
             self._weights = weights
         self.alive[gone] = False
         self.n_alive -= gone.shape[0]
         self._clock += 1
-        changed, steps = self.seeding.remove(self.people, gone, self.live)
+        changed, steps = self._reseed(gone, quantum, seeding_weights)
         if changed:
             examined = self._start(self.live())
             self._forget(gone)
@@ -167,6 +185,20 @@ class LloydRun:
         self._forget(gone)
         action: Action = "resumed" if passes or steps else "updated"
         return Report(action, examined, flips, passes, steps)
+
+    def _reseed(
+        self, gone: Ints, quantum: float | None, weights: Floats | None
+    ) -> tuple[bool, int]:
+        """Bring the seeding up to date; return whether a seed changed, and the steps run."""
+        seeding = self.seeding
+        same = quantum is None or quantum == seeding.quantum
+        if same and (weights is None or np.array_equal(weights, seeding.weights)):
+            return seeding.remove(self.people, gone, self.live)
+        before = seeding.chosen.copy()
+        seeding.quantum = seeding.quantum if quantum is None else quantum
+        seeding.weights = seeding.weights if weights is None else weights
+        seeding.fit(self.people, self.live())
+        return not np.array_equal(before, seeding.chosen), self.n_clusters
 
     def state(self) -> dict[str, Any]:
         """Return what the run is, as views that the next deletion changes.
@@ -213,22 +245,9 @@ class LloydRun:
 
     def _start(self, live: Ints) -> int:
         self.levels.centers[0] = self.people.values(self.seeding.chosen)
-        if self._weights.size:
-            self._cap = self._typical_spread(live)
         self._built = -1
         self._filed = False
         return self._descend(_NO_POSITIONS)[0]
-
-    def _typical_spread(self, live: Ints) -> float:
-        """Sum of the two smallest distances that few records exceed; only speed depends on it."""
-        some = np.ascontiguousarray(live[:: max(1, live.shape[0] // 2048)])
-        out = np.empty((some.shape[0], self.n_clusters))
-        distances_to(
-            self.people.X, self.people.rows, some, self.levels.centers[0], self._weights,
-            self._tile, self._scratch, out,
-        )  # fmt: skip
-        nearest = np.sqrt(np.sort(out, axis=1)[:, :2])
-        return max(1e-300, 1.5 * float(nearest.sum(axis=1).mean()))
 
     def _file(self) -> None:
         n_levels, n = self.levels.labels.shape
@@ -248,7 +267,7 @@ class LloydRun:
             n_levels = self.levels.labels.shape[0]
             self._built, self.final, *counts = descend(
                 problem, gone, self.n_alive, self._clock, self._built, self._rule(n_levels),
-                self._weights, turned, self._pairs, self._cap, self._filed, self.levels, self._files,
+                self._weights, turned, self._pairs, self._filed, self.levels, self._files,
                 self._picks, self._tile, self._scratch, start,
             )  # fmt: skip
             totals += counts

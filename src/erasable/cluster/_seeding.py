@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,7 +155,7 @@ class Seeding:
     def _loses(self, gone: Rows) -> NDArray[np.bool_]:
         """Tell which steps lose a candidate."""
         alone = gone.shape[0] == 1  # the common case, and np.isin is slow for it
-        hit = self.candidates == gone[0] if alone else np.isin(self.candidates, gone)
+        hit: Any = self.candidates == gone[0] if alone else np.isin(self.candidates, gone)
         lost: NDArray[np.bool_] = hit.any(axis=1)
         return lost
 

@@ -36,7 +36,7 @@ class SingleRunModel(CentroidModel):
     _run_state: dict[str, Any]
 
     def _minimum_records(self) -> int:
-        return int(self.n_clusters)
+        return int(self._at_fit("n_clusters"))
 
     def _needs_moments(self) -> bool:
         raise NotImplementedError
@@ -53,11 +53,11 @@ class SingleRunModel(CentroidModel):
         self._publish()
 
     def _reattach(self) -> None:
-        before = self._state()
+        before, digest = self._state(), self.digest()
         self._accelerator = Work(self)
         self._publish()
-        path = self._run_state["path"]
-        if not all(np.array_equal(path[name], before["path"][name]) for name in path):
+        self._book.digest = None
+        if self.digest() != digest:
             self._accelerator = None
             self._restore(before)
             raise ArtifactError(
@@ -99,11 +99,9 @@ class SingleRunModel(CentroidModel):
         centers = np.asarray(self._run_state["path"]["centers"][0] + self._grid.origin)
         return centers if self._map is None else (centers - self._map[0]) / self._map[1]
 
-    @property
-    def n_iter_(self) -> int:
-        """Iterations until the centroids stood still, or all of them."""
+    def _n_levels(self) -> int:
         self._check_fitted()
-        return min(int(self._run_state["path"]["centers"].shape[0]), self.max_iter)
+        return int(self._run_state["path"]["centers"].shape[0])
 
     @property
     def labels_(self) -> NDArray[np.int32]:
@@ -137,13 +135,14 @@ class Work:
         self.moments: Moments | None = None
         if model._needs_moments():
             self.moments = Moments.fit(self.table.grid, held.records.matrix, self.table.rows)
-        self._setting = self._read_setting(model)
+        self._setting = model._setting(self)
         weights = model._metric()
-        seeding = Seeding(model.n_clusters, model.seed_, self._quantum(weights), _rounded(weights))
+        n_clusters = model._at_fit("n_clusters")
+        seeding = Seeding(n_clusters, model.seed_, *self._seeding_metric(weights))
         self.run = LloydRun(
             self.table.population(),
-            model.n_clusters,
-            model.max_iter,
+            n_clusters,
+            model._at_fit("max_iter"),
             seeding,
             lambda n_levels: model._rule(self, n_levels),
             weights,
@@ -157,7 +156,7 @@ class Work:
         if self.moments is not None:
             self.moments.remove(held.records.matrix, rows)
         regrid = self.table.remove(rows)
-        if regrid or self._setting != self._read_setting(model):
+        if regrid or self._setting != model._setting(self):
             self.table.keys[rows] = 0
             self.__init__(model)  # type: ignore[misc]
             passes = self.run.built + 1
@@ -167,7 +166,8 @@ class Work:
             if moved.any():
                 self.moments.rederive(held.records.matrix, held.live_rows(), moved)
         weights = model._metric()
-        report = self.run.remove(self.table.positions(rows), weights if weights.size else None)
+        positions = self.table.positions(rows)
+        report = self.run.remove(positions, weights, *self._seeding_metric(weights))
         self.table.wipe(rows)
         counts = {
             "flips": report.flips,
@@ -176,17 +176,20 @@ class Work:
         }
         return Outcome(report.action, report.examined, counts)
 
-    def _quantum(self, weights: Floats) -> float:
-        return quantum_for(self.table.grid.top, _rounded(weights) if weights.size else None)
-
-    def _read_setting(self, model: SingleRunModel) -> tuple[Any, ...]:
-        weights = model._metric()
-        return self._quantum(weights), _rounded(weights).tobytes(), model._setting(self)
+    def _seeding_metric(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the quantum of the potentials, and the weights of the metric of the seeding."""
+        rounded = _rounded(weights)
+        top = self.table.grid.top
+        return quantum_for(top, rounded if weights.size else None), rounded
 
 
 def _rounded(weights: Floats) -> Floats:
-    """Round weights to powers of two: the metric of the seeding, which rarely changes.
+    """Round weights down to powers of four, and so scales to powers of two, which rarely change.
 
     Were the seeding done in the exact metric, every deletion would change every potential.
     """
-    return np.ldexp(1.0, np.frexp(weights)[1] - 1) if weights.size else weights
+    if weights.size == 0:
+        return weights
+    exponents = np.frexp(weights)[1] - 1
+    rounded: Floats = np.ldexp(1.0, exponents - exponents % 2)
+    return rounded

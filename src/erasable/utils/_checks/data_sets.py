@@ -125,7 +125,10 @@ def _standard() -> tuple[DataSet, ...]:
     separated = crowd * 0.1 + rng.integers(-3, 4, size=(n, 1)) * np.array([8.0, -5.0, 3.0])
     skewed = np.exp(3.0 * rng.normal(size=(n, 3))) * np.array([1.0, -1.0, 1e-3])
     constant = np.column_stack([np.full(n, 3.7), rng.normal(size=n), np.zeros(n)])
-    duplicated = rng.normal(size=(17, 3))[rng.permutation(np.arange(n) % 17)]
+    few = rng.normal(size=(17, 3))
+    few[:6, 0], few[:2, 1:] = 0.0, 0.0
+    duplicated = few[rng.permutation(np.arange(n) % 17)]
+    duplicated = np.where(duplicated == 0, rng.choice([-0.0, 0.0], size=(n, 1)), duplicated)
     offset = 1.7e9 + rng.integers(0, 10**7, size=(n, 2)) / 8.0
     integers = rng.integers(-9, 10, size=(n, 4))
     large = rng.normal(size=(307, 5)) + 4.0 * rng.integers(0, 3, size=(307, 1))

@@ -36,7 +36,7 @@ def _marks(data: DataSet, row: int) -> Marks:
     values = [float(value) for value in data.X[row]]
     if np.issubdtype(data.y.dtype, np.floating):
         values.append(float(data.y[row]))
-    return Marks(data.ids[row].item(), tuple(values))
+    return Marks(data.ids.tolist()[row], tuple(values))
 
 
 @law_check

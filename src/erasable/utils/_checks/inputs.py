@@ -103,7 +103,7 @@ def _assert_kept(estimator: Any, data: DataSet, exponent: int) -> None:
 
 @law_check
 def check_memory_layout(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
-    """Learn the same from rows or columns in order in memory, strides, other byte order, lists."""
+    """Learn the same from equal values, however they lie in memory, and from -0.0 as from 0.0."""
     for data, model in trained(estimator, data_sets):
         X = data.X
         wide = np.zeros((2 * X.shape[0], 3 * X.shape[1]), dtype=X.dtype)
@@ -114,6 +114,7 @@ def check_memory_layout(estimator: Any, data_sets: Sequence[DataSet] = STANDARD)
             "the other byte order": X.astype(X.dtype.newbyteorder()),
             "lists": X.tolist(),
             "memory that cannot be written": _read_only(X),
+            "zeros of the other sign": np.where(X == 0, -X, X),
         }
         model.delete(data.doomed_ids)
         for name, values in layouts.items():
