@@ -13,7 +13,7 @@ KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
 help:
 	@echo "make demo    three patients withdraw from a clustering of 569"
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
-	@echo "make bench   the online deletion benchmark (hours)"
+	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"
 

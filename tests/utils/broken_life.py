@@ -126,12 +126,18 @@ class Layout(Totals):
         self.drawn_ = self.drawn_ + getattr(self, "columns_first", False)
 
 
-@breaks("check_memory_layout")
+@breaks("check_memory_layout", anywhere=True)
 class Signed(Totals):
     """Tells -0.0 from 0.0."""
 
-    def _live(self):
-        return self._held.records.matrix[self._held.live].astype(np.float64)
+    def fit(self, X, y=None, *, ids=None, groups=None):
+        super().fit(X, y, ids=ids, groups=groups)
+        if isinstance(X, np.ndarray | list):
+            self._negative = int(np.signbit(X)[np.equal(X, 0)].sum())
+        return self
+
+    def _state(self):
+        return {**super()._state(), "negative": getattr(self, "_negative", 0)}
 
 
 @breaks("check_pandas")

@@ -27,7 +27,7 @@ Rows = NDArray[np.int64]
 
 def new_tile(n_features: int) -> Floats:
     """Return scratch space for one tile, shape (n_features, TILE + padding)."""
-    return np.empty((n_features, TILE + _PAD))
+    return np.zeros((n_features, TILE + _PAD))
 
 
 @kernel

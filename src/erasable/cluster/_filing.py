@@ -14,12 +14,7 @@ A record with nearest centroid ``a``, second ``b`` and third ``c`` is at risk on
 smaller of ``d2 - d1`` and a share of ``d3 - d1``, and the group is searched up to the larger of
 ``move(a) + move(b)`` and the same share of ``move(a) + max move``.
 
-A metric with weights that change is a movement, too. With ``w`` now ``q w``, the difference of a
-record's squared distances to ``a`` and ``b``, which is a product of ``a - b`` and ``2 x - a - b``,
-changes by at most ``|(q - 1)(a - b)| (d1 + d2)`` in the old metric, by Cauchy and Schwarz; and the
-sum of its distances grows by at most ``sqrt(max q)``. Dividing one by the other, the record stays
-while ``d2 - d1 > |(q - 1)(a - b)| + max q (moved(a) + moved(b))``, however far away it is. So
-``move(c)`` is ``max q moved(c) + |(q - 1)(c - m)|``, with ``m`` the mean of the centroids.
+Movements, those of a metric that changes included, are measured in `_movement`.
 
 All of this is an accelerator. It depends on the history of deletions, decides only *whom to
 look at*, and never enters the state.
@@ -32,12 +27,13 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 
+from ._movement import MOST_GROWTH, SHARE, movement
+
 __all__ = [
     "BINS",
     "FREE",
     "file_record",
     "free_slot",
-    "movement",
     "take_at_risk",
     "tile_bounds",
 ]
@@ -48,7 +44,6 @@ BINS = 96
 FREE = -1
 """Stamp of a snapshot slot that holds no snapshot."""
 
-_SHARE = 0.35
 _LARGEST = 3e38
 _SMALLEST = 2e-38
 
@@ -87,7 +82,7 @@ def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Floa
         d3 = np.sqrt(near3[r])
         second = d2 * less - d1 * more
         third = d3 * less - d1 * more
-        other = _SHARE * third
+        other = SHARE * third
         bounds[r] = other if pairs and other < second else second
 
 
@@ -126,139 +121,6 @@ def file_record(
     head[slot, group, place] = j
     if place < lowest[slot, group]:
         lowest[slot, group] = place
-
-
-@kernel
-def movement(
-    now: Floats,
-    then: Floats,
-    weights_now: Floats,
-    weights_then: Floats,
-    pairs: bool,
-    limits: Floats,
-    moves: Floats,
-    turn: Floats,
-) -> float:
-    """Write, for every group, the bound up to which its records are at risk.
-
-    Parameters
-    ----------
-    now, then : ndarray of shape (k, n_features)
-        Centroids now and in the snapshot.
-    weights_now, weights_then : ndarray of shape (n_features,) or empty
-        The metric now and in the snapshot.
-    pairs : bool
-        Whether groups are pairs (own, nearest other), or own centroids alone.
-    limits : ndarray of shape (n_groups,)
-        Receives the limits; 0 everywhere means nothing moved at all.
-    moves : ndarray of shape (k,)
-        Receives how far each centroid moved, in the snapshot's metric.
-    turn : ndarray of shape (2, n_features)
-        Scratch space.
-
-    Returns
-    -------
-    stretch : float
-        What a distance grew by at most with the metric, as a factor of at least 1.
-    """
-    k, d = now.shape
-    weighted = weights_now.size > 0
-    high = 1.0
-    least = 0.0
-    if weighted:
-        turned = turn[0]
-        middle = turn[1]
-        middle[:] = 0.0
-        for c in range(k):
-            for f in range(d):
-                middle[f] += then[c, f]
-        for f in range(d):
-            middle[f] /= k
-            q = weights_now[f] / weights_then[f]
-            high = max(high, q)
-            r = abs(q - 1.0)
-            if r > 0.0:
-                # However small the change, distances that rounding alone tells apart may swap.
-                r += 2.0**-51
-                least = 1e-300
-            turned[f] = r * r * weights_then[f]
-    largest = 0.0
-    second = 0.0
-    for c in range(k):
-        a = now[c]
-        b = then[c]
-        if weighted:
-            total, around = _weighted_move(a, b, weights_then, turned, middle)
-            moves[c] = (high * np.sqrt(total) + np.sqrt(around)) * (1.0 + 1e-9) + least
-            if not moves[c] >= 0.0:  # infinity times 0
-                moves[c] = np.inf
-        else:
-            moves[c] = np.sqrt(_plain_move(a, b)) * (1.0 + 1e-9)
-        if moves[c] > largest:
-            second = largest
-            largest = moves[c]
-        elif moves[c] > second:
-            second = moves[c]
-    for a in range(k):
-        other = second if moves[a] == largest else largest
-        if pairs:
-            for b in range(k):
-                limit = max(moves[a] + moves[b], _SHARE * (moves[a] + other))
-                limits[a * k + b] = limit * (1.0 + 1e-9)
-        else:
-            limits[a] = (moves[a] + other) * (1.0 + 1e-9)
-    return float(np.sqrt(high) * (1.0 + 1e-12))
-
-
-@kernel
-def _plain_move(a: Floats, b: Floats) -> float:
-    s0 = 0.0
-    s1 = 0.0
-    s2 = 0.0
-    s3 = 0.0
-    d = a.shape[0]
-    for g in range(d // 4):
-        f = 4 * g
-        t0 = a[f] - b[f]
-        t1 = a[f + 1] - b[f + 1]
-        t2 = a[f + 2] - b[f + 2]
-        t3 = a[f + 3] - b[f + 3]
-        s0 += t0 * t0
-        s1 += t1 * t1
-        s2 += t2 * t2
-        s3 += t3 * t3
-    for f in range(d // 4 * 4, d):
-        t0 = a[f] - b[f]
-        s0 += t0 * t0
-    return s0 + s1 + s2 + s3
-
-
-@kernel
-def _weighted_move(
-    a: Floats, b: Floats, weights: Floats, turned: Floats, middle: Floats
-) -> tuple[float, float]:
-    """Squares of how far a centroid moved, and of what the turned metric makes of its place."""
-    s0 = 0.0
-    s1 = 0.0
-    e0 = 0.0
-    e1 = 0.0
-    d = a.shape[0]
-    for g in range(d // 2):
-        f = 2 * g
-        t0 = a[f] - b[f]
-        t1 = a[f + 1] - b[f + 1]
-        s0 += t0 * t0 * weights[f]
-        s1 += t1 * t1 * weights[f + 1]
-        t0 = b[f] - middle[f]
-        t1 = b[f + 1] - middle[f + 1]
-        e0 += t0 * t0 * turned[f]
-        e1 += t1 * t1 * turned[f + 1]
-    if d % 2 == 1:
-        t0 = a[d - 1] - b[d - 1]
-        s0 += t0 * t0 * weights[d - 1]
-        t0 = b[d - 1] - middle[d - 1]
-        e0 += t0 * t0 * turned[d - 1]
-    return s0 + s1, e0 + e1
 
 
 @kernel
@@ -331,7 +193,8 @@ def _merge(
             while j >= 0:
                 after = following[j]
                 if alive[j]:
-                    left = (float(bounds[j]) - limits[group]) / divisor
+                    left = float(bounds[j]) - limits[group]
+                    left = left / divisor if left > 0.0 else 0.0
                     file_record(j, left, new, group, top_bits, bounds, following, head, lowest)
                 j = after
             head[old, group, place] = -1
@@ -342,6 +205,7 @@ def _merge(
 def free_slot(
     clock: int,
     stamps: Ints,
+    growth: Floats,
     centers: Floats,
     weights: Floats,
     pairs: bool,
@@ -388,7 +252,13 @@ def free_slot(
     stretch = movement(
         centers[heir], centers[chosen], weights[heir], weights[chosen], pairs, limits, moves, turn
     )
-    divisor = stretch if weights.shape[1] > 0 else 1.0
+    divisor = 1.0
+    if weights.shape[1] > 0:
+        divisor = stretch
+        if growth[chosen] * stretch > MOST_GROWTH:
+            divisor = np.inf  # bounds of 0
+        else:
+            growth[heir] = max(growth[heir], growth[chosen] * stretch)
     _merge(chosen, heir, limits, divisor, top_bits, alive, bounds, following, head, lowest)
     stamps[chosen] = FREE
     return chosen

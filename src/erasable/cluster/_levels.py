@@ -90,6 +90,7 @@ class Files(NamedTuple):
     head: NDArray[np.int32]
     lowest: NDArray[np.int16]
     stamps: Ints
+    growth: Floats
     snapshots: Floats
     weights: Floats
 
@@ -105,9 +106,9 @@ def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
         sums=np.zeros((n_levels, k, d)),
         counts=np.zeros((n_levels, k), np.int64),
         losses=np.zeros(n_levels),
-        labels=np.empty((n_levels, n), small),
-        bounds=np.empty((n_levels, n), np.float32),
-        links=np.empty((n_levels, n), np.int32),
+        labels=np.zeros((n_levels, n), small),
+        bounds=np.zeros((n_levels, n), np.float32),
+        links=np.zeros((n_levels, n), np.int32),
         tops=np.zeros(n_levels, np.int64),
     )
 
@@ -136,6 +137,7 @@ def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool
         head=np.full((n_levels, slots, groups, BINS), -1, np.int32),
         lowest=np.full((n_levels, slots, groups), BINS, np.int16),
         stamps=np.full((n_levels, slots), FREE, np.int64),
+        growth=np.ones((n_levels, slots)),
         snapshots=np.zeros((n_levels, slots, k, d)),
         weights=np.zeros((n_levels, slots, n_weights)),
     )
@@ -200,6 +202,7 @@ def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files
     """File every live position of level `t` under the centroids of now."""
     files.stamps[t] = FREE
     files.stamps[t, 0] = clock
+    files.growth[t] = 1.0
     files.snapshots[t, 0] = levels.centers[t]
     files.weights[t, 0] = weights
     file_level(live, levels.tops[t], levels.bounds[t], levels.links[t], files.head[t],
@@ -230,6 +233,7 @@ def _continue(t: int, levels: Levels, files: Files) -> None:
     files.head[t] = files.head[t - 1]
     files.lowest[t] = files.lowest[t - 1]
     files.stamps[t] = files.stamps[t - 1]
+    files.growth[t] = files.growth[t - 1]
     files.snapshots[t] = files.snapshots[t - 1]
     files.weights[t] = files.weights[t - 1]
 
@@ -317,8 +321,8 @@ def descend(
                     problem.X, problem.rows, problem.mass, problem.alive, n_alive, clock,
                     levels.centers[t], weights, pairs, levels.labels[t], levels.sums[t],
                     levels.counts[t], levels.bounds[t], levels.links[t], files.head[t],
-                    files.lowest[t], files.stamps[t], files.snapshots[t], files.weights[t],
-                    levels.tops[t], picks, tile, scratch,
+                    files.lowest[t], files.stamps[t], files.growth[t], files.snapshots[t],
+                    files.weights[t], levels.tops[t], picks, tile, scratch,
                 )  # fmt: skip
                 if seen < 0:
                     anew = True

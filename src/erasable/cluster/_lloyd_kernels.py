@@ -13,10 +13,10 @@ from ._filing import (
     FREE,
     file_record,
     free_slot,
-    movement,
     take_at_risk,
     tile_bounds,
 )
+from ._movement import movement
 
 __all__ = [
     "assign_all",
@@ -240,6 +240,7 @@ def reexamine(
     head: NDArray[np.int32],
     lowest: NDArray[np.int16],
     stamps: Ints,
+    growth: Floats,
     snapshots: Floats,
     snapshot_weights: Floats,
     top_bits: int,
@@ -278,10 +279,11 @@ def reexamine(
     for slot in range(stamps.shape[0]):
         clock = max(clock, stamps[slot] + 1)
     slot = free_slot(
-        clock, stamps, snapshots, snapshot_weights, pairs, limits, moves, turn, top_bits, alive,
-        bounds, following, head, lowest,
+        clock, stamps, growth, snapshots, snapshot_weights, pairs, limits, moves, turn, top_bits,
+        alive, bounds, following, head, lowest,
     )  # fmt: skip
     stamps[slot] = clock
+    growth[slot] = 1.0
     snapshots[slot] = centers
     snapshot_weights[slot] = weights
     near = np.empty((3, TILE))

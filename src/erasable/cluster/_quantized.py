@@ -132,8 +132,8 @@ class QuantizedKMeans(SingleRunModel):
     def _phases(self, n_levels: int) -> Floats:
         """Phases of the lattice in steps, one for every iteration and feature, by its name."""
         names = getattr(self, "feature_names_in_", None)
-        labels = map(str, range(self.n_features_in_) if names is None else names)
-        keys = np.array([self._tape.key_of(label) for label in labels], np.uint64)
+        labels = [f"x{i}" for i in range(self.n_features_in_)] if names is None else names
+        keys = np.array([self._tape.key_of(str(label)) for label in labels], np.uint64)
         draws = [self._tape.uniform(keys, Stream.PHASE, t) for t in range(n_levels)]
         return np.array(draws) - 0.5
 

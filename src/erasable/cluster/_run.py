@@ -115,8 +115,9 @@ class LloydRun:
         self._files: Files = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
         self._filed = False
         self._picks = _NO_POSITIONS
+        self._n_picked = 0
         self._tile = new_tile(d)
-        self._scratch = np.empty((n_clusters, TILE))
+        self._scratch = np.zeros((n_clusters, TILE))
 
     @property
     def centers(self) -> Floats:
@@ -235,6 +236,8 @@ class LloydRun:
         self.levels.labels[:, gone] = 0
         self.levels.bounds[:, gone] = 0.0
         self._tile[:] = 0.0
+        self._scratch[:] = 0.0
+        self._picks[: self._n_picked] = 0
         for unused in (self.levels.centers, self.levels.sums):
             unused[self._built + 1 :] = 0.0
         if self._filed:
@@ -254,7 +257,7 @@ class LloydRun:
         k, d = self.levels.centers.shape[1:]
         if self._files.head.shape[0] == 0:
             self._files = new_files(n_levels, n, k, d, self._weights.size, self._pairs)
-            self._picks = np.empty(n, np.int64)
+            self._picks = np.zeros(n, np.int64)
         file_all(self._built, self.live(), self._clock, self._weights, self.levels, self._files)
         self._filed = True
 
@@ -279,6 +282,7 @@ class LloydRun:
             start = n_levels
             self._grow(min(2 * n_levels, self.max_iter + 1))
         examined, flips, passes = totals.tolist()
+        self._n_picked = self._picks.size if passes else min(examined, self._picks.size)
         return examined, flips, passes
 
     def _grow(self, n_levels: int) -> None:

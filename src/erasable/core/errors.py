@@ -67,7 +67,7 @@ class TooFewRecordsError(ErasableError, ValueError):
 
 
 class KeyCollisionError(ErasableError, RuntimeError):
-    """Two ids share a 64-bit record key under this seed; another ``random_state`` separates them."""
+    """Two ids share a 64-bit record key under this seed; another ``random_state`` parts them."""
 
 
 class DetachedError(ErasableError, RuntimeError):

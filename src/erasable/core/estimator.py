@@ -180,11 +180,11 @@ class Erasable(Stateful):
             self.seed_ = seed_from(self.random_state)
             self._tape = Tape(self.seed_)
 
-    def _learn(self, held: Attachment) -> None:
+    def _learn(self, held: Attachment, params: dict[str, Any] | None = None) -> None:
         """Learn from what an attachment holds; everything before it is already forgotten."""
         self._held = held
         self._accelerator = None
-        self._book = Book(params=encode_params(self))
+        self._book = Book(params=encode_params(self) if params is None else params)
         minimum = self._minimum_records()
         if held.n_live < minimum:
             raise TooFewRecordsError(
@@ -194,12 +194,16 @@ class Erasable(Stateful):
         self._fit_rows()
 
     def _relearn(self, held: Attachment, affine: tuple[Any, Any] | None = None) -> None:
-        """Learn from the same tape; of a step, behind the `affine` (shift, scale) of others."""
+        """Learn again, from the same tape and with the parameters of `fit`.
+
+        `affine` is the (shift, scale) of the steps before, where the model is behind such.
+        """
+        params = self._book.params if "_book" in self.__dict__ else None
         self._forget_learned(but=("seed_", "_tape"))
         self._take_features(held.records.n_features, held.records.feature_names)
         if affine is not None:
             self._map = affine
-        self._learn(held)
+        self._learn(held, params)
 
     def _forget_learned(self, but: tuple[str, ...] = ()) -> None:
         self.__dict__ = {

@@ -255,18 +255,22 @@ def _read_values(
         # A frame may hand over memory of its own, or memory that cannot be written.
         if not (matrix.flags.owndata and matrix.flags.writeable):
             matrix = np.array(matrix, order="C")
+        # -0.0 becomes 0.0: sums cannot tell which of the two was there first.
+        matrix += 0.0
         target = None if target is None else np.array(target)
     _refuse_not_finite(matrix, getattr(estimator, "feature_names_in_", None))
     return matrix, target
 
 
 def _without_values(message: str) -> str:
-    """Take out of scikit-learn's messages the data that two of them print."""
+    """Take out of scikit-learn's messages the data that some of them print."""
     if message.startswith(("Expected 2D array", "Expected a 2-dimensional")):
         return (
             "X does not have 2 dimensions; expected 2D array of shape (n_records, n_features). "
             "Reshape your data with X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one row"
         )
+    if message.startswith("Complex data not supported"):
+        return "Complex data not supported; expected real numbers; pass X.real or abs(X)"
     if message.startswith("could not convert"):
         return "X holds text that is not a number; expected numbers; encode or drop its columns"
     return message

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from erasable.core.errors import ArtifactError, InvalidInputError
 
-__all__ = ["class_path", "decode_params", "encode_params", "find_class"]
+__all__ = ["class_path", "decode_params", "encode_params", "find_class", "part_params"]
 
 _ESTIMATOR, _FUNCTION, _TUPLE = "__estimator__", "__function__", "__tuple__"
 _LOADABLE = ("erasable.", "sklearn.")
@@ -108,6 +108,21 @@ def decode_params(params: Mapping[str, Any]) -> dict[str, Any]:
     ({'__function__': 'numpy.log1p'}, <ufunc 'log1p'>)
     """
     return {name: _decode(value) for name, value in params.items()}
+
+
+def part_params(encoded: list[Any]) -> dict[str, Any]:
+    """Read, from an encoded list of (name, estimator), the encoded parameters of each.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.cluster import MiniBatchKMeans
+    >>> steps = encode_params(make_pipeline("passthrough", MiniBatchKMeans(3)))["steps"]
+    >>> part_params(steps)["minibatchkmeans"]["n_clusters"]
+    3
+    """
+    pairs = [pair[_TUPLE] for pair in encoded]
+    return {name: part["params"] for name, part in pairs if isinstance(part, Mapping)}
 
 
 def _encode(name: str, value: Any) -> Any:

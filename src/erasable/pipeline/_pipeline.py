@@ -16,7 +16,7 @@ from erasable.core._book import base_state
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
-from erasable.core.params import encode_params
+from erasable.core.params import part_params
 from erasable.core.records import Attachment
 from erasable.pipeline._chain import Chain
 from erasable.pipeline._interface import Composed
@@ -75,8 +75,8 @@ class Pipeline(Composed):
     >>> X = [[1, 20], [2, 10], [1, 30], [10, 10], [9, 20], [10, 30]]
     >>> steps = [("scaler", StandardScaler()), ("kmeans", KMeans(2, random_state=0))]
     >>> pipeline = Pipeline(steps).fit(X, ids=list("abcdef"))
-    >>> pipeline.delete(["b"]).action
-    'updated'
+    >>> pipeline.delete(["b"]).ids
+    array(['b'], dtype=object)
     >>> bool(pipeline.predict([[1, 20]]) == pipeline["kmeans"].labels_[0])
     True
     >>> fresh = clone(pipeline).fit([X[i] for i in (0, 2, 3, 4, 5)], ids=list("acdef"))
@@ -188,16 +188,19 @@ class Pipeline(Composed):
     def _restore(self, state: dict[str, Any]) -> None:
         self._sign = object()
         self._chain = Chain(plan(self.steps))
+        params = part_params(self._book.params["steps"])
         shared = {"n_records": self._book.n_records, "record_set": self._book.id_set}
         for stage in self._chain.learners:
-            part = {"params": encode_params(stage.step), **shared, **state["steps"][stage.name]}
-            stage.step._adopt(part, None)
+            own = {"params": params[stage.name], **shared}
+            stage.step._adopt({**own, **state["steps"][stage.name]}, None)
             stage.step._book.owner = self._sign
         if self._held is not None:
             self._chain.attach(self._held)
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep the steps' states with the pipeline's own, and their parameters alone in them."""
+        if "_book" in self.__dict__:
+            self._check_fitted()
         state: dict[str, Any] = super().__getstate__()
         if "_learned" in state:
             state["steps"] = [
@@ -224,17 +227,15 @@ class Pipeline(Composed):
     @classmethod
     def _law_instances(cls) -> list[Self]:
         """Pipelines of every kind, for the tests of the law."""
-        import erasable
+        from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans
+        from erasable.preprocessing import MinMaxScaler, StandardScaler
 
-        cluster, preprocessing = erasable.cluster, erasable.preprocessing
-        standard, minmax = preprocessing.StandardScaler, preprocessing.MinMaxScaler
-        absolute = FunctionTransformer(np.abs)
-        rows = [
-            [standard(), cluster.KMeans(3)],
-            [minmax(), standard(with_mean=False), cluster.KMeans(2, max_iter=50, tol=1e-3)],
-            [standard(quantize=True), cluster.QuantizedKMeans(2)],
-            [absolute, minmax(clip=True), "passthrough", cluster.KMeans(2)],
-            [standard(), cluster.DivideAndConquerKMeans(2), minmax()],
+        rows: list[list[Any]] = [
+            [StandardScaler(), KMeans(3)],
+            [MinMaxScaler(), StandardScaler(with_mean=False), KMeans(2, max_iter=50, tol=1e-3)],
+            [StandardScaler(quantize=True), QuantizedKMeans(2)],
+            [FunctionTransformer(np.abs), MinMaxScaler(clip=True), "passthrough", KMeans(2)],
+            [StandardScaler(), DivideAndConquerKMeans(2), MinMaxScaler()],
         ]
         return [cls(_name_estimators(steps)) for steps in rows]
 
