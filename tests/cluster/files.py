@@ -102,9 +102,7 @@ def filing_errors(run: LloydRun) -> list[str]:
     return errors
 
 
-def _margin_errors(
-    run: LloydRun, x: np.ndarray, t: int, j: int, slot: int, own: int
-) -> list[str]:
+def _margin_errors(run: LloydRun, x: np.ndarray, t: int, j: int, slot: int, own: int) -> list[str]:
     snapshot = run._files.snapshots[t, slot].astype(np.longdouble)
     bound = float(run.levels.bounds[t, j])
     if run.n_clusters == 1 or np.abs(snapshot).max() > FAR:

@@ -128,9 +128,7 @@ def greedy_seeds(
     potential = [math.inf] * len(X)
     found = Seeds([], [], [])
     for step in range(k):
-        stakes = [
-            float(m) if step == 0 else p * m for p, m in zip(potential, counts, strict=True)
-        ]
+        stakes = [float(m) if step == 0 else p * m for p, m in zip(potential, counts, strict=True)]
         entries = 1 if step == 0 else n_candidates
         tried = [race_winner(seed, keys, stakes, step, entry) for entry in range(entries)]
         reached = [

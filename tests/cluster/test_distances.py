@@ -38,9 +38,7 @@ def test_every_position_of_a_tile_gives_the_scalar_sum(d: int, weighted: bool) -
     X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-3, 4, d)
     centers = X[rng.integers(0, n, 3)] + rng.normal(size=(3, d)) / 3.0
     weights = rng.uniform(0.1, 3.0, d) if weighted else NO_WEIGHTS
-    scalar = np.array(
-        [[distance(x, c, weights if weighted else None) for c in centers] for x in X]
-    )
+    scalar = np.array([[distance(x, c, weights if weighted else None) for c in centers] for x in X])
     assert same_bits(scalar, distances(X, centers, weights if weighted else None))
     for m in (1, 5, 7, 8, 9, 15, TILE - 1, TILE, TILE + 1, n):
         picks = rng.permutation(n)[:m]

@@ -91,9 +91,9 @@ def test_mass_counts_as_many_records() -> None:
 
 
 @pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "own"])
-@pytest.mark.parametrize("spread", [1e-9, 1e-3, 0.2])
+@pytest.mark.parametrize("spread", [2e-16, 1e-9, 1e-3, 0.2, 4.0])
 def test_a_metric_that_changes_with_every_deletion(spread: float, pairs: bool) -> None:
-    rng = np.random.default_rng([int(1 / spread) % 1000, pairs])
+    rng = np.random.default_rng([int(1e16 * spread), pairs])
     updated = 0
     for seed in range(4):
         n, k = [(120, 3), (50, 2), (80, 5), (100, 8)][seed]

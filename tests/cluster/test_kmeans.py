@@ -157,8 +157,10 @@ def test_seeding_is_as_good_as_scikit_learns() -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_answers_about_data(dtype: Any) -> None:
     rng = np.random.default_rng(2)
-    X = (1.7e9 + 1e3 * rng.normal(size=(300, 3))).astype(dtype) if dtype is np.float64 else (
-        rng.normal(size=(300, 3)).astype(dtype)
+    X = (
+        (1.7e9 + 1e3 * rng.normal(size=(300, 3))).astype(dtype)
+        if dtype is np.float64
+        else (rng.normal(size=(300, 3)).astype(dtype))
     )
     model = KMeans(4, random_state=0).fit(X)
     assert np.array_equal(model.labels_, model.predict(X))

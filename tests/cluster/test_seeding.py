@@ -158,7 +158,7 @@ def test_removing_equals_a_fresh_fit(kind: str, massive: bool) -> None:
             assert 0 <= steps <= k
             changes += changed
             stays += not changed
-            reruns += 0 < steps and not changed
+            reruns += steps > 0 and not changed
     assert changes
     assert stays
     if kind == "gaussian":

@@ -154,9 +154,7 @@ def test_the_first_seed_is_drawn_by_mass() -> None:
     assert fits(law, observed) > 1e-3
 
 
-def keep_or_retrain(
-    points: list[tuple[float, ...]], gone: int, k: int
-) -> tuple[Law, Law, Law]:
+def keep_or_retrain(points: list[tuple[float, ...]], gone: int, k: int) -> tuple[Law, Law, Law]:
     """Algorithm 5 of Ginart et al.: keep the seeds unless the deleted point is one; else retrain.
 
     Returns the laws of the sets of seeds: those that are kept, the outcome, and the truth, which

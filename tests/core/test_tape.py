@@ -14,7 +14,8 @@ from scipy import stats
 
 from erasable.core import _tape_kernels as kernels
 from erasable.core.errors import InvalidIdsError, InvalidInputError
-from erasable.core.tape import Stream, Tape, draw_seed, seed_from
+from erasable.core.seeds import draw_seed, seed_from
+from erasable.core.tape import Stream, Tape
 
 SEEDS = st.integers(0, 2**64 - 1)
 INTEGERS = st.integers(-(2**63), 2**64 - 1)

@@ -11,7 +11,8 @@ import dataclasses
 import numpy as np
 
 from erasable.core.records import Records
-from erasable.core.tape import Tape, draw_seed
+from erasable.core.seeds import draw_seed
+from erasable.core.tape import Tape
 from utils.controls import breaks
 from utils.honest import Totals
 

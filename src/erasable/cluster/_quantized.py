@@ -58,9 +58,11 @@ class QuantizedKMeans(SingleRunModel):
         Rounded centroids.
     epsilon_ : float
         Step of the lattice.
-    losses_ : ndarray of shape (n_iter_ + 1,)
-        Loss of every iteration that was kept.
-    init_centers_, labels_, inertia_, n_iter_, ids_, seed_, n_features_in_
+    losses_ : ndarray of shape (n_kept + 1,)
+        Loss of the seeds, and of every iteration that was kept.
+    n_iter_ : int
+        Iterations that were made; the last one was not kept if the loss did not fall.
+    init_centers_, labels_, inertia_, ids_, seed_, n_features_in_
         See `KMeans`.
 
     References
@@ -137,17 +139,20 @@ class QuantizedKMeans(SingleRunModel):
         draws = [self._tape.uniform(keys, Stream.PHASE, t) for t in range(n_levels)]
         return np.array(draws) - 0.5
 
-    def _publish(self) -> None:
-        super()._publish()
-        run = self._accelerator.run
-        self._run_state["lattice"] = {
-            "epsilon": self._setting(self._accelerator),
-            "losses": run.levels.losses[: run.final + 1],
+    def _read_run(self, work: Work) -> dict[str, Any]:
+        run = work.run
+        return {
+            **super()._read_run(work),
+            "lattice": {
+                "epsilon": self._setting(work),
+                "losses": run.levels.losses[: run.final + 1],
+            },
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._run_state["lattice"] = state["lattice"]
+        assert self._restored is not None
+        self._restored["lattice"] = state["lattice"]
 
     @property
     def epsilon_(self) -> float:
@@ -157,14 +162,14 @@ class QuantizedKMeans(SingleRunModel):
 
     @property
     def losses_(self) -> Floats:
-        """Loss of every iteration that was kept, shape (n_iter_ + 1,)."""
+        """Loss of the seeds, and of every iteration that was kept, shape (n_kept + 1,)."""
         self._check_fitted()
         return np.array(self._run_state["lattice"]["losses"])
 
     @property
     def n_iter_(self) -> int:
-        """Iterations that were kept."""
-        return self._n_levels() - 1
+        """Iterations that were made; the last one was not kept if the loss did not fall."""
+        return min(self._n_levels(), int(self._at_fit("max_iter")))
 
 
 def default_exponent(n: int, k: int, d: int) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from erasable.core.tape import Stream
 
 from ._distances import TILE, distances_to, new_tile
-from ._seeding_kernels import lower_and_sum, race
+from ._seeding_kernels import lower_and_sum, race, retract
 
 __all__ = ["Population", "Seeding", "quantum_for"]
 
@@ -29,7 +28,6 @@ Rows = NDArray[np.int64]
 
 _NO_FLOATS = np.empty(0)
 _NO_CANDIDATE = np.iinfo(np.int64).max
-_CHUNK = 4096  # deleted records whose distances are held at once
 
 
 @dataclass(frozen=True)
@@ -133,10 +131,13 @@ class Seeding:
         steps : int
             Steps that were run again.
         """
-        self.potentials -= self._terms(people, gone)
-        lost = self._loses(gone)
-        if not lost.any() and np.array_equal(self._leaders(), self.chosen):
+        stands = retract(
+            people.X, people.rows, gone, self.weights, people.mass, self.quantum, self.chosen,
+            self.candidates, self.potentials,
+        )  # fmt: skip
+        if stands:
             return False, 0
+        lost = np.any(np.isin(self.candidates, gone), axis=1).tolist()
         steps = 0
         for step in range(self.n_clusters):
             before = self.chosen[step]
@@ -151,13 +152,6 @@ class Seeding:
                 self._run_from(step + 1, people, live())
                 return True, steps + self.n_clusters - step - 1
         return False, steps
-
-    def _loses(self, gone: Rows) -> NDArray[np.bool_]:
-        """Tell which steps lose a candidate."""
-        alone = gone.shape[0] == 1  # the common case, and np.isin is slow for it
-        hit: Any = self.candidates == gone[0] if alone else np.isin(self.candidates, gone)
-        lost: NDArray[np.bool_] = hit.any(axis=1)
-        return lost
 
     def _leaders(self) -> Rows:
         """Return, for every step, the candidate with the lowest potential, the first of equals."""
@@ -229,25 +223,3 @@ class Seeding:
         best = int(np.argmin(sums))
         self.chosen[step] = picks[best]
         potential[:] = reached[best]
-
-    def _terms(self, people: Population, gone: Rows) -> NDArray[np.int64]:
-        """Return what the positions `gone` contribute to every potential."""
-        k, width = self.candidates.shape
-        flat = np.concatenate([self.chosen, np.maximum(self.candidates, 0).ravel()])
-        centers = people.values(flat)
-        tile = new_tile(people.X.shape[1])
-        scratch = np.empty((flat.shape[0], TILE))
-        total = np.zeros((k, width), np.int64)
-        for start in range(0, gone.shape[0], _CHUNK):
-            part = gone[start : start + _CHUNK]
-            out = np.empty((part.shape[0], flat.shape[0]))
-            distances_to(people.X, people.rows, part, centers, self.weights, tile, scratch, out)
-            before = np.full((part.shape[0], k), np.inf)
-            before[:, 1:] = np.minimum.accumulate(out[:, : k - 1], axis=1)
-            reached = np.minimum(before[:, :, None], out[:, k:].reshape(-1, k, width))
-            terms = np.rint(reached * self.quantum)
-            if people.mass.size:
-                terms *= people.mass[part][:, None, None]
-            total += terms.astype(np.int64).sum(axis=0)
-        total[self.candidates < 0] = 0
-        return total

@@ -11,7 +11,7 @@ from erasable.core._tape_kernels import log
 
 from ._distances import TILE, load_tile, tile_distances
 
-__all__ = ["lower_and_sum", "race"]
+__all__ = ["lower_and_sum", "race", "retract"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -169,3 +169,62 @@ def lower_and_sum(
                     to[start + r] = v
                     total += int(np.rint(v * quantum))
             sums[c] += total
+
+
+@kernel
+def retract(
+    X: Floats,
+    rows: Rows,
+    gone: Rows,
+    weights: Floats,
+    mass: Floats,
+    quantum: float,
+    chosen: Rows,
+    candidates: Rows,
+    potentials: Rows,
+) -> bool:
+    """Take what the positions `gone` contributed out of every potential.
+
+    Returns
+    -------
+    bool
+        Whether the choice stands: no candidate is gone, and every seed still leads its step.
+    """
+    k, width = candidates.shape
+    d = X.shape[1]
+    centers = np.zeros((k * width, d))
+    for s in range(k):
+        for c in range(width):
+            if candidates[s, c] >= 0:
+                centers[s * width + c] = X[rows[candidates[s, c]]]
+    tile = np.empty((d, TILE))
+    scratch = np.empty((k * width, TILE))
+    for start in range(0, gone.shape[0], TILE):
+        m = min(TILE, gone.shape[0] - start)
+        load_tile(X, rows, gone, start, m, tile)
+        tile_distances(tile, m, centers, weights, scratch)
+        for r in range(m):
+            nearest = np.inf
+            for s in range(k):
+                reached = nearest
+                for c in range(width):
+                    if candidates[s, c] >= 0:
+                        v = min(nearest, scratch[s * width + c, r])
+                        term = np.rint(v * quantum)
+                        if mass.size > 0:
+                            term *= mass[gone[start + r]]
+                        potentials[s, c] -= int(term)
+                        if candidates[s, c] == chosen[s]:
+                            reached = v
+                nearest = reached
+    for s in range(k):
+        best = 0
+        for c in range(width):
+            for j in gone:
+                if candidates[s, c] == j:
+                    return False
+            if potentials[s, c] < potentials[s, best]:
+                best = c
+        if candidates[s, best] != chosen[s]:
+            return False
+    return True

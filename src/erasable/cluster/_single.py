@@ -33,7 +33,7 @@ class SingleRunModel(CentroidModel):
 
     n_clusters: int
     max_iter: int
-    _run_state: dict[str, Any]
+    _restored: dict[str, Any] | None
 
     def _minimum_records(self) -> int:
         return int(self._at_fit("n_clusters"))
@@ -76,7 +76,17 @@ class SingleRunModel(CentroidModel):
         self._grid = work.table.grid
         self._centers = work.run.centers
         self._inertia = None
-        self._run_state = work.run.state()
+        self._restored = None
+
+    @property
+    def _run_state(self) -> dict[str, Any]:
+        """What the run is, in views that the next deletion changes."""
+        if self._restored is not None:
+            return self._restored
+        return self._read_run(self._accelerator)
+
+    def _read_run(self, work: Work) -> dict[str, Any]:
+        return work.run.state()
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"grid": self._grid.state(), **self._run_state}
@@ -86,7 +96,7 @@ class SingleRunModel(CentroidModel):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._grid = Grid.from_state(state["grid"])
-        self._run_state = {"seeds": state["seeds"], "path": state["path"]}
+        self._restored = {"seeds": state["seeds"], "path": state["path"]}
         self._inertia = None
         if "map" in state:
             self._map = (state["map"]["shift"], state["map"]["scale"])
@@ -167,7 +177,10 @@ class Work:
                 self.moments.rederive(held.records.matrix, held.live_rows(), moved)
         weights = model._metric()
         positions = self.table.positions(rows)
-        report = self.run.remove(positions, weights, *self._seeding_metric(weights))
+        if weights.size or not np.array_equal(top, self.table.grid.top):
+            report = self.run.remove(positions, weights, *self._seeding_metric(weights))
+        else:
+            report = self.run.remove(positions)
         self.table.wipe(rows)
         counts = {
             "flips": report.flips,

@@ -28,9 +28,10 @@ from erasable.core.errors import (
 from erasable.core.inputs import read_matrix, read_table
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
+from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
-from erasable.core.tape import Tape, seed_from
+from erasable.core.tape import Tape
 
 __all__ = ["Erasable", "load"]
 

@@ -48,6 +48,14 @@ class GridChange:
         The columns in which the gridded value of some live row changed.
     extremes : ndarray of shape (n_features,), bool
         The columns whose lowest or highest live value changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[1.0, 8.0], [2.0, 9.0], [30.0, 9.0]])
+    >>> change = Grid.fit(rows).remove(rows, np.array([2]), lambda: np.array([0, 1]))
+    >>> change.exponents, change.columns.tolist(), change.values.any()
+    (True, [True, False], np.False_)
     """
 
     exponents: bool

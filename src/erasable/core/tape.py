@@ -11,7 +11,6 @@ secret as you keep it: who knows it can compute every draw.
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import cast
@@ -21,10 +20,10 @@ from numpy.typing import NDArray
 
 from erasable.core._tape_kernels import fill_uniform, siphash24, siphash24_batch, siphash24_integers
 from erasable.core.errors import InvalidIdsError, InvalidInputError
+from erasable.core.seeds import BELOW_SEED, integer_below, is_integer
 
-__all__ = ["Stream", "Tape", "draw_seed", "seed_from"]
+__all__ = ["Stream", "Tape"]
 
-_BELOW_SEED = 2**64
 _BELOW_WORD = 2**32
 _SIGNED_LIMIT = 2**63
 _INTEGERS = range(-_SIGNED_LIMIT, 2**64)
@@ -45,6 +44,11 @@ class Stream(IntEnum):
     """What a draw is for; draws of different streams are independent.
 
     The numbers are part of every saved model. Add new ones at the end; never renumber.
+
+    Examples
+    --------
+    >>> int(Stream.RACE)
+    1
     """
 
     RACE = 1
@@ -90,7 +94,7 @@ class Tape:
 
     def __post_init__(self) -> None:
         """Check the seed and keep it as a Python int."""
-        seed = _integer_below(self.seed, _BELOW_SEED)
+        seed = integer_below(self.seed, BELOW_SEED)
         if seed is None:
             raise InvalidInputError(
                 f"seed={self.seed!r}; expected an integer from 0 to 2**64 - 1; "
@@ -273,7 +277,7 @@ class Tape:
     def _object_keys(self, ids: list[object]) -> NDArray[np.uint64]:
         kinds = set(map(type, ids))
         for kind in kinds:
-            if not (issubclass(kind, str) or _is_integer(kind)):
+            if not (issubclass(kind, str) or is_integer(kind)):
                 row = next(i for i, given in enumerate(ids) if type(given) is kind)
                 raise InvalidIdsError(
                     f"id {ids[row]!r} at row {row} is of type {kind.__name__}; {_ACCEPTED_IDS}; "
@@ -290,66 +294,8 @@ class Tape:
         return keys
 
 
-def draw_seed() -> int:
-    """Draw a seed from the operating system.
-
-    Returns
-    -------
-    int
-        From 0 to ``2**64 - 1``, unpredictable.
-    """
-    return secrets.randbits(64)
-
-
-def seed_from(
-    random_state: int | np.integer | np.random.RandomState | np.random.Generator | None,
-) -> int:
-    """Turn what scikit-learn calls a `random_state` into a seed.
-
-    Parameters
-    ----------
-    random_state : int, RandomState, Generator or None
-        An integer from 0 to ``2**64 - 1`` is the seed itself. A NumPy generator gives one draw
-        of 64 bits and moves on. None draws a seed from the operating system.
-
-    Returns
-    -------
-    int
-        From 0 to ``2**64 - 1``.
-
-    Raises
-    ------
-    InvalidInputError
-        If `random_state` is anything else.
-    """
-    if random_state is None:
-        return draw_seed()
-    if isinstance(random_state, np.random.RandomState | np.random.Generator):
-        return int.from_bytes(random_state.bytes(8), "little")
-    seed = _integer_below(random_state, _BELOW_SEED)
-    if seed is None:
-        raise InvalidInputError(
-            f"random_state={random_state!r}; expected None, an integer from 0 to 2**64 - 1, or a "
-            "NumPy RandomState or Generator; pass None to draw a seed from the system"
-        )
-    return seed
-
-
-def _is_integer(kind: type) -> bool:
-    """Tell whether values of this type are integers; booleans and time spans are not."""
-    return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64)
-
-
-def _integer_below(value: object, limit: int) -> int | None:
-    """Return `value` as an int if it is a non-negative integer below `limit`, else None."""
-    if not _is_integer(type(value)):
-        return None
-    number = int(cast(int, value))
-    return number if 0 <= number < limit else None
-
-
 def _word(name: str, value: object) -> np.uint32:
-    number = _integer_below(value, _BELOW_WORD)
+    number = integer_below(value, _BELOW_WORD)
     if number is None:
         raise InvalidInputError(
             f"{name}={value!r}; expected an integer from 0 to 2**32 - 1; use another child tape "
@@ -363,11 +309,11 @@ def _label_bytes(label: object) -> bytes:
     if isinstance(label, str):
         text = label.encode("utf-8", "surrogatepass")
         return _TAG_TEXT + len(text).to_bytes(8, "little") + text
-    if _is_integer(type(label)):
+    if is_integer(type(label)):
         number = int(cast(int, label))
         if number in _INTEGERS:
             tag = _TAG_SIGNED if number < _SIGNED_LIMIT else _TAG_UNSIGNED
-            return tag + (number % _BELOW_SEED).to_bytes(8, "little")
+            return tag + (number % BELOW_SEED).to_bytes(8, "little")
     raise InvalidInputError(
         f"label {label!r} of type {type(label).__name__}; expected a string or an integer from "
         "-2**63 to 2**64 - 1; convert it to a string"
@@ -381,7 +327,7 @@ def _to_64_bits(values: list[int]) -> tuple[NDArray[np.uint64], NDArray[np.bool_
         raise InvalidIdsError(
             f"id {beyond} does not fit in 64 bits; {_ACCEPTED_IDS}; convert the ids to strings"
         )
-    words = np.fromiter((v % _BELOW_SEED for v in values), np.uint64, len(values))
+    words = np.fromiter((v % BELOW_SEED for v in values), np.uint64, len(values))
     return words, np.fromiter((v >= _SIGNED_LIMIT for v in values), np.bool_, len(values))
 
 

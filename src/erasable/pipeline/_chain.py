@@ -137,7 +137,7 @@ class Chain:
             if hasattr(step, "_update_rows"):
                 return step._update_rows(rows, change, before), _output_change(step)
         elif stage.tabled:
-            # A new table and not new values: the step may have kept the old one.
+            # A new table and not new values in the old one: it may have other columns.
             reads.records.matrix = _tabulate(stage.path, source)
         else:
             reads.records.matrix = source.records.matrix

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 
 from erasable.core.estimator import Erasable
 from erasable.core.inputs import read_matrix
+from erasable.core.steps import Rows
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +46,8 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
             A new array, or what `set_output` asked for.
         """
         matrix = self._read_matrix(X)
+        if isinstance(X, Rows) and X.unmapped:
+            matrix = self._mapped(matrix)
         return self._forward(matrix).astype(matrix.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
@@ -94,7 +97,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
             self._map = (state["map"]["shift"], state["map"]["scale"])
 
     def _mapped(self, values: Floats) -> Floats:
-        """Return what the steps before make of a value of each column."""
+        """Return what the steps before make of values of each column."""
         return values if self._map is None else (values - self._map[0]) / self._map[1]
 
     def _live_matrix(self) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -1,0 +1,95 @@
+"""Seeds: what users pass as `random_state`, as one integer of 64 bits."""
+
+from __future__ import annotations
+
+import secrets
+from typing import cast
+
+import numpy as np
+
+from erasable.core.errors import InvalidInputError
+
+__all__ = ["BELOW_SEED", "draw_seed", "integer_below", "is_integer", "seed_from"]
+
+BELOW_SEED = 2**64
+"""Seeds are non-negative integers below this."""
+
+
+def draw_seed() -> int:
+    """Draw a seed from the operating system.
+
+    Returns
+    -------
+    int
+        From 0 to ``2**64 - 1``, unpredictable.
+
+    Examples
+    --------
+    >>> 0 <= draw_seed() < 2**64
+    True
+    """
+    return secrets.randbits(64)
+
+
+def seed_from(
+    random_state: int | np.integer | np.random.RandomState | np.random.Generator | None,
+) -> int:
+    """Turn what scikit-learn calls a `random_state` into a seed.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None
+        An integer from 0 to ``2**64 - 1`` is the seed itself. A NumPy generator gives one draw
+        of 64 bits and moves on. None draws a seed from the operating system.
+
+    Returns
+    -------
+    int
+        From 0 to ``2**64 - 1``.
+
+    Raises
+    ------
+    InvalidInputError
+        If `random_state` is anything else.
+
+    Examples
+    --------
+    >>> seed_from(7)
+    7
+    """
+    if random_state is None:
+        return draw_seed()
+    if isinstance(random_state, np.random.RandomState | np.random.Generator):
+        return int.from_bytes(random_state.bytes(8), "little")
+    seed = integer_below(random_state, BELOW_SEED)
+    if seed is None:
+        raise InvalidInputError(
+            f"random_state={random_state!r}; expected None, an integer from 0 to 2**64 - 1, or a "
+            "NumPy RandomState or Generator; pass None to draw a seed from the system"
+        )
+    return seed
+
+
+def is_integer(kind: type) -> bool:
+    """Tell whether values of this type are integers; booleans and time spans are not.
+
+    Examples
+    --------
+    >>> is_integer(int), is_integer(bool)
+    (True, False)
+    """
+    return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64)
+
+
+def integer_below(value: object, limit: int) -> int | None:
+    """Return `value` as an int if it is a non-negative integer below `limit`, else None.
+
+    Examples
+    --------
+    >>> integer_below(7, 8), integer_below(8, 8)
+    (7, None)
+    """
+    if not is_integer(type(value)):
+        return None
+    number = int(cast(int, value))
+    return number if 0 <= number < limit else None

@@ -1,0 +1,117 @@
+"""Small steps of every kind, with which pipelines are put together in the tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+
+from erasable.core.deletion import Outcome
+from erasable.core.estimator import Erasable
+
+
+class Rarity(TransformerMixin, Erasable):
+    """Row-wise: multiplies a column by how rare it is to be non-zero, in powers of two.
+
+    A deletion changes the rows that are non-zero in a column whose rarity changes.
+    """
+
+    def _fit_rows(self) -> None:
+        self._count(self._held.records.matrix[self._held.live])
+
+    def _count(self, matrix: NDArray[Any]) -> None:
+        self.counts_ = np.count_nonzero(matrix, axis=0)
+        self.n_ = len(matrix)
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        matrix, live = self._held.records.matrix, self._held.live_rows()
+        before = self.rarity_
+        self.counts_ = self.counts_ - np.count_nonzero(matrix[rows], axis=0)
+        self.n_ -= len(rows)
+        changed = matrix[live][:, self.rarity_ != before].any(axis=1)
+        self._changed_rows = live[changed]
+        return Outcome("updated", counts={"rows_changed": int(changed.sum())})
+
+    @property
+    def rarity_(self) -> NDArray[np.int64]:
+        return np.array(
+            [1 + self.n_.bit_length() - int(count).bit_length() for count in self.counts_]
+        )
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        return self._read_matrix(X) * self.rarity_
+
+    def _state(self) -> dict[str, Any]:
+        return {"counts": self.counts_, "n": self.n_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.counts_, self.n_ = state["counts"], state["n"]
+
+
+class Sums(TransformerMixin, Erasable):
+    """Exact sums of whole numbers, which follow rows that change; says what it changed itself."""
+
+    def _fit_rows(self) -> None:
+        self.sums_ = self._held.records.matrix[self._held.live].sum(axis=0)
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        self.sums_ = self.sums_ - self._held.records.matrix[rows].sum(axis=0)
+        return Outcome("updated")
+
+    def _update_rows(
+        self, rows: NDArray[np.int64], changed: NDArray[np.int64], before: NDArray[Any]
+    ) -> Outcome:
+        matrix = self._held.records.matrix
+        self.sums_ = self.sums_ + matrix[changed].sum(axis=0) - before.sum(axis=0)
+        self._delete_rows(rows)
+        return Outcome("updated", len(changed), {"rows_followed": len(changed)})
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        return self._read_matrix(X) + self.sums_
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self._read_matrix(X) @ np.ones(len(self.sums_)) > 0
+
+    def _state(self) -> dict[str, Any]:
+        return {"sums": self.sums_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.sums_ = state["sums"]
+
+
+class Occasional(TransformerMixin, Erasable):
+    """Keeps the columns that are not constant: the width of its output may change."""
+
+    def _fit_rows(self) -> None:
+        matrix = self._held.records.matrix[self._held.live]
+        self.kept_ = np.flatnonzero((matrix != matrix[0]).any(axis=0))
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        before = self.kept_
+        self._fit_rows()
+        self._changed_columns = np.array([not np.array_equal(before, self.kept_)])
+        return Outcome("updated")
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        return self._read_matrix(X)[:, self.kept_]
+
+    def _state(self) -> dict[str, Any]:
+        return {"kept": self.kept_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.kept_ = state["kept"]
+
+
+class Failing(Sums):
+    """Raises at the deletions it is told to, after having changed something."""
+
+    failures = 0
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        outcome = super()._delete_rows(rows)
+        if Failing.failures:
+            Failing.failures -= 1
+            raise KeyboardInterrupt
+        return outcome
