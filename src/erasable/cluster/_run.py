@@ -38,6 +38,7 @@ Ints = NDArray[np.int64]
 _NO_FLOATS = np.empty(0)
 _NO_POSITIONS = np.empty(0, np.int64)
 _FIRST_LEVELS = 16  # levels there is room for at first; most runs end before
+_MANY = 20  # one record in so many, deleted at once, makes every level anew
 _PAIR_LIMIT = 16  # clusters up to which records are filed by pairs of clusters
 
 
@@ -169,7 +170,9 @@ class LloydRun:
         -------
         Report
         """
-        if not self._filed:
+        # So many at once on a run without files: filing everybody first would cost more.
+        anew = not self._filed and _MANY * gone.shape[0] > self.n_alive
+        if not self._filed and not anew:
             self._file()
         turned = weights is not None and not np.array_equal(weights, self._weights)
         if turned and weights is not None:
@@ -178,10 +181,11 @@ class LloydRun:
         self.n_alive -= gone.shape[0]
         self._clock += 1
         changed, steps = self._reseed(gone, quantum, seeding_weights)
-        if changed:
+        if changed or anew:
             examined = self._start(self.live())
             self._forget(gone)
-            return Report("refit", examined, 0, self._built + 1, steps)
+            did: Action = "refit" if changed else "resumed"
+            return Report(did, examined, 0, self._built + 1, steps)
         examined, flips, passes = self._descend(gone, turned)
         self._forget(gone)
         action: Action = "resumed" if passes or steps else "updated"
