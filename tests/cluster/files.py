@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster import oracles
+from erasable.cluster._filing import BINS
 from erasable.cluster._levels import new_files
 from erasable.cluster._run import LloydRun, plain_rule
 from erasable.cluster._seeding import Population, Seeding
@@ -65,6 +66,10 @@ def filed(run: LloydRun, t: int) -> tuple[dict[int, tuple[int, int]], list[str]]
             wrong.append(f"bin {place} of group {group} is below its lowest")
         j = int(files.head[t, slot, group, place])
         while j >= 0:
+            if run.alive[j] and place > _bin(
+                float(run.levels.bounds[t, j]), int(run.levels.tops[t])
+            ):
+                wrong.append(f"record {j} is in a bin above its bound, where nobody looks")
             if j in where:
                 wrong.append(f"record {j} is filed twice")
                 break
@@ -74,6 +79,14 @@ def filed(run: LloydRun, t: int) -> tuple[dict[int, tuple[int, int]], list[str]]
     if len(stamps) != len(set(stamps)):
         wrong.append("two snapshots have one stamp")
     return where, wrong
+
+
+def _bin(bound: float, top: int) -> int:
+    """Bin of a bound: four an octave, the highest for the largest bound of the level."""
+    if bound <= 0.0:
+        return 0
+    bits = int(np.float32(bound).view(np.int32)) >> 21
+    return min(max(BINS - 1 + bits - top, 0), BINS - 1)
 
 
 def filing_errors(run: LloydRun) -> list[str]:

@@ -9,6 +9,8 @@ import pytest
 
 from cluster import oracles
 from cluster.files import filing_errors, fresh_run, label_errors, make_run, same_state
+from erasable.cluster._filing import tile_bounds
+from erasable.cluster._movement import movement
 from erasable.cluster._run import LloydRun
 
 
@@ -108,6 +110,46 @@ def test_a_metric_that_changes_with_every_deletion(spread: float, pairs: bool) -
             assert same_state(run, fresh_run(run, weights))
             updated += report.action == "updated" and report.examined < run.n_alive
     assert updated or spread > 0.1
+
+
+@pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "own"])
+def test_a_metric_that_grows_across_the_border_of_two_clusters(pairs: bool) -> None:
+    """Far records tell two centroids apart by little, and see them move in the metric of now."""
+    examined = flips = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        near = np.column_stack([rng.choice([-1.0, 1.0], 80), 0.01 * rng.normal(size=80)])
+        far = np.column_stack([rng.normal(size=80) * 0.2, rng.uniform(-60.0, 60.0, 80)])
+        X = oracles.on_grid(np.vstack([near, far]))
+        weights = np.array([1.0, 1e-3])
+        run = make_run(X, 2, seed, pairs=pairs, weights=weights, max_iter=4)
+        for step in range(8):
+            weights = weights * [1.0, 1.9 if step % 2 == 0 else 1 / 1.9]
+            report = run.remove(np.array([rng.choice(run.live()[80:])]), weights)
+            assert not filing_errors(run)
+            assert not label_errors(run)
+            examined += report.examined
+            flips += report.flips
+    assert flips
+    assert examined
+
+
+@pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "own"])
+def test_a_movement_counts_in_the_metric_of_now(pairs: bool) -> None:
+    """The metric grows across the border only; a centroid moves there, away from a record."""
+    then, now = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([[-1.0, 0.0], [1.0, 0.0]])
+    before, after = np.ones(2), np.array([1.0, 1.9])
+    record = np.array([[-0.01, 50.0]])
+    far = np.sqrt(oracles.distances(record, then))[0]
+    margin = far[1] - far[0]
+    now[0, 1] = -0.75 * margin
+    assert oracles.nearest(record, then, before) != oracles.nearest(record, now, after)
+    near, bounds = np.array([[far[0] ** 2], [far[1] ** 2], [1e300]]), np.empty(1)
+    tile_bounds(near, 1, 2, pairs, bounds)
+    limits = np.empty(4 if pairs else 2)
+    movement(now, then, after, before, pairs, limits, np.empty(2), np.empty((2, 2)))
+    assert 0.99 * margin < bounds[0] < margin
+    assert bounds[0] <= limits[1 if pairs else 0]
 
 
 # -- negative controls -------------------------------------------------------------------------

@@ -263,3 +263,19 @@ def test_targets_may_be_text():
     assert model.classes_.tolist() == ["a", "b"]
     with pytest.raises(InvalidDataError, match="requires y to be passed"):
         MajorityClass().fit(X)
+
+
+@pytest.mark.parametrize("name", ["ids", "groups"])
+def test_labels_without_an_order_are_refused(name: str) -> None:
+    """A set would give each row somebody else's id, and another one in every process."""
+    for unordered in ({"a", "b"}, frozenset("ab"), {"a": 0, "b": 1}):
+        with pytest.raises(InvalidIdsError, match=f"^{name} are a .*no order.*pass a list"):
+            read_table([[1.0], [2.0]], **{name: unordered})
+
+
+def test_values_under_a_mask_are_refused() -> None:
+    hidden = np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[True, False], [False, False]])
+    with pytest.raises(InvalidDataError, match="X hides 1 values under a mask"):
+        read_table(hidden)
+    shown = np.ma.array([[1.0, 2.0]], mask=False)
+    assert read_table(shown).matrix.tolist() == [[1.0, 2.0]]

@@ -7,7 +7,7 @@ print a value, because a value may be personal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +95,7 @@ def read_table(
     (dtype('float64'), array(['a', 'b'], dtype=object))
     """
     reader = _Reader() if estimator is None else estimator
+    _refuse_masked(X)
     frame = _as_frame(X)
     dropped = sorted({name for name in (ids, groups) if isinstance(name, str)})
     for name in dropped:
@@ -201,6 +202,11 @@ def _index_of(frame: Any) -> Any:
 
 
 def _labels(values: Any, n_records: int, name: str, advice: str = "") -> NDArray[Any]:
+    if isinstance(values, Set | Mapping):
+        raise InvalidIdsError(
+            f"{name} are a {type(values).__name__}, which has no order of its own; expected one "
+            f"for each row; pass a list of {name} in the order of the rows"
+        )
     try:
         labels = as_id_array(values, name=name)
     except InvalidIdsError as error:
@@ -213,6 +219,14 @@ def _labels(values: Any, n_records: int, name: str, advice: str = "") -> NDArray
             f"pass {name} in the order of the rows"
         )
     return labels
+
+
+def _refuse_masked(X: Any) -> None:
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InvalidDataError(
+            f"X hides {int(np.ma.getmaskarray(X).sum())} values under a mask; expected a value "
+            "everywhere; drop those rows, or fill them in with X.filled(...)"
+        )
 
 
 def _refuse_text_columns(frame: Any) -> None:
