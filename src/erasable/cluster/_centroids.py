@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
 from erasable.core.steps import Rows
@@ -52,6 +54,43 @@ class CentroidModel(
     _grid: Grid
     _centers: Floats
     _inertia: float | None = None
+
+    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> Any:
+        """Learn from the records that are held, into an accelerator with ``remove(model, rows)``.
+
+        `names` are those of the columns, and `warn` is whether to warn of what the grid loses.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement _new_work()")
+
+    def _publish(self) -> None:
+        """Show what the accelerator holds."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _publish()")
+
+    def _minimum_records(self) -> int:
+        return int(self._at_fit("n_clusters"))
+
+    def _fit_rows(self) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        self._accelerator = self._new_work(None if names is None else list(names), warn=True)
+        self._publish()
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        outcome: Outcome = self._accelerator.remove(self, rows)
+        self._publish()
+        return outcome
+
+    def _reattach(self) -> None:
+        before, digest = self._state(), self.digest()
+        self._accelerator = self._new_work()
+        self._publish()
+        self._book.digest = None
+        if self.digest() != digest:
+            self._accelerator = None
+            self._restore(before)
+            raise ArtifactError(
+                "the records have the right ids but other values than the model was fitted on; "
+                "expected the records of the model; load them unchanged"
+            )
 
     def _at_fit(self, name: str) -> Any:
         """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""

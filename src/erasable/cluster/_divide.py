@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid
 from erasable.core.tape import Stream
 
@@ -108,32 +108,8 @@ class DivideAndConquerKMeans(CentroidModel):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _minimum_records(self) -> int:
-        return int(self._at_fit("n_clusters"))
-
-    def _fit_rows(self) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        self._accelerator = _Tree(self, None if names is None else list(names), warn=True)
-        self._publish()
-
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        tree: _Tree = self._accelerator
-        outcome = tree.remove(self, rows)
-        self._publish()
-        return outcome
-
-    def _reattach(self) -> None:
-        before, digest = self._state(), self.digest()
-        self._accelerator = _Tree(self)
-        self._publish()
-        self._book.digest = None
-        if self.digest() != digest:
-            self._accelerator = None
-            self._restore(before)
-            raise ArtifactError(
-                "the records have the right ids but other values than the model was fitted on; "
-                "expected the records of the model; load them unchanged"
-            )
+    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> _Tree:
+        return _Tree(self, names, warn)
 
     def _publish(self) -> None:
         tree: _Tree = self._accelerator

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 
@@ -35,40 +34,17 @@ class SingleRunModel(CentroidModel):
     max_iter: int
     _restored: dict[str, Any] | None
 
-    def _minimum_records(self) -> int:
-        return int(self._at_fit("n_clusters"))
-
     def _needs_moments(self) -> bool:
-        raise NotImplementedError
+        return False
 
     def _rule(self, work: Work, n_levels: int) -> Rule:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _rule()")
 
     def _setting(self, work: Work) -> Any:
         return None
 
-    def _fit_rows(self) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        self._accelerator = Work(self, None if names is None else list(names), warn=True)
-        self._publish()
-
-    def _reattach(self) -> None:
-        before, digest = self._state(), self.digest()
-        self._accelerator = Work(self)
-        self._publish()
-        self._book.digest = None
-        if self.digest() != digest:
-            self._accelerator = None
-            self._restore(before)
-            raise ArtifactError(
-                "the records have the right ids but other values than the model was fitted on; "
-                "expected the records of the model; load them unchanged"
-            )
-
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        outcome = self._accelerator.remove(self, rows)
-        self._publish()
-        return outcome  # type: ignore[no-any-return]
+    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> Work:
+        return Work(self, names, warn)
 
     def _publish(self) -> None:
         """Show what the run holds; arrays are views, which the next deletion changes."""
