@@ -7,6 +7,7 @@ synced and renamed, so that there is a whole file or none.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -14,12 +15,17 @@ import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.errors import ArtifactError
+from erasable.core.errors import (
+    ArtifactError,
+    ArtifactFileError,
+    ArtifactNotFoundError,
+    InvalidInputError,
+)
 
 __all__ = ["read_artifact", "write_artifact"]
 
@@ -27,6 +33,7 @@ _FORMAT, _VERSION = "erasable", 1
 _HEADER = "header.json"
 _ARRAY, _OBJECTS = "__array__", "__objects__"
 _WHEN = (1980, 1, 1, 0, 0, 0)
+_END, _END_SIZE = b"PK\x05\x06", 22  # the record that ends a zip without a comment
 
 
 def write_artifact(
@@ -45,8 +52,10 @@ def write_artifact(
 
     Raises
     ------
-    OSError
+    ArtifactFileError
         If the file cannot be written; what was there before is still there.
+    InvalidInputError
+        If `path` is not a path.
 
     Examples
     --------
@@ -63,8 +72,8 @@ def write_artifact(
         sort_keys=True,
         indent=1,
     )
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    target = _as_path(path)
+    beside = target.parent / f".erasable-{secrets.token_hex(8)}.tmp"
     try:
         with open(beside, "xb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -76,8 +85,11 @@ def write_artifact(
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
+    except OSError as error:
+        raise _not_written(target, error) from None
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 
@@ -93,8 +105,10 @@ def read_artifact(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     ------
     ArtifactError
         If the file is not one of ours, is damaged, or is of another version.
-    OSError
-        If the file cannot be read.
+    ArtifactFileError
+        If the file cannot be read; ArtifactNotFoundError if there is none.
+    InvalidInputError
+        If `path` is not a path.
 
     Examples
     --------
@@ -102,28 +116,93 @@ def read_artifact(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     Traceback (most recent call last):
     erasable.core.errors.ArtifactError: ... is damaged, or no model of erasable; ...
     """
-    with open(path, "rb") as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                header = json.loads(archive.read(_HEADER))
-                if not isinstance(header, dict) or header.pop("format", None) != _FORMAT:
-                    raise _broken(path, "no model of erasable")
-                if header.pop("version", None) != _VERSION:
-                    raise _broken(path, f"of another version than {_VERSION}")
-                state = _from_json(header.pop("state"), archive)
-        except ArtifactError:
-            raise
-        except Exception:  # A damaged zip can fail in any way: struct, zlib, seek, JSON, NumPy.
-            raise _broken(path, "damaged, or no model of erasable") from None
-    if not isinstance(state, dict):
+    source = _as_path(path)
+    try:
+        with open(source, "rb") as file:
+            return _read(source, file)
+    except OSError as error:
+        raise _not_read(source, error) from None
+
+
+def _read(path: Path, file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            header = json.loads(archive.read(_HEADER))
+            if not isinstance(header, dict) or header.pop("format", None) != _FORMAT:
+                raise _broken(path, "no model of erasable")
+            if header.pop("version", None) != _VERSION:
+                raise _broken(path, f"of another version than {_VERSION}")
+            state = _from_json(header.pop("state"), archive)
+            whole = _holds_nothing_else(file, archive)
+    except ArtifactError:
+        raise
+    except Exception:  # A damaged zip can fail in any way: struct, zlib, seek, JSON, NumPy.
+        raise _broken(path, "damaged, or no model of erasable") from None
+    if not (isinstance(state, dict) and whole):
         raise _broken(path, "damaged")
     return header, state
 
 
-def _broken(path: str | os.PathLike[str], what: str) -> ArtifactError:
+def _as_path(path: str | os.PathLike[str]) -> Path:
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str) or "\0" in name:
+        what = "holds a null character" if isinstance(name, str) else f"is a {type(path).__name__}"
+        raise InvalidInputError(
+            f"path {what}; expected a string or a pathlib.Path; pass the name of a file"
+        )
+    return Path(name)
+
+
+def _broken(path: Path, what: str) -> ArtifactError:
     return ArtifactError(
-        f"{os.fspath(path)!r} is {what}; expected a file written by save(); "
+        f"{str(path)!r} is {what}; expected a file written by save(); "
         "take it from a backup, or fit and save again"
+    )
+
+
+def _not_read(path: Path, error: OSError) -> ArtifactFileError:
+    if path.is_dir():
+        told = "is a folder; expected a file written by save(); add the name of the file"
+    elif isinstance(error, FileNotFoundError):
+        told = "is not there; expected a file written by save(); check the path"
+    else:
+        told = (
+            f"cannot be read ({error.strerror}); expected a file written by save(); "
+            "check the path and who may read it"
+        )
+    return _file_error(path, told, error)
+
+
+def _not_written(path: Path, error: OSError) -> ArtifactFileError:
+    if path.is_dir():
+        told = "is a folder; expected the name of a file; add one"
+    elif isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+        told = f"cannot be written; expected a folder {str(path.parent)!r}; make it first"
+    else:
+        told = (
+            f"cannot be written ({error.strerror}); expected a place for a file; "
+            "check the path, the free space and who may write there"
+        )
+    return _file_error(path, told, error)
+
+
+def _file_error(path: Path, told: str, cause: OSError) -> ArtifactFileError:
+    missing = isinstance(cause, FileNotFoundError)
+    error = (ArtifactNotFoundError if missing else ArtifactFileError)(f"{str(path)!r} {told}")
+    error.errno = cause.errno
+    return error
+
+
+def _holds_nothing_else(file: BinaryIO, archive: zipfile.ZipFile) -> bool:
+    """Tell whether the model is all there is: no other part, and nothing before or after them."""
+    parts = archive.infolist()
+    names = [_HEADER, *(_member(number) for number in range(len(parts) - 1))]
+    file.seek(-_END_SIZE, os.SEEK_END)
+    return (
+        [part.filename for part in parts] == names
+        and parts[0].header_offset == 0
+        and file.read().startswith(_END)
+        and not archive.comment
     )
 
 

@@ -6,30 +6,42 @@
     ├── InvalidInputError (ValueError)   what was handed in cannot be used
     │   ├── InvalidIdsError              ids or groups: repeated, of a wrong type, not matching rows
     │   ├── InvalidDataError             NaN, infinity, empty, wrong width, text columns
+    │   │   └── InvalidTypeError (TypeError)   things that are no numbers at all
+    │   ├── InvalidParameterError (TypeError)  a parameter of a wrong type, or out of range
     │   └── MagnitudeError               so large that exact sums would overflow
     ├── UnknownIdError (LookupError)     no such record: never there, or already deleted
     ├── TooFewRecordsError (ValueError)  fewer records than the model needs to exist
     ├── KeyCollisionError                two ids share a record key; another seed separates them
     ├── DetachedError                    the model was loaded without its records
     ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
+    ├── UncertainOptimumError            arithmetic cannot tell the optimum of the training
     └── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
+        └── ArtifactFileError (OSError)  it cannot be opened, read or written
+            └── ArtifactNotFoundError (FileNotFoundError)   there is no such file or folder
 
-A model that is not fitted raises scikit-learn's own ``NotFittedError``. Whatever raises has
-changed nothing.
+A model that is not fitted raises scikit-learn's own ``NotFittedError``, and an
+InvalidParameterError is also scikit-learn's. Whatever raises has changed nothing.
 """
 
 from __future__ import annotations
 
+from sklearn.utils import _param_validation as sklearn_validation
+
 __all__ = [
     "ArtifactError",
+    "ArtifactFileError",
+    "ArtifactNotFoundError",
     "DetachedError",
     "ErasableError",
     "InvalidDataError",
     "InvalidIdsError",
     "InvalidInputError",
+    "InvalidParameterError",
+    "InvalidTypeError",
     "KeyCollisionError",
     "MagnitudeError",
     "TooFewRecordsError",
+    "UncertainOptimumError",
     "UnknownIdError",
     "UnsupportedStepError",
 ]
@@ -49,6 +61,14 @@ class InvalidIdsError(InvalidInputError):
 
 class InvalidDataError(InvalidInputError):
     """The values are not finite numbers, are empty, or have the wrong width."""
+
+
+class InvalidTypeError(InvalidDataError, TypeError):
+    """The values are of a type that is no number, such as a dict."""
+
+
+class InvalidParameterError(InvalidInputError, sklearn_validation.InvalidParameterError):
+    """A parameter has a wrong type, or is out of its range."""
 
 
 class MagnitudeError(InvalidInputError):
@@ -78,5 +98,17 @@ class UnsupportedStepError(ErasableError, TypeError):
     """A pipeline step learns from data but can neither delete nor be refitted."""
 
 
+class UncertainOptimumError(ErasableError, ArithmeticError):
+    """The training has one optimum, but arithmetic cannot tell it well enough to publish it."""
+
+
 class ArtifactError(ErasableError, ValueError):
     """A file is not ours, is damaged, is of another version, or does not match the records."""
+
+
+class ArtifactFileError(ArtifactError, OSError):
+    """A file cannot be opened, read or written; ``errno`` is the system's reason."""
+
+
+class ArtifactNotFoundError(ArtifactFileError, FileNotFoundError):
+    """There is no such file, or no folder to write it into."""

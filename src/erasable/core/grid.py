@@ -23,6 +23,7 @@ from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_kernels import NO_ROWS, Floats, Ints, Matrix
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
+from erasable.core.ids import shorten
 
 __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning"]
 
@@ -366,4 +367,4 @@ def _refuse_huge(extremes: Extremes, names: Sequence[str] | None) -> None:
 
 
 def _name(j: int, names: Sequence[str] | None) -> str:
-    return f"column {j}" if names is None else repr(names[j])
+    return f"column {j}" if names is None else shorten(names[j])

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidIdsError
 
-__all__ = ["as_id_array", "as_request", "name_some", "refuse_repeats"]
+__all__ = ["as_id_array", "as_request", "name_some", "refuse_repeats", "shorten"]
 
 _EXPECTED = "expected integers or strings"
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
+_LONGEST = 60  # characters of a value in a message
+_NAMED = (str, bytes, int, float, complex, type(None), np.generic)
 
 
 def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
@@ -40,7 +42,8 @@ def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
     Raises
     ------
     InvalidIdsError
-        For a single value, more than one dimension, or values that are neither integers nor text.
+        For a single value, more than one dimension, missing values, or values that are neither
+        integers of 64 bits nor text.
 
     Examples
     --------
@@ -49,17 +52,12 @@ def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
     >>> as_id_array(["visit-17", 17])
     array(['visit-17', 17], dtype=object)
     """
-    if (
-        isinstance(values, str | bytes)
-        or not hasattr(values, "__iter__")
-        or (isinstance(values, np.ndarray) and values.ndim == 0)
-    ):
-        raise InvalidIdsError(
-            f"{name}={values!r} is a single value; expected a sequence; "
-            f"wrap it in a list: [{values!r}]"
-        )
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        values = values.item()
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise _no_sequence(values, name)
     if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+        values = _to_numpy(values, name)
     if not isinstance(values, np.ndarray):
         return _from_objects(list(values), name)
     if values.ndim != 1:
@@ -75,6 +73,8 @@ def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
         return _from_objects(values.tolist(), name)
     if values.size == 0:
         return np.empty(0, dtype=np.int64)
+    if values.dtype.kind == "f":
+        _refuse_missing(int(np.isnan(values).sum()), name)
     raise InvalidIdsError(
         f"{name} have dtype {values.dtype}; {_EXPECTED}; "
         f"convert them with {name}.astype('int64') or {name}.astype(str)"
@@ -141,12 +141,71 @@ def name_some(values: list[Any]) -> str:
     >>> name_some(["a", "b", "c", "d"])
     "'a', 'b', 'c', ..."
     """
-    return ", ".join(repr(value) for value in values[:3]) + (", ..." if len(values) > 3 else "")
+    return ", ".join(map(shorten, values[:3])) + (", ..." if len(values) > 3 else "")
+
+
+def shorten(value: object) -> str:
+    """Name a value in at most 60 characters of one line; of what may hold data, only the type.
+
+    Examples
+    --------
+    >>> shorten("visit-17"), shorten((0, 1)), shorten([[20.5, 31.0]])
+    ("'visit-17'", '(0, 1)', 'a list')
+    >>> len(shorten("x" * 5000)), shorten(10**5000)
+    (60, 'an integer of 16610 bits')
+    """
+    if isinstance(value, tuple) and all(isinstance(item, _NAMED) for item in value):
+        inner = ", ".join(map(shorten, value))
+        text = f"({inner},)" if len(value) == 1 else f"({inner})"
+    elif not isinstance(value, _NAMED):
+        return f"a {type(value).__name__}"
+    elif isinstance(value, int) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    else:
+        text = repr(value[: _LONGEST + 1] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _no_sequence(value: Any, name: str) -> InvalidIdsError:
+    if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
+        return InvalidIdsError(
+            f"{name} are a {type(value).__name__}; expected a sequence of integers or strings; "
+            f"pass a list of {name}"
+        )
+    return InvalidIdsError(
+        f"{name}={shorten(value)} is a single value; expected a sequence; "
+        f"wrap it in a list: [{shorten(value)}]"
+    )
+
+
+def _to_numpy(values: Any, name: str) -> Any:
+    try:
+        return values.to_numpy()
+    except Exception:  # Each library has errors of its own for a type that NumPy does not know.
+        raise InvalidIdsError(
+            f"{name} have dtype {getattr(values, 'dtype', 'unknown')}, which NumPy does not have; "
+            f"{_EXPECTED}; cast them to integers of 64 bits, or to strings"
+        ) from None
+
+
+def _refuse_missing(count: int, name: str) -> None:
+    if count:
+        raise InvalidIdsError(
+            f"{count} of the {name} {'is' if count == 1 else 'are'} missing (None or NaN); "
+            f"{_EXPECTED}; drop them, or fill them in"
+        )
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _from_objects(values: list[Any], name: str) -> NDArray[Any]:
     kinds = set(map(type, values))
     if not kinds <= {int, str}:
+        _refuse_missing(sum(map(_is_missing, values)), name)
         values = [_plain(value, name) for value in values]
         kinds = set(map(type, values))
     if int in kinds:
@@ -154,8 +213,8 @@ def _from_objects(values: list[Any], name: str) -> NDArray[Any]:
         low, high = min(integers), max(integers)
         if low < _LOWEST or high > _HIGHEST:
             raise InvalidIdsError(
-                f"{name} hold {low if low < _LOWEST else high}, which does not fit in 64 bits; "
-                f"{_EXPECTED}; convert them with str()"
+                f"{name} hold {shorten(low if low < _LOWEST else high)}, which does not fit in "
+                f"64 bits; {_EXPECTED}; convert them with str()"
             )
         if len(kinds) == 1 and high < 2**63:
             return np.array(values, dtype=np.int64)

@@ -12,13 +12,69 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import _param_validation as sklearn_validation
 
-from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
+from erasable.core.ids import shorten
 
-__all__ = ["class_path", "decode_params", "encode_params", "find_class", "part_params"]
+__all__ = [
+    "check_params",
+    "class_path",
+    "decode_params",
+    "encode_params",
+    "find_class",
+    "part_params",
+]
 
-_ESTIMATOR, _FUNCTION, _TUPLE = "__estimator__", "__function__", "__tuple__"
+_ESTIMATOR, _FUNCTION = "__estimator__", "__function__"
+_TUPLE, _SLICE, _MAPPING = "__tuple__", "__slice__", "__mapping__"
+_KEYS = (bool, int, float, str, np.generic)
 _LOADABLE = ("erasable.", "sklearn.")
+
+
+def check_params(estimator: BaseEstimator) -> None:
+    """Hold parameters against ``_parameter_constraints``; a boolean is not taken for a number.
+
+    Raises
+    ------
+    InvalidParameterError
+        If a parameter has a wrong type, or is out of its range.
+
+    Examples
+    --------
+    >>> from sklearn.cluster import KMeans
+    >>> check_params(KMeans(n_clusters=True))
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidParameterError: The 'n_clusters' parameter of KMeans must be ...
+    """
+    constraints = estimator._parameter_constraints
+    for name, value in estimator.get_params(deep=False).items():
+        if name in constraints:
+            _check_param(type(estimator).__name__, name, value, constraints[name])
+
+
+def _check_param(owner: str, name: str, value: Any, constraints: Any) -> None:
+    # scikit-learn takes True for 1. An object that is nothing at all has it say what it expects.
+    tried = object() if isinstance(value, bool) and _only_numbers(constraints) else value
+    try:
+        sklearn_validation.validate_parameter_constraints(
+            {name: constraints}, {name: tried}, caller_name=owner
+        )
+    except sklearn_validation.InvalidParameterError as error:
+        expected = str(error).partition(". Got ")[0]
+        raise InvalidParameterError(
+            f"{expected}. Got {shorten(value)} instead; pass another {name}"
+        ) from None
+
+
+def _only_numbers(constraints: Any) -> bool:
+    if isinstance(constraints, str):
+        return False
+    return not any(
+        sklearn_validation.make_constraint(constraint).is_satisfied_by(True)
+        for constraint in constraints
+        if not isinstance(constraint, sklearn_validation.Interval)
+    )
 
 
 def class_path(cls: type) -> str:
@@ -122,7 +178,7 @@ def part_params(encoded: list[Any]) -> dict[str, Any]:
     3
     """
     pairs = [pair[_TUPLE] for pair in encoded]
-    return {name: part["params"] for name, part in pairs if isinstance(part, Mapping)}
+    return {name: part["params"] for name, part, *_ in pairs if isinstance(part, Mapping)}
 
 
 def _encode(name: str, value: Any) -> Any:
@@ -136,10 +192,17 @@ def _encode(name: str, value: Any) -> Any:
         return {_TUPLE: [_encode(name, item) for item in value]}
     if isinstance(value, list):
         return [_encode(name, item) for item in value]
+    if isinstance(value, slice):
+        return {_SLICE: [_encode(name, end) for end in (value.start, value.stop, value.step)]}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _encode(name, item) for key, item in value.items()}
+    if isinstance(value, Mapping) and all(isinstance(key, _KEYS) for key in value):
+        pairs = [[_encode(name, key), _encode(name, item)] for key, item in value.items()]
+        return {_MAPPING: sorted(pairs, key=lambda pair: (type(pair[0]).__name__, pair[0]))}
     if isinstance(value, BaseEstimator):
         return {_ESTIMATOR: class_path(type(value)), "params": encode_params(value)}
+    if value is float or value is int or isinstance(value, np.dtype):
+        return {_FUNCTION: f"numpy.{np.dtype(value).name}"}
     if isinstance(value, np.ufunc):
         return {_FUNCTION: f"numpy.{value.__name__}"}
     if callable(value) and hasattr(value, "__qualname__"):
@@ -148,7 +211,8 @@ def _encode(name: str, value: Any) -> Any:
         return np.array(value)
     raise InvalidInputError(
         f"parameter {name} is a {type(value).__name__}; expected a number, a string, an array, an "
-        "estimator, a function, or a list or dict of these, so that it can be part of a digest"
+        "estimator, a function, or a list or dict of these, so that it can be part of a digest; "
+        "pass one of these"
     )
 
 
@@ -159,15 +223,20 @@ def _decode(value: Any) -> Any:
         return value
     if _TUPLE in value:
         return tuple(_decode(item) for item in value[_TUPLE])
+    if _SLICE in value:
+        return slice(*value[_SLICE])
+    if _MAPPING in value:
+        return {key: _decode(item) for key, item in value[_MAPPING]}
     if _ESTIMATOR in value:
         return find_class(value[_ESTIMATOR])(**decode_params(value["params"]))
     if _FUNCTION in value:
         module, _, name = value[_FUNCTION].rpartition(".")
         function = getattr(np, name, None) if module == "numpy" else None
-        if not isinstance(function, np.ufunc):
+        scalar = isinstance(function, type) and issubclass(function, np.generic)
+        if not (scalar or isinstance(function, np.ufunc)):
             raise ArtifactError(
                 f"the model was made with the function {value[_FUNCTION]}, which a file cannot "
-                "carry; expected a NumPy ufunc; fit again where the function is at hand"
+                "carry; expected a NumPy ufunc or type; fit again where the function is at hand"
             )
         return function
     return {key: _decode(item) for key, item in value.items()}

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from erasable.core.errors import InvalidInputError
+from erasable.core.ids import shorten
 
 __all__ = ["BELOW_SEED", "draw_seed", "integer_below", "is_integer", "seed_from"]
 
@@ -64,8 +65,8 @@ def seed_from(
     seed = integer_below(random_state, BELOW_SEED)
     if seed is None:
         raise InvalidInputError(
-            f"random_state={random_state!r}; expected None, an integer from 0 to 2**64 - 1, or a "
-            "NumPy RandomState or Generator; pass None to draw a seed from the system"
+            f"random_state={shorten(random_state)}; expected None, an integer from 0 to 2**64 - 1, "
+            "or a NumPy RandomState or Generator; pass None to draw a seed from the system"
         )
     return seed
 

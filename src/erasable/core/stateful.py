@@ -19,8 +19,9 @@ from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_s
 from erasable.core.artifact import read_artifact, write_artifact
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
+from erasable.core.frames import difference
 from erasable.core.ids import name_some
-from erasable.core.params import class_path, decode_params, find_class
+from erasable.core.params import check_params, class_path, decode_params, find_class
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
 
@@ -45,12 +46,15 @@ class Stateful(BaseEstimator):
 
     algorithm_version: ClassVar[int] = 1
     # See `erasable.pipeline`: whether the model can learn behind a map of each column, whether it
-    # is such a map itself, and the map (shift, scale) behind which it has learned; which columns
-    # and rows of its output the last deletion changed, None for any.
+    # is such a map itself, or ends in one, and the map (shift, scale) behind which it has learned;
+    # which columns and rows of its output the last deletion changed, None for any, and where its
+    # columns were before, None for where they are.
     _takes_affine: ClassVar[bool] = False
     _map: tuple[Any, Any] | None = None
     _changed_columns: NDArray[np.bool_] | None = None
     _changed_rows: NDArray[np.int64] | None = None
+    _origin: NDArray[np.int64] | None = None
+    _raw_change: Any = None
 
     seed_: int
     _held: Attachment | None
@@ -71,8 +75,15 @@ class Stateful(BaseEstimator):
     def _is_affine(self) -> bool:
         return False
 
+    @property
+    def _ends_in_map(self) -> bool:
+        return False
+
     def _digest_state(self) -> dict[str, Any]:
         return self._state()
+
+    def _validate_params(self) -> None:
+        check_params(self)
 
     def state(self) -> dict[str, Any]:
         """Copy everything the model is, and nothing that can be derived from it.
@@ -154,6 +165,11 @@ class Stateful(BaseEstimator):
         ----------
         path : path-like
             Replaced if it exists.
+
+        Raises
+        ------
+        ArtifactNotFoundError, ArtifactFileError
+            No such folder, or nothing can be written there; what was there before still is.
         """
         header = {"class": class_path(type(self)), "digest": self.digest()}
         write_artifact(path, header, self._whole_state(self._state()))
@@ -181,8 +197,16 @@ class Stateful(BaseEstimator):
 
         Raises
         ------
+        ArtifactNotFoundError
+            There is no such file.
         ArtifactError
-            If the file is damaged, is no model of this class, or does not match the records.
+            If the file cannot be read, is damaged, is no model of this class, or does not match
+            the records.
+
+        Notes
+        -----
+        Records are held against what the model knows of them: their ids, and what can be
+        derived from its state. Where the state says little, as in `MinMaxScaler`, so does this.
         """
         header, state = read_artifact(path)
         try:
@@ -211,8 +235,9 @@ class Stateful(BaseEstimator):
     def _attach_to(self, records: Records | tuple[Any, ...]) -> None:
         if not isinstance(records, Records):
             if not (isinstance(records, tuple) and len(records) in (2, 3)):
+                length = f" of {len(records)}" if isinstance(records, tuple) else ""
                 raise InvalidInputError(
-                    f"records are a {type(records).__name__}; expected Records, or a tuple "
+                    f"records are a {type(records).__name__}{length}; expected Records, or a tuple "
                     "(X, ids) or (X, ids, groups); pass Records(X, ids=...)"
                 )
             X, ids, *rest = records
@@ -226,8 +251,9 @@ class Stateful(BaseEstimator):
         known = records.feature_names
         if names is not None and known is not None and names.tolist() != known:
             raise ArtifactError(
-                f"the records have the features {name_some(known)}; expected "
-                f"{name_some(names.tolist())}; pass the records the model was fitted on"
+                "the records have other features than the model: "
+                f"{difference(known, names.tolist())}; expected {name_some(names.tolist())}; "
+                "pass the records the model was fitted on"
             )
         if self._map is not None:
             raise ArtifactError(

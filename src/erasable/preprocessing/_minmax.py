@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidInputError, MagnitudeError
+from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
 from erasable.core.extremes import Extremes
-from erasable.preprocessing._scaler import Floats, Scaler
+from erasable.core.ids import shorten
+from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
 
 __all__ = ["MinMaxScaler"]
 
-_NARROWEST = 2.0**-960
+_FARTHEST = 2.0**62  # so that a range over the narrowest spread is finite
 
 
 class MinMaxScaler(Scaler):
@@ -27,7 +29,7 @@ class MinMaxScaler(Scaler):
     Parameters
     ----------
     feature_range : tuple (min, max), default=(0, 1)
-        Range of the transformed training data.
+        Range of the transformed training data, within ``2**62`` of 0.
     clip : bool, default=False
         Keep transformed values of other data within `feature_range`?
 
@@ -44,6 +46,8 @@ class MinMaxScaler(Scaler):
 
     Raises
     ------
+    InvalidParameterError
+        From `fit`, for a `feature_range` that is none.
     MagnitudeError
         From `fit`, if the range of a column overflows float64.
 
@@ -56,6 +60,9 @@ class MinMaxScaler(Scaler):
     Differs from scikit-learn's in its last bits (``(x - data_min_) * scale_ + min`` is computed,
     so that a minimum is mapped to `min` itself), and for ranges below ``2e-15``, which are scaled
     too; only one below ``2**-960`` counts as constant.
+
+    The state is extremes alone. So ``load(path, records)`` cannot tell if values between them were
+    changed since: the scaler is the same, with the same digest.
 
     Examples
     --------
@@ -82,12 +89,19 @@ class MinMaxScaler(Scaler):
 
     # -- what is learned -----------------------------------------------------------------------
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        limits = self.feature_range
+        numbers = [x for x in limits if isinstance(x, Real) and not isinstance(x, bool)]
+        if not (len(limits) == len(numbers) == 2 and limits[0] < limits[1]):
+            told = "Minimum of desired feature range must be smaller than maximum"
+        elif not max(map(abs, limits)) <= _FARTHEST:
+            told = "feature_range must lie within 2**62 of 0, so that what is scaled stays finite"
+        else:
+            return
+        raise InvalidParameterError(f"{told}. Got {shorten(limits)}; pass a tuple like (0, 1)")
+
     def _fit_rows(self) -> None:
-        if len(self.feature_range) != 2 or not self.feature_range[0] < self.feature_range[1]:
-            raise InvalidInputError(
-                "Minimum of desired feature range must be smaller than maximum. "
-                f"Got {self.feature_range}; pass a tuple like (0, 1)."
-            )
         extremes = Extremes.fit(*self._live_matrix())
         with np.errstate(over="ignore"):
             endless = ~np.isfinite(extremes.high - extremes.low)
@@ -153,7 +167,7 @@ class MinMaxScaler(Scaler):
         """Factor of each column."""
         low, high = self.feature_range
         spread = self.data_range_
-        spread[spread < _NARROWEST] = 1.0
+        spread[spread < NARROWEST] = 1.0
         return (high - low) / spread
 
     @property

@@ -1,0 +1,80 @@
+"""What scikit-learn complains of in data, said on one line, with advice, and without a value.
+
+Each of its messages that can come up has an entry here. The words that
+`sklearn.utils.estimator_checks` looks for stay as they are. A message without an entry is not
+repeated, because it may print data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from erasable.core.errors import InvalidDataError, InvalidTypeError
+
+__all__ = ["complaint"]
+
+_TABLE = "expected a 2D array of shape (n_records, n_features)"
+_NOT_2D = (
+    "X is a {type} that does not have 2 dimensions; expected 2D array of shape (n_records, "
+    "n_features); Reshape your data with X.reshape(-1, 1) for one feature, "
+    "X.reshape(1, -1) for one row"
+)
+_SAME_FEATURES = "pass the features it was fitted on, in their order"
+
+# How a message opens, and what is made of it; {message} is its first sentence.
+_WORDINGS = {
+    "Expected 2D array": _NOT_2D,
+    "Expected a 2-dimensional": _NOT_2D,
+    "Found array with dim": "{message}; reshape it with X.reshape(len(X), -1)",
+    "Found array with 0": "{message}; pass one record or more, of one feature or more",
+    "Found input variables with inconsistent": (
+        "{message}; expected one target for each row; pass y in the order of the rows"
+    ),
+    "Complex data not supported": (
+        "Complex data not supported; expected real numbers; pass X.real or abs(X)"
+    ),
+    "could not convert": (
+        "X holds text that is not a number; expected numbers; encode or drop its columns"
+    ),
+    "setting an array element": (
+        "{data} holds rows of different lengths, or sequences in the place of numbers; "
+        f"{_TABLE}; cut or fill up its rows"
+    ),
+    "Sparse data was passed": "{message}; Use '.toarray()' to convert to a dense numpy array",
+    "The feature names should match": f"{{message}}; expected the same names; {_SAME_FEATURES}",
+    "X does not contain any features": f"{{message}}; {_SAME_FEATURES}",
+    "X has": f"{{message}}; {_SAME_FEATURES}",
+    "Input y contains": "{message}; expected finite targets; drop those records, or fill them in",
+    "y should be a 1d array": "{message}; expected one target for each row; pass one column of y",
+    "float() argument must be": "{message}; expected numbers in X; encode or drop what is none",
+    "Feature names are only supported": (
+        "X has names of columns that are strings, and others that are not; expected strings; "
+        "call X.columns = X.columns.astype(str)"
+    ),
+    "np.matrix": "X is a np.matrix; expected an array; pass np.asarray(X)",
+}
+
+
+def complaint(error: ValueError | TypeError, X: Any, y: Any = None) -> InvalidDataError:
+    """Make one of our errors of one that scikit-learn or NumPy raised for `X` and `y`.
+
+    Returns
+    -------
+    InvalidDataError
+        An InvalidTypeError for a TypeError.
+
+    Examples
+    --------
+    >>> complaint(ValueError("could not convert string to float: 'anna'"), [["anna"]])
+    InvalidDataError('X holds text that is not a number; expected numbers; encode or drop its ...
+    """
+    text = " ".join(str(error).split())
+    wording = f"{{data}} cannot be read ({{error}}, {{type}}); {_TABLE}; pass an array of numbers"
+    wording = next((w for opening, w in _WORDINGS.items() if text.startswith(opening)), wording)
+    told = wording.format(
+        message=text.partition(". ")[0].rstrip("."),
+        data="X" if y is None else "X or y",
+        type=type(X).__name__,
+        error=type(error).__name__,
+    )
+    return (InvalidTypeError if isinstance(error, TypeError) else InvalidDataError)(told)

@@ -1,0 +1,232 @@
+"""Frames: tables with names, of pandas, polars and others, which are all read through narwhals.
+
+What is asked of a frame beside its values: which columns it has, which labels its rows have, and
+whether what came with it is in the same order. Errors name columns, never a value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
+from erasable.core.ids import name_some, shorten
+
+__all__ = [
+    "as_frame",
+    "as_series",
+    "difference",
+    "index_of",
+    "is_numeric",
+    "refuse_missing_column",
+    "refuse_other_index",
+    "refuse_other_names",
+    "refuse_text_columns",
+]
+
+_PLAIN = (np.ndarray, list, tuple, str, type(None))
+
+
+def as_frame(X: Any) -> Any:
+    """Wrap a frame for narwhals; None for everything else.
+
+    Raises
+    ------
+    InvalidDataError
+        A frame whose rows are not in memory, or two of whose columns have one name.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_frame(pd.DataFrame({"age": [40, 50]})).columns, as_frame([[40], [50]])
+    (['age'], None)
+    """
+    if isinstance(X, _PLAIN):
+        return None
+    import narwhals.stable.v1 as nw
+    from narwhals.exceptions import NarwhalsError
+
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            return frame
+        lazy = nw.from_native(X, pass_through=True)
+    except NarwhalsError as error:
+        raise InvalidDataError(
+            f"X cannot be read as a frame: {' '.join(str(error).split())}; rename its columns"
+        ) from None
+    if isinstance(lazy, nw.LazyFrame | nw.DataFrame):
+        raise InvalidDataError(
+            f"X is a lazy frame ({type(X).__name__}), whose rows are not in memory; expected a "
+            "frame that is read; call .collect() on it"
+        )
+    return None
+
+
+def as_series(X: Any) -> Any:
+    """Wrap a single column of a frame for narwhals; None for everything else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_series(pd.Series(["a text", "another"])).to_list(), as_series(["a text"])
+    (['a text', 'another'], None)
+    """
+    if isinstance(X, _PLAIN):
+        return None
+    import narwhals.stable.v1 as nw
+
+    series = nw.from_native(X, series_only=True, pass_through=True)
+    return series if isinstance(series, nw.Series) else None
+
+
+def is_numeric(dtype: Any) -> bool:
+    """Tell whether a column of a frame holds numbers or booleans."""
+    import narwhals.stable.v1 as nw
+
+    return bool(dtype.is_numeric()) or dtype == nw.Boolean
+
+
+def difference(names: list[str], expected: list[str]) -> str:
+    """Say in which way two lists of feature names, which differ, do so.
+
+    Examples
+    --------
+    >>> difference(["age", "height"], ["age", "bmi"])
+    "1 unseen at fit ('height'), 1 missing ('bmi')"
+    """
+    here, there = set(names), set(expected)
+    unseen = [name for name in names if name not in there]
+    missing = [name for name in expected if name not in here]
+    told = [
+        f"{len(those)} {what} ({name_some(those)})"
+        for what, those in (("unseen at fit", unseen), ("missing", missing))
+        if those
+    ]
+    return ", ".join(told) or "another order of them"
+
+
+def index_of(frame: Any) -> Any:
+    """Return a pandas index, unless it merely counts 0..n-1; None where there is none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> list(index_of(as_frame(pd.DataFrame({"age": [40, 50]}, index=["anna", "bob"]))))
+    ['anna', 'bob']
+    """
+    index = _index(frame)
+    if getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1:
+        return None
+    return index
+
+
+def refuse_missing_column(X: Any, frame: Any, column: str, name: str) -> None:
+    """Raise InvalidIdsError unless a column that is to hold ids or groups is there.
+
+    Examples
+    --------
+    >>> refuse_missing_column([[1.0]], None, "visit", "ids")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidIdsError: ids='visit' names a column, but X is a list; ...
+    """
+    if frame is None:
+        raise InvalidIdsError(
+            f"{name}={shorten(column)} names a column, but X is a {type(X).__name__}; expected a "
+            f"frame; pass a frame, or the {name} as a sequence"
+        )
+    if column not in frame.columns:
+        raise InvalidIdsError(
+            f"{name}={shorten(column)} is not a column; expected one of "
+            f"{name_some(frame.columns)}; check the spelling"
+        )
+
+
+def refuse_other_index(frame: Any, values: Any, name: str) -> None:
+    """Raise if `values` have labels in another order than a pandas frame's.
+
+    Whoever made them may have meant the labels, or the positions: nobody but they can know.
+
+    Parameters
+    ----------
+    frame : what `as_frame` returned
+    values : ids, groups or targets; only a pandas Series or frame has labels
+    name : {"ids", "groups", "y"}
+
+    Raises
+    ------
+    InvalidIdsError
+        For ids and groups; InvalidDataError for targets.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = as_frame(pd.DataFrame({"age": [40, 50]}))
+    >>> refuse_other_index(X, pd.Series(["anna", "bob"], index=[1, 0]), "ids")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidIdsError: ids are a Series with the index of X in another order; ...
+    """
+    index = None if frame is None else _index(frame)
+    if index is None or isinstance(values, _PLAIN):
+        return
+    import narwhals.stable.v1 as nw
+
+    labelled = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    other = _index(labelled) if isinstance(labelled, nw.Series | nw.DataFrame) else None
+    # Where there are too many or too few, another error says so.
+    if other is None or len(other) != len(index) or other.equals(index):
+        return
+    reordered = set(other) == set(index)
+    told = "the index of X in another order" if reordered else "another index than X"
+    by_label = f"{name}.loc[X.index] to go by label, or " if reordered else ""
+    error: type[InvalidInputError] = InvalidDataError if name == "y" else InvalidIdsError
+    raise error(
+        f"{name} {'is' if name == 'y' else 'are'} a {type(values).__name__} with {told}; expected "
+        f"the index of X; pass {by_label}{name}.to_numpy() to go by position"
+    )
+
+
+def refuse_other_names(frame: Any, expected: list[str]) -> None:
+    """Raise InvalidDataError unless a frame has these columns, in this order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> refuse_other_names(as_frame(pd.DataFrame({"bmi": [20.5], "age": [40]})), ["age", "bmi"])
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: The feature names should match ... another order ...
+    """
+    names = frame.columns
+    # Like scikit-learn: names are strings, or they are no names.
+    if names == expected or not all(isinstance(name, str) for name in names):
+        return
+    raise InvalidDataError(
+        "The feature names should match those that were passed during fit, but X has "
+        f"{difference(names, expected)}; expected {name_some(expected)}; "
+        "pass X[list(model.feature_names_in_)]"
+    )
+
+
+def refuse_text_columns(frame: Any) -> None:
+    """Raise InvalidDataError, naming some, if columns hold anything but numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> refuse_text_columns(as_frame(pd.DataFrame({"city": ["Bonn"], "age": [40]})))
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: 1 of 2 columns hold no numbers: 'city'; ...
+    """
+    refused = [name for name, dtype in frame.schema.items() if not is_numeric(dtype)]
+    if refused:
+        raise InvalidDataError(
+            f"{len(refused)} of {len(frame.columns)} columns hold no numbers: "
+            f"{name_some(refused)}; expected numbers; encode or drop them, or name one with ids="
+        )
+
+
+def _index(labelled: Any) -> Any:
+    import narwhals.stable.v1 as nw
+
+    return nw.maybe_get_index(labelled)
