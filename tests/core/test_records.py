@@ -65,6 +65,22 @@ def test_excluded_rows_can_be_read_and_readmitted():
     assert held.live_rows().tolist() == [0, 1, 2, 3]
 
 
+def test_an_excluded_row_can_come_back_whatever_other_models_do():
+    records = make()
+    first, second, third, fourth = (records.attach() for _ in range(4))
+    let_go(first, [30])
+    rows = second.select([30])
+    second.exclude(rows)
+    let_go(third, [30])
+    del fourth
+    gc.collect()
+    assert records.matrix[1, 0] == MARK
+    second.readmit(rows)
+    assert second.ids.tolist() == [10, 30, 20, 40]
+    let_go(second, [30])
+    assert not records.matrix[1].any()
+
+
 def test_a_withdrawn_record_is_not_shown_to_later_models():
     records = make()
     first, second = records.attach(), records.attach()
@@ -184,6 +200,41 @@ def test_indexes_forget_what_is_erased():
     assert "hidden" not in records._group_index._numbers
 
 
+def test_a_model_that_is_collected_while_an_index_is_made(monkeypatch):
+    records = make(ids=["a", "secret", "c", "d"], groups=["x", "hidden", "x", "x"])
+    held, others = records.attach(), [records.attach()]
+    rows = np.array([1])
+    held.exclude(rows)
+    held.release(rows)
+
+    def interrupted(kind):
+        def index(names, present):
+            names = names.copy()
+            others.clear()
+            return kind(names, present)
+
+        return index
+
+    monkeypatch.setattr("erasable.core.records.IdIndex", interrupted(IdIndex))
+    held.select(["a"])
+    assert "secret" not in records._id_index._rows
+    monkeypatch.setattr("erasable.core.records.GroupIndex", interrupted(GroupIndex))
+    others.append(records.attach())
+    held.exclude(np.array([2]))
+    held.release(np.array([2]))
+    held.select(groups=["x"])
+    assert records._group_index.find("x").tolist() == [0, 3]
+
+
+def test_an_index_that_is_made_after_half_an_erasure():
+    records = make(ids=[0, 30, 20, 40])
+    held = records.attach()
+    held.exclude(np.array([1]))
+    held._unreleased[1], records._withdrawn[1], records.ids[1] = False, True, 0
+    assert held.select([0]).tolist() == [0]
+    assert not records.matrix[1].any()
+
+
 @given(st.lists(st.integers(-5, 15), min_size=1, unique=True), st.integers(-6, 16))
 def test_the_index_finds_what_a_search_finds(ids, wanted):
     index = IdIndex(np.array(ids), np.ones(len(ids), dtype=bool))
@@ -255,8 +306,8 @@ def test_holds_that_differ_are_pickled_apart():
 
 
 def test_records_check_what_they_are_given():
-    with pytest.raises(InvalidDataError, match="NaN"):
-        Records([[np.nan]])
+    with pytest.raises(InvalidDataError, match="inf"):
+        Records([[np.inf]])
     with pytest.raises(InvalidDataError, match="required by Records"):
         Records(np.empty((0, 2)))
     with pytest.raises(InvalidIdsError, match="repeated"):

@@ -70,11 +70,14 @@ class Book:
             self.params_leaf = leaf_hash("params", state_root(self.params).hex())
         return self.params_leaf
 
-    def forget(self, ids: NDArray[Any], rows: NDArray[np.int64]) -> None:
-        """Take deleted records out, in time that does not depend on those that are left."""
+    def id_set_without(self, ids: NDArray[Any]) -> NDArray[np.uint64] | None:
+        """Return what `id_set` is to be without some ids, in time that depends on these alone."""
+        return None if self.id_set is None else self.id_set - id_set_hash(ids)
+
+    def settle(self, rows: NDArray[np.int64], id_set: NDArray[np.uint64] | None) -> None:
+        """Take deleted records out; safe to do again, as it says what is and not what changes."""
         self.digest = None
-        if self.id_set is not None:
-            self.id_set = self.id_set - id_set_hash(ids)
+        self.id_set = id_set
         if self.keys is not None:
             self.keys[rows] = 0
 

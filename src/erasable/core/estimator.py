@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
 from erasable.core._book import Book
+from erasable.core._whole import delete_whole
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import (
     InvalidDataError,
@@ -32,6 +33,8 @@ from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
 from erasable.core.tape import Tape
+from erasable.core.targets import check_target
+from erasable.core.values import Values, refuse_unsuited
 
 __all__ = ["Erasable", "load"]
 
@@ -60,6 +63,9 @@ class Erasable(Stateful):
 
     ``_minimum_records() -> int``
         Fewest records the model can exist with; 1 by default.
+    ``_refuse_deletion(rows)``
+        Raise TooFewRecordsError if what would be left without these rows, all of them still live,
+        cannot be learned from for another reason, as `_fit_rows` would.
     ``_reattach()``
         Make ``self._accelerator`` from ``self._held`` and what was restored. Called before the
         first deletion of a model that came from a pickle or a file, whenever the accelerator is
@@ -98,6 +104,7 @@ class Erasable(Stateful):
 
     exactness: ClassVar[str] = "bitwise"
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    _takes_weights: ClassVar[bool] = False
 
     # -- what a subclass implements ------------------------------------------------------------
 
@@ -109,6 +116,9 @@ class Erasable(Stateful):
 
     def _minimum_records(self) -> int:
         return 1
+
+    def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
+        return None
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -145,11 +155,14 @@ class Erasable(Stateful):
         TooFewRecordsError
             Fewer records than the model needs.
         """
+        return self._fit(X, y, None, ids, groups)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
         before = dict(self.__dict__)
         try:
             self._forget_learned()
             self._validate_params()
-            records = self._read_records(X, y, ids, groups)
+            records = self._read_records(X, y, sample_weight, ids, groups)
             self._draw_seed()
             self._learn(records.attach())
         except BaseException:
@@ -157,22 +170,38 @@ class Erasable(Stateful):
             raise
         return self
 
-    def _read_records(self, X: Any, y: Any, ids: Any, groups: Any) -> Records:
+    def _read_records(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Records:
         needs_target = get_tags(self).target_tags.required
-        if not isinstance(X, Records):
-            table = read_table(
-                X, y if needs_target else None, ids=ids, groups=groups, estimator=self
-            )
-            if needs_target and table.y is None:
-                raise _no_target(self)
-            return Records.from_table(table)
-        if y is not None or ids is not None or groups is not None:
-            raise InvalidInputError(
-                "fit was given Records together with y, ids or groups; expected one or the other; "
-                "pass them to Records(X, y, ids=..., groups=...)"
-            )
-        if needs_target and X.y is None:
+        target: Any = X.y if isinstance(X, Records) else y
+        if needs_target and target is None:
             raise _no_target(self)
+        if not isinstance(X, Records):
+            return Records.from_table(
+                read_table(
+                    X,
+                    y if needs_target else None,
+                    sample_weight=sample_weight,
+                    ids=ids,
+                    groups=groups,
+                    estimator=self,
+                )
+            )
+        if any(given is not None for given in (y, sample_weight, ids, groups)):
+            raise InvalidInputError(
+                "fit was given Records together with y, sample_weight, ids or groups; expected "
+                "one or the other; pass them to Records(X, y, ids=..., groups=...)"
+            )
+        if X.weights is not None and not self._takes_weights:
+            raise InvalidInputError(
+                f"the records have weights, of which {type(self).__name__} makes no use; expected "
+                "none; leave sample_weight out of Records"
+            )
+        if needs_target and check_target(self, target).ndim < target.ndim:
+            raise InvalidDataError(
+                f"the records have targets of shape {target.shape}; expected ({X.n_rows},); "
+                "pass y.ravel() to Records"
+            )
+        refuse_unsuited(self, X.matrix, ~X._withdrawn, X.feature_names)
         self._take_features(X.n_features, X.feature_names)
         return X
 
@@ -200,8 +229,10 @@ class Erasable(Stateful):
         `affine` is the (shift, scale) of the steps before, where the model is behind such.
         """
         params = self._book.params if "_book" in self.__dict__ else None
-        self._forget_learned(but=("seed_", "_tape"))
-        self._take_features(held.records.n_features, held.records.feature_names)
+        self._forget_learned(but=("_book", "_tape", "feature_names_in_", "n_features_in_", "seed_"))
+        names = held.records.feature_names
+        refuse_unsuited(self, held.records.matrix, held.live, names)
+        self._take_features(held.records.n_features, names)
         if affine is not None:
             self._map = affine
         self._learn(held, params)
@@ -257,7 +288,8 @@ class Erasable(Stateful):
 
         Notes
         -----
-        All or nothing: if anything raises, nothing has changed.
+        All or nothing: an error has changed nothing, and after an interruption (Ctrl-C, no memory)
+        `ids_` says which. A second one, as the model learns again, may leave it unfitted.
         """
         began = time.perf_counter()
         self._refuse_if_owned()
@@ -282,9 +314,8 @@ class Erasable(Stateful):
             return Deletion(deleted, self.exactness, "none", {}, 0, before, before, took)
         if self._accelerator is None:
             self._reattach()
+        self._refuse_deletion(rows)
         outcome = self._delete_checked(held, rows)
-        self._book.forget(deleted, rows)
-        held.release(rows)
         return Deletion(
             deleted,
             self.exactness,
@@ -297,15 +328,10 @@ class Erasable(Stateful):
         )
 
     def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
-        held.exclude(rows)
-        try:
-            return self._delete_rows(rows)
-        except BaseException:
-            # Interrupted half-way. The model is a function of its records: take them back and
-            # learn again, and it is what it was before the call.
-            held.readmit(rows)
-            self._relearn(held)
-            raise
+        return delete_whole(self, held, rows)
+
+    def _abandon(self) -> None:  # once it is half a model
+        self._forget_learned()
 
     # -- what the model is ---------------------------------------------------------------------
 
@@ -341,7 +367,7 @@ class Erasable(Stateful):
             self._book.keys = keys
         return self._book.keys
 
-    def _read_matrix(self, X: Any) -> NDArray[Any]:
+    def _read_matrix(self, X: Any) -> Values:
         """Read what is to be predicted or transformed; see `erasable.core.inputs.read_matrix`."""
         self._check_fitted()
         return X.matrix if isinstance(X, Rows) else read_matrix(self, X)

@@ -1,4 +1,7 @@
-"""From ids and groups to rows, and forgetting: nothing here outlives the records it points to."""
+"""From ids and groups to rows, and forgetting: nothing here outlives the records it points to.
+
+Forgetting may be done again where it was interrupted: what is forgotten already stays so.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +54,13 @@ class IdIndex:
             dtype=np.int64,
         )
 
-    def forget(self, ids: list[int | str]) -> None:
-        """Remove ids; those that are found by arithmetic were never stored."""
+    def forget(self, rows: NDArray[np.int64], ids: list[int | str]) -> None:
+        """Remove the ids of rows; those that are found by arithmetic were never stored."""
         if self._start is None:
-            for name in ids:
-                del self._rows[name]
+            # The row is compared because the second time its id is blank, which is another's id.
+            for row, name in zip(rows.tolist(), ids, strict=True):
+                if self._rows.get(name) == row:
+                    self._rows.pop(name, None)
 
 
 class GroupIndex:
@@ -83,25 +88,33 @@ class GroupIndex:
             dtype=np.int64,
         )
         self._numbers = numbers
+        self._gone = ~present
         self._order = rows[np.argsort(codes, kind="stable")]
-        self._left = np.bincount(codes, minlength=len(numbers))
-        self._ends = np.cumsum(self._left)
-        self._starts = self._ends - self._left
+        sizes = np.bincount(codes, minlength=len(numbers))
+        self._ends = np.cumsum(sizes)
+        self._starts = self._ends - sizes
 
     def find(self, group: int | str) -> NDArray[np.int64]:
-        """Return the rows of a group, erased ones included; none if the group is unknown."""
+        """Return the rows of a group, some erased ones included; none if the group is unknown."""
         number = self._numbers.get(group)
         if number is None:
             return np.empty(0, dtype=np.int64)
         return self._order[self._starts[number] : self._ends[number]]
 
-    def forget(self, groups: list[int | str]) -> None:
-        """Count off one erased row for each entry; a group without rows is forgotten."""
-        for group in groups:
-            number = self._numbers[group]
-            self._left[number] -= 1
-            if self._left[number] == 0:
-                del self._numbers[group]
+    def forget(self, rows: NDArray[np.int64], groups: list[int | str]) -> None:
+        """Remove rows, whose groups are given; a group without rows is forgotten."""
+        self._gone[rows] = True
+        for group in set(groups):
+            number = self._numbers.get(group)
+            if number is None:
+                continue
+            # Each row is passed over once in the life of the index, however large its group is.
+            start, end = int(self._starts[number]), int(self._ends[number])
+            while start < end and self._gone[self._order[start]]:
+                start += 1
+            self._starts[number] = start
+            if start == end:
+                self._numbers.pop(group, None)
 
 
 def _counts_up(ids: NDArray[Any]) -> bool:

@@ -4,26 +4,30 @@ The law kept here: a row can be read as long as one model still holds it; when t
 held it has deleted it, its bytes are overwritten. A deletion through any model withdraws the
 record: models fitted later on the same records do not see it.
 
-Everything a deletion does here costs time in the records deleted, not in the records kept.
+Everything a deletion does here costs time in the records deleted and in the models that share
+them, not in the records kept. All of it may be done again where it was interrupted: what is to be
+erased follows from what is withdrawn and what is held, and is not counted up and down.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from erasable.core.errors import InvalidIdsError, UnknownIdError
 from erasable.core.ids import as_request, name_some
 from erasable.core.inputs import Table, read_table
 from erasable.core.lookup import GroupIndex, IdIndex
+from erasable.core.sparse import blank_rows, parts, take_rows
 
 __all__ = ["Attachment", "Records"]
 
-_ERASED = -1
+_Index = TypeVar("_Index", IdIndex, GroupIndex)
 
 
 class Records:
@@ -33,10 +37,13 @@ class Records:
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_records, n_features)
-        Finite numbers; copied. float32 stays float32, everything else becomes float64.
-    y : array-like of shape (n_records,), default=None
-        Targets; copied.
+    X : array-like, frame or sparse matrix of shape (n_records, n_features), or list of str
+        Copied. float32 stays float32, other numbers become float64. NaN, text and documents are
+        taken, and refused by an estimator that cannot learn from them.
+    y : array-like of shape (n_records,) or (n_records, n_outputs), default=None
+        Targets, numbers, booleans or strings; copied.
+    sample_weight : array-like of shape (n_records,) or float, default=None
+        How much each record counts; copied.
     ids : array-like of int or str, or the name of a column, default=None
         Which record each row is. By default a pandas frame's index, or 0..n-1.
     groups : array-like of int or str, or the name of a column, default=None
@@ -44,9 +51,10 @@ class Records:
 
     Attributes
     ----------
-    matrix : ndarray of shape (n_rows, n_features), float64 or float32
-        Erased rows are 0.
-    y : ndarray of shape (n_rows, ...) or None
+    matrix : ndarray of shape (n_rows, n_features), float64, float32 or object; or csr_array
+        Erased rows are 0, or "" among objects.
+    y : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
+    weights : ndarray of shape (n_rows,), float64, or None
     ids : ndarray of shape (n_rows,), int64, uint64 or object
         Erased rows are 0 or "".
     groups : ndarray of shape (n_rows,), int64, uint64 or object, or None
@@ -74,10 +82,11 @@ class Records:
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
     ) -> None:
-        self._adopt(read_table(X, y, ids=ids, groups=groups))
+        self._adopt(read_table(X, y, sample_weight=sample_weight, ids=ids, groups=groups))
 
     @classmethod
     def from_table(cls, table: Table) -> Records:
@@ -89,11 +98,13 @@ class Records:
     def _adopt(self, table: Table) -> None:
         self.matrix = table.matrix
         self.y = table.y
+        self.weights = table.weights
         self.ids = table.ids
         self.groups = table.groups
         self.feature_names = table.feature_names
         self._withdrawn = np.zeros(self.n_rows, dtype=np.bool_)
-        self._holders = np.zeros(self.n_rows, dtype=np.int32)
+        self._erased = np.zeros(self.n_rows, dtype=np.bool_)
+        self._holders: list[weakref.ref[Attachment]] = []
         self._id_index: IdIndex | None = None
         self._group_index: GroupIndex | None = None
 
@@ -123,8 +134,9 @@ class Records:
         """Copy some rows into records of their own, which nobody holds yet."""
         return Records.from_table(
             Table(
-                matrix=self.matrix[rows],
+                matrix=take_rows(self.matrix, rows),
                 y=None if self.y is None else self.y[rows],
+                weights=None if self.weights is None else self.weights[rows],
                 ids=self.ids[rows],
                 groups=None if self.groups is None else self.groups[rows],
                 feature_names=self.feature_names,
@@ -133,7 +145,7 @@ class Records:
 
     def _rows_of_ids(self, ids: list[int | str]) -> NDArray[np.int64]:
         if self._id_index is None:
-            self._id_index = IdIndex(self.ids, self._holders != _ERASED)
+            self._id_index = self._indexed(IdIndex, self.ids)
         return self._id_index.find(ids)
 
     def _rows_of_groups(self, groups: list[int | str]) -> list[NDArray[np.int64]]:
@@ -143,35 +155,57 @@ class Records:
                 "expected ids; pass ids=, or fit again with groups="
             )
         if self._group_index is None:
-            self._group_index = GroupIndex(self.groups, self._holders != _ERASED)
+            self._group_index = self._indexed(GroupIndex, self.groups)
         return [self._group_index.find(group) for group in groups]
+
+    def _indexed(self, index: type[_Index], names: NDArray[Any]) -> _Index:
+        while True:
+            self._sweep()  # an erasure that was interrupted has left blank names
+            present = ~self._erased
+            made = index(names, present)
+            if not (present & self._erased).any():  # by a model that was collected meanwhile
+                return made
 
     def _let_go(self, rows: NDArray[np.int64]) -> None:
         """One model has deleted these rows; erase those that no other model holds."""
         self._withdrawn[rows] = True
-        self._holders[rows] -= 1
-        holders = self._holders[rows]
-        self._erase(rows if not holders.any() else rows[holders == 0])
+        holders = [holder() for holder in self._holders]
+        if None in holders:  # a model is gone, and its finalizer was interrupted
+            self._sweep()
+        else:
+            self._erase(_unheld(rows, holders))
 
-    def _detach(self, live: NDArray[np.bool_]) -> None:
+    def _detach(self) -> None:
         """One model is gone; erase what only it still held of what others have deleted."""
-        self._holders -= live
-        self._erase(np.flatnonzero(self._withdrawn & (self._holders == 0)))
+        try:
+            self._sweep()
+        except BaseException:
+            self._sweep()  # nobody will call again: Python drops what a finalizer raises
+            raise
+
+    def _sweep(self) -> None:
+        """Erase everything that nobody holds of what is withdrawn."""
+        rows = np.flatnonzero(self._withdrawn & ~self._erased)
+        self._erase(_unheld(rows, [holder() for holder in self._holders]))
+        self._holders = [holder for holder in self._holders if holder() is not None]
 
     def _erase(self, rows: NDArray[np.int64]) -> None:
         if rows.size == 0:
             return
+        # The indexes come first, while the names are there; `_erased` last, when all is done.
         if self._id_index is not None:
-            self._id_index.forget(self.ids[rows].tolist())
+            self._id_index.forget(rows, self.ids[rows].tolist())
         if self._group_index is not None and self.groups is not None:
-            self._group_index.forget(self.groups[rows].tolist())
-        self._holders[rows] = _ERASED
-        self.matrix[rows] = 0
+            self._group_index.forget(rows, self.groups[rows].tolist())
+        blank_rows(self.matrix, rows)
         self.ids[rows] = _blank(self.ids)
         if self.y is not None:
             self.y[rows] = _blank(self.y)
+        if self.weights is not None:
+            self.weights[rows] = 0.0
         if self.groups is not None:
             self.groups[rows] = _blank(self.groups)
+        self._erased[rows] = True
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the records that no model has deleted, so that a pickle holds no others."""
@@ -179,6 +213,7 @@ class Records:
         return {
             "matrix": kept.matrix,
             "y": kept.y,
+            "weights": kept.weights,
             "ids": kept.ids,
             "groups": kept.groups,
             "feature_names": kept.feature_names,
@@ -219,9 +254,10 @@ class Attachment:
         self.records = records
         self.live: NDArray[np.bool_] = ~records._withdrawn
         self.n_live = int(np.count_nonzero(self.live))
-        records._holders += self.live
-        self._finalizer = weakref.finalize(self, Records._detach, records, self.live)
-        self._finalizer.atexit = False
+        # Apart from `live`: what is excluded can be read, and come back, until it is released.
+        self._unreleased = self.live.copy()
+        weakref.finalize(self, Records._detach, records).atexit = False
+        records._holders.append(weakref.ref(self))
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -284,19 +320,20 @@ class Attachment:
         self.n_live -= int(rows.size)
 
     def readmit(self, rows: NDArray[np.int64]) -> None:
-        """Undo `exclude`."""
+        """Undo `exclude`, even where that was interrupted."""
         self.live[rows] = True
-        self.n_live += int(rows.size)
+        self.n_live = int(np.count_nonzero(self.live))
 
     def release(self, rows: NDArray[np.int64]) -> None:
         """Let go of excluded rows; those that no other model holds are overwritten."""
+        self._unreleased[rows] = False
         self.records._let_go(rows)
 
     def detach(self) -> None:
         """Let go of everything without deleting anything."""
-        self._finalizer()
-        self.live[:] = False
+        self.live[:] = self._unreleased[:] = False
         self.n_live = 0
+        self.records._sweep()
 
     def copy_records(self) -> Records:
         """Copy what is live into records of its own."""
@@ -312,10 +349,21 @@ class Attachment:
         return Records.attach, (self.records if shared else self.copy_records(),)
 
 
+def _unheld(rows: NDArray[np.int64], holders: list[Attachment | None]) -> NDArray[np.int64]:
+    for holder in holders:
+        if holder is not None and rows.size:
+            rows = rows[~holder._unreleased[rows]]
+    return rows
+
+
 def _unknown(values: list[int | str], name: str, known: NDArray[Any] | None) -> str:
-    hint = "each id can be deleted once"
-    if known is not None and known.dtype != object and isinstance(values[0], str):
-        hint = f"these are strings, and the {name} of the model are integers"
+    hint = "check them: each can be deleted once"
+    if known is not None:
+        text = known.dtype == object
+        if not text and isinstance(values[0], str):
+            hint = f"pass integers: these are strings, and the {name} of the model are integers"
+        elif text and isinstance(values[0], int) and all(isinstance(x, str) for x in known):
+            hint = f"pass strings: these are integers, and the {name} of the model are strings"
     return (
         f"{len(values)} of the {name} {'is' if len(values) == 1 else 'are'} not in the model: "
         f"{name_some(values)}; expected {name} it was fitted on and has not deleted; {hint}"
@@ -327,4 +375,6 @@ def _blank(array: NDArray[Any]) -> Any:
 
 
 def _writeable(value: Any) -> Any:
+    if issparse(value):
+        return value if all(part.flags.writeable for part in parts(value)) else value.copy()
     return value if not isinstance(value, np.ndarray) or value.flags.writeable else value.copy()

@@ -1,0 +1,56 @@
+"""A deletion is done or it is not done, wherever it is interrupted.
+
+Python may raise KeyboardInterrupt or MemoryError at any line. Until the model has learned to do
+without the records, an interrupted deletion is undone: the model is a function of its records, so
+these come back and it learns again. From there on it is completed instead: what is left to do says
+how things are to be, not how they change, so that it can be done twice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.deletion import Outcome
+from erasable.core.records import Attachment
+
+if TYPE_CHECKING:
+    from erasable.core.estimator import Erasable
+
+__all__ = ["delete_whole"]
+
+
+def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
+    """Delete rows that may be deleted.
+
+    Whatever is raised meanwhile is raised again once the model is whole: as it was, or without
+    the rows. Where a second interruption prevents that, the model becomes unfitted.
+    """
+    id_set = model._book.id_set_without(held.records.ids[rows])
+    outcome: Outcome | None = None
+    whole = False
+    try:
+        held.exclude(rows)
+        outcome = model._delete_rows(rows)
+        model._book.settle(rows, id_set)
+        held.release(rows)
+        whole = True
+    except BaseException:
+        if outcome is None:
+            held.readmit(rows)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # they were given at `fit`
+                model._relearn(held)
+        else:
+            model._book.settle(rows, id_set)
+            held.release(rows)
+        whole = True
+        raise
+    finally:
+        if not whole:
+            model._abandon()
+            held.detach()
+    return outcome
