@@ -9,6 +9,7 @@ from scipy import sparse
 from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.ids import as_id_array, as_request
 from erasable.core.inputs import read_matrix, read_table
+from erasable.core.targets import read_target, read_weights
 from integer_sums import MajorityClass, PlainSums
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3)
@@ -21,7 +22,7 @@ X = np.arange(12, dtype=np.float64).reshape(4, 3)
         (np.array([3, 1], dtype=np.int8), np.int64, [3, 1]),
         (np.array([3, 1], dtype=">i4"), np.int64, [3, 1]),
         (np.array([3, 1], dtype=np.uint64), np.int64, [3, 1]),
-        ([2**63, 1], np.uint64, [2**63, 1]),
+        (np.array([2**63, 1], dtype=np.uint64), np.uint64, [2**63, 1]),
         (np.array([2**64 - 1], dtype=np.uint64), np.uint64, [2**64 - 1]),
         ([2**63, -1], object, [2**63, -1]),
         (["b", "a"], object, ["b", "a"]),
@@ -187,7 +188,7 @@ def test_lengths_must_match():
 def test_text_columns_are_named_and_no_value_is_shown(library):
     frame = library.DataFrame({"age": [1, 2], "city": ["secret", "b"]})
     with pytest.raises(InvalidDataError, match="1 of 2 columns hold no numbers: 'city'") as caught:
-        read_table(frame)
+        read_table(frame, estimator=PlainSums())
     assert "secret" not in str(caught.value)
 
 
@@ -195,15 +196,15 @@ def test_text_columns_are_named_and_no_value_is_shown(library):
 def test_a_missing_value_is_located_by_column(library):
     frame = library.DataFrame({"age": [1.0, None], "bmi": [1.0, 2.0]})
     with pytest.raises(InvalidDataError, match="X contains NaN: 1 values in column 'age'"):
-        read_table(frame)
+        read_table(frame, estimator=PlainSums())
     whole = library.DataFrame({"age": [1, None], "bmi": [1, 2]})
     with pytest.raises(InvalidDataError, match="X contains NaN: 1 values in column 'age'"):
-        read_table(whole)
+        read_table(whole, estimator=PlainSums())
 
 
 def test_infinity_is_told_from_nan_and_from_a_sum_that_overflows():
     with pytest.raises(InvalidDataError, match=r"contains NaN and inf: 2 values in columns 0, 1;"):
-        read_table([[np.nan, np.inf]])
+        read_table([[np.nan, np.inf]], estimator=PlainSums())
     huge = np.full((4, 2), 1e308)
     assert np.array_equal(read_table(huge).matrix, huge)
     assert read_table(np.full((4, 2), 3e38, dtype=np.float32)).matrix.dtype == np.float32
@@ -226,7 +227,7 @@ def test_infinity_is_told_from_nan_and_from_a_sum_that_overflows():
 )
 def test_what_is_no_table_of_numbers_is_refused(given, match):
     with pytest.raises(InvalidDataError, match=match) as caught:
-        read_table(given)
+        read_table(given, estimator=PlainSums())
     assert "secret" not in str(caught.value)
 
 
@@ -279,3 +280,54 @@ def test_values_under_a_mask_are_refused() -> None:
         read_table(hidden)
     shown = np.ma.array([[1.0, 2.0]], mask=False)
     assert read_table(shown).matrix.tolist() == [[1.0, 2.0]]
+
+
+def test_without_an_estimator_everything_is_read() -> None:
+    text = read_table(pd.DataFrame({"age": [40, 50], "city": ["Bonn", None]}))
+    assert text.matrix.dtype == object
+    assert text.matrix[0].tolist() == [40, "Bonn"]
+    assert text.matrix[1, 0] == 50
+    assert np.isnan(text.matrix[1, 1])
+    assert np.isnan(read_table([[np.nan, 1.0]]).matrix[0, 0])
+    zeros = sparse.csr_array(([0.0, 2.0], [1, 0], [0, 1, 2]), shape=(2, 2))
+    assert read_table(zeros).matrix.nnz == 1
+    series = pd.Series(["one text", "another"], index=["a", "b"])
+    assert read_table(series).matrix.tolist() == [["one text"], ["another"]]
+    assert read_table(series).ids.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "values"),
+    [
+        ([True, False], np.bool_, [True, False]),
+        (np.array([1, 2], dtype=np.int8), np.int64, [1, 2]),
+        (np.array([2**63, 1], dtype=np.uint64), np.uint64, [2**63, 1]),
+        ([0.5, -0.0], np.float64, [0.5, 0.0]),
+        (np.array(["b", "a"]), object, ["b", "a"]),
+        (pd.Series(["b", "a"], dtype="category"), object, ["b", "a"]),
+        (pl.Series([3, 4]), np.int64, [3, 4]),
+        (np.array([1, 2.5], dtype=object), np.float64, [1.0, 2.5]),
+        ([[1, 2], [3, 4]], np.int64, [[1, 2], [3, 4]]),
+    ],
+)
+def test_targets_become_plain_arrays(given: object, kind: type, values: list[object]) -> None:
+    target = read_target(given, 2)
+    assert target.dtype == kind
+    assert target.tolist() == values
+    assert not np.signbit(np.asarray(target == 0, dtype=float)).any()
+    assert not np.shares_memory(target, np.asarray(given))
+
+
+@pytest.mark.parametrize(
+    "given", [[1.0, np.nan], ["a", None], [1 + 2j, 0], [1], np.zeros((2, 1, 1)), object()]
+)
+def test_other_targets_are_refused(given: object) -> None:
+    with pytest.raises(InvalidDataError, match="y"):
+        read_target(given, 2)
+
+
+def test_weights_are_checked() -> None:
+    assert read_weights(2, 3).tolist() == [2.0, 2.0, 2.0]
+    for given in ([1, -1], [1, np.nan], [1], ["a", "b"], [[1, 2]]):
+        with pytest.raises(InvalidDataError, match="sample_weight"):
+            read_weights(given, 2)

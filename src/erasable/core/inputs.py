@@ -1,4 +1,4 @@
-"""What users hand in: arrays, lists, pandas and polars frames, read into one plain table.
+"""What users hand in: arrays, lists, frames, sparse matrices, read into one plain table.
 
 The caller's arrays are never kept: a table is always a copy, so that erasing a record touches
 nothing that belongs to somebody else. Error messages name columns and count values; they never
@@ -12,16 +12,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from erasable.core.errors import InvalidDataError, InvalidIdsError
-from erasable.core.ids import as_id_array, name_some, refuse_repeats
+from erasable.core.frames import (
+    as_frame,
+    as_series,
+    index_of,
+    is_numeric,
+    refuse_missing_column,
+    refuse_other_index,
+    refuse_other_names,
+)
+from erasable.core.ids import as_id_array, refuse_repeats
+from erasable.core.targets import check_target, read_target, read_weights
+from erasable.core.values import ANYTHING, Accepts, Values, read_values
 
 __all__ = ["Table", "read_matrix", "read_table"]
 
-_FLOATS = (np.float64, np.float32)
 _FROM_INDEX = (
     "they came from the frame's index: call .reset_index(drop=True), or name a column with ids="
 )
@@ -33,8 +42,11 @@ class Table:
 
     Attributes
     ----------
-    matrix : ndarray of shape (n_records, n_features), float64 or float32, C-contiguous
+    matrix : ndarray of shape (n_records, n_features), float64, float32 or object; or csr_array
+        C-contiguous; a sparse one is in canonical form.
     y : ndarray of shape (n_records,) or (n_records, n_outputs), or None
+        int64, uint64, float64, bool, or object where targets are strings.
+    weights : ndarray of shape (n_records,), float64, or None
     ids : ndarray of shape (n_records,), int64, uint64 or object
     groups : ndarray of shape (n_records,), int64, uint64 or object, or None
     feature_names : list of str, or None
@@ -45,17 +57,19 @@ class Table:
     array(['anna'], dtype=object)
     """
 
-    matrix: NDArray[Any]
+    matrix: Values
     y: NDArray[Any] | None
     ids: NDArray[Any]
     groups: NDArray[Any] | None
     feature_names: list[str] | None
+    weights: NDArray[np.float64] | None = None
 
 
 def read_table(
     X: Any,
     y: Any = None,
     *,
+    sample_weight: Any = None,
     ids: str | Iterable[Any] | None = None,
     groups: str | Iterable[Any] | None = None,
     estimator: BaseEstimator | None = None,
@@ -64,10 +78,13 @@ def read_table(
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_records, n_features)
-        Finite numbers. float32 stays float32; everything else becomes float64.
-    y : array-like of shape (n_records,), default=None
-        Targets.
+    X : array-like, frame or sparse matrix of shape (n_records, n_features), or list of str
+        Finite numbers; float32 stays float32, everything else becomes float64. Where the
+        estimator takes them, or there is none, NaN, text and documents, too.
+    y : array-like of shape (n_records,) or (n_records, n_outputs), default=None
+        Targets: numbers, booleans or strings.
+    sample_weight : array-like of shape (n_records,) or float, default=None
+        How much each record counts.
     ids : array-like of int or str, or the name of a column, default=None
         Which record each row is. By default a pandas frame's index, or 0..n-1. A column that is
         named is not a feature.
@@ -84,7 +101,7 @@ def read_table(
     Raises
     ------
     InvalidDataError
-        Values that are not finite numbers, or no values at all.
+        Values that the estimator does not take, or no values at all.
     InvalidIdsError
         Ids or groups that repeat, have a wrong type, or do not match the rows.
 
@@ -96,22 +113,30 @@ def read_table(
     """
     reader = _Reader() if estimator is None else estimator
     _refuse_masked(X)
-    frame = _as_frame(X)
+    frame, series = as_frame(X), as_series(X)
+    if series is not None and not is_numeric(series.dtype):
+        X = series.to_list()
     dropped = sorted({name for name in (ids, groups) if isinstance(name, str)})
     for name in dropped:
-        _check_column(X, frame, name, "ids" if name == ids else "groups")
+        refuse_missing_column(X, frame, name, "ids" if name == ids else "groups")
+    for name, values in (("ids", ids), ("groups", groups), ("y", y)):
+        refuse_other_index(frame if series is None else series, values, name)
     id_values: Any = frame[ids] if isinstance(ids, str) else ids
     group_values: Any = frame[groups] if isinstance(groups, str) else groups
     advice = ""
-    if frame is not None:
-        if ids is None and (index := _index_of(frame)) is not None:
-            id_values, advice = index, _FROM_INDEX
-        if dropped:
-            frame = frame.drop(dropped)
-            X = frame.to_native()
-        _refuse_text_columns(frame)
-    matrix, target = _read_values(reader, X, y, reset=True, copy=True)
+    if frame is not None and dropped:
+        frame = frame.drop(dropped)
+        X = frame.to_native()
+    labelled = frame if series is None else series
+    if ids is None and labelled is not None and (index := index_of(labelled)) is not None:
+        id_values, advice = index, _FROM_INDEX
+    accepts = ANYTHING if estimator is None else Accepts.of(estimator)
+    matrix = read_values(reader, X, frame, accepts, reset=True, copy=True)
     n_records = matrix.shape[0]
+    target = None if y is None else read_target(y, n_records)
+    if target is not None and estimator is not None:
+        target = check_target(estimator, target)
+    weights = None if sample_weight is None else read_weights(sample_weight, n_records)
     if id_values is None:
         id_array = np.arange(n_records, dtype=np.int64)
     else:
@@ -125,20 +150,21 @@ def read_table(
         ids=id_array,
         groups=group_array,
         feature_names=None if names is None else names.tolist(),
+        weights=weights,
     )
 
 
-def read_matrix(estimator: BaseEstimator, X: Any) -> NDArray[Any]:
+def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
     """Read the rows that a fitted estimator is asked about; a copy is made only where needed.
 
     Returns
     -------
-    ndarray of shape (n_rows, n_features_in_), float64 or float32, C-contiguous
+    ndarray of shape (n_rows, n_features_in_), float64, float32 or object; or csr_array
 
     Raises
     ------
     InvalidDataError
-        Values that are not finite numbers, another width, or other feature names than at `fit`.
+        Values that it does not take, another width, or other feature names than at `fit`.
 
     Examples
     --------
@@ -147,10 +173,16 @@ def read_matrix(estimator: BaseEstimator, X: Any) -> NDArray[Any]:
     >>> read_matrix(model, [[4, 5]])
     array([[4., 5.]])
     """
-    frame = _as_frame(X)
+    _refuse_masked(X)
+    frame = as_frame(X)
     if frame is not None:
-        _refuse_text_columns(frame)
-    return _read_values(estimator, X, None, reset=False, copy=False)[0]
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None:
+            refuse_other_names(frame, names.tolist())
+    accepts = Accepts.of(estimator)
+    if accepts.documents and (series := as_series(X)) is not None:
+        X = series.to_list()
+    return read_values(estimator, X, frame, accepts, reset=False, copy=False)
 
 
 class _Reader(BaseEstimator):
@@ -158,47 +190,6 @@ class _Reader(BaseEstimator):
 
 
 _Reader.__name__ = "Records"
-
-
-def _as_frame(X: Any) -> Any:
-    """Wrap a pandas or polars frame for narwhals; None for everything else."""
-    if isinstance(X, np.ndarray | list | tuple):
-        return None
-    import narwhals.stable.v1 as nw
-    from narwhals.exceptions import NarwhalsError
-
-    try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-    except NarwhalsError as error:
-        raise InvalidDataError(
-            f"X cannot be read as a frame: {' '.join(str(error).split())}; rename its columns"
-        ) from None
-    return frame if isinstance(frame, nw.DataFrame) else None
-
-
-def _check_column(X: Any, frame: Any, column: str, name: str) -> None:
-    if frame is None:
-        raise InvalidIdsError(
-            f"{name}={column!r} names a column, but X is a {type(X).__name__}; expected a frame; "
-            f"pass a frame, or the {name} as a sequence"
-        )
-    if column not in frame.columns:
-        raise InvalidIdsError(
-            f"{name}={column!r} is not a column; expected one of {name_some(frame.columns)}; "
-            "check the spelling"
-        )
-
-
-def _index_of(frame: Any) -> Any:
-    """Return a pandas index, unless it merely counts 0..n-1."""
-    import narwhals.stable.v1 as nw
-
-    index = nw.maybe_get_index(frame)
-    if index is None:
-        return None
-    if getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1:
-        return None
-    return index
 
 
 def _labels(values: Any, n_records: int, name: str, advice: str = "") -> NDArray[Any]:
@@ -227,87 +218,3 @@ def _refuse_masked(X: Any) -> None:
             f"X hides {int(np.ma.getmaskarray(X).sum())} values under a mask; expected a value "
             "everywhere; drop those rows, or fill them in with X.filled(...)"
         )
-
-
-def _refuse_text_columns(frame: Any) -> None:
-    import narwhals.stable.v1 as nw
-
-    refused = [
-        name
-        for name, dtype in frame.schema.items()
-        if not (dtype.is_numeric() or dtype == nw.Boolean)
-    ]
-    if refused:
-        raise InvalidDataError(
-            f"{len(refused)} of {len(frame.columns)} columns hold no numbers: "
-            f"{name_some(refused)}; expected numbers; encode or drop them, or name one with ids="
-        )
-
-
-def _read_values(
-    estimator: BaseEstimator, X: ArrayLike, y: Any, *, reset: bool, copy: bool
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    wanted: dict[str, Any] = {
-        "dtype": _FLOATS,
-        "order": "C",
-        "copy": copy,
-        "ensure_all_finite": False,
-    }
-    try:
-        with np.errstate(invalid="ignore"):
-            if y is None:
-                matrix, target = validate_data(estimator, X, reset=reset, **wanted), None
-            else:
-                matrix, target = validate_data(estimator, X, y, reset=reset, **wanted)
-    except ValueError as error:
-        raise InvalidDataError(_without_values(str(error))) from None
-    except TypeError as error:
-        if "parse" not in str(error).lower():
-            raise
-        raise InvalidDataError(str(error)) from None
-    if copy:
-        # A frame may hand over memory of its own, or memory that cannot be written.
-        if not (matrix.flags.owndata and matrix.flags.writeable):
-            matrix = np.array(matrix, order="C")
-        # -0.0 becomes 0.0: sums cannot tell which of the two was there first.
-        matrix += 0.0
-        target = None if target is None else np.array(target)
-    _refuse_not_finite(matrix, getattr(estimator, "feature_names_in_", None))
-    return matrix, target
-
-
-def _without_values(message: str) -> str:
-    """Take out of scikit-learn's messages the data that some of them print."""
-    if message.startswith(("Expected 2D array", "Expected a 2-dimensional")):
-        return (
-            "X does not have 2 dimensions; expected 2D array of shape (n_records, n_features). "
-            "Reshape your data with X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one row"
-        )
-    if message.startswith("Complex data not supported"):
-        return "Complex data not supported; expected real numbers; pass X.real or abs(X)"
-    if message.startswith("could not convert"):
-        return "X holds text that is not a number; expected numbers; encode or drop its columns"
-    return message
-
-
-def _refuse_not_finite(matrix: NDArray[Any], names: Any) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        # One sum tells whether to look closer, in a tenth of the time of a mask.
-        if np.isfinite(matrix.sum()):
-            return
-    finite = np.isfinite(matrix)
-    if finite.all():
-        return
-    counts = (~finite).sum(axis=0)
-    columns = np.flatnonzero(counts).tolist()
-    named = columns if names is None else [str(names[column]) for column in columns]
-    kinds = [
-        kind
-        for kind, present in (("NaN", np.isnan(matrix).any()), ("inf", np.isinf(matrix).any()))
-        if present
-    ]
-    raise InvalidDataError(
-        f"X contains {' and '.join(kinds)}: {int(counts.sum())} values in "
-        f"{'column' if len(columns) == 1 else 'columns'} {name_some(named)}; "
-        "expected finite numbers; fill or drop them first"
-    )

@@ -7,11 +7,9 @@ pass as changes and not as matrices. `erasable.pipeline` says who tells what to 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from numpy.typing import NDArray
 
 from erasable.core.records import Attachment, Records
+from erasable.core.values import Values
 
 __all__ = ["Rows", "View"]
 
@@ -22,7 +20,7 @@ class Rows:
 
     Attributes
     ----------
-    matrix : ndarray of shape (n_rows, n_features), float64
+    matrix : ndarray of shape (n_rows, n_features), float64 or object; or csr_array
     unmapped : bool
         Whether the step, which learned from records before a map was applied to them, is given
         such rows, and not mapped ones as from everybody else.
@@ -35,14 +33,14 @@ class Rows:
     array([[0.5]])
     """
 
-    matrix: NDArray[Any]
+    matrix: Values
     unmapped: bool = False
 
 
 class _Table(Records):
     """Other values for the same records: whose they are, and who holds them, is shared."""
 
-    def __init__(self, records: Records, matrix: NDArray[Any]) -> None:
+    def __init__(self, records: Records, matrix: Values) -> None:
         self.__dict__.update(records.__dict__)
         self.matrix = matrix
         self.feature_names = None
@@ -58,8 +56,8 @@ class View(Attachment):
     ----------
     held : Attachment
         The pipeline's hold.
-    matrix : ndarray of shape (n_rows, n_features_out), float64 or float32
-        One row for each of the records, in their order; those not live are 0.
+    matrix : ndarray of shape (n_rows, n_features_out), or csr_array
+        One row for each of the records, in their order; those not live are blank.
 
     Examples
     --------
@@ -72,7 +70,7 @@ class View(Attachment):
     ([[1.0, 1.0], [3.0, 9.0]], ['a', 'c'], 2)
     """
 
-    def __init__(self, held: Attachment, matrix: NDArray[Any]) -> None:
+    def __init__(self, held: Attachment, matrix: Values) -> None:
         self.held = held
         self.records = _Table(held.records, matrix)
         self.live = held.live

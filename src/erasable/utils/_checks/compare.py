@@ -11,10 +11,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 from erasable.core.errors import ErasableError, TooFewRecordsError
-from erasable.utils._checks.data_sets import DataSet, suited
+from erasable.utils._checks.data_sets import DataSet
+from erasable.utils._checks.kinds import suited
 
 __all__ = [
     "Check",
@@ -226,7 +228,8 @@ def outputs(model: Any, data: DataSet) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for name in _METHODS:
         if hasattr(model, name):
-            told[name] = np.asarray(getattr(model, name)(data.X))
+            made = getattr(model, name)(data.X)
+            told[name] = made.toarray() if issparse(made) else np.asarray(made)
     if hasattr(model, "score"):
         told["score"] = float(model.score(data.X, data.y))
     return told

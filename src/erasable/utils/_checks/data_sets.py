@@ -6,14 +6,14 @@ go: an extreme of each column, a copy of another row, and a few in the crowd.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FAST", "MARKED", "STANDARD", "DataSet", "suited"]
+__all__ = ["FAST", "MARKED", "STANDARD", "DataSet"]
 
 Array = NDArray[Any]
 
@@ -26,10 +26,10 @@ class DataSet:
     ----------
     name : str
         What is special about it.
-    X : ndarray of shape (n, d)
+    X : ndarray of shape (n, d), or (n,) of documents
         Values; this and the other arrays are kept as views that cannot be written.
     y : ndarray of shape (n,), float64
-        A target; `suited` turns it into classes for a classifier.
+        A target; `kinds.suited` turns it into classes for a classifier.
     ids : ndarray of shape (n,)
         Record ids, all different.
     groups : ndarray of shape (n,) or None
@@ -176,30 +176,3 @@ def _marked() -> tuple[DataSet, DataSet]:
 
 MARKED = _marked()
 """Records that can be recognised wherever they are."""
-
-
-def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
-    """Adapt data sets to what an estimator's scikit-learn tags ask for.
-
-    Parameters
-    ----------
-    data_sets : sequence of DataSet
-        As they are.
-    estimator : estimator
-        Its tags decide: three classes for a classifier, no negative values where it wants none.
-
-    Returns
-    -------
-    list of DataSet
-        In the same order.
-    """
-    tags = estimator.__sklearn_tags__()
-    result = []
-    for data in data_sets:
-        if tags.classifier_tags is not None:
-            ranks = np.argsort(np.argsort(data.y, kind="stable"), kind="stable")
-            data = replace(data, y=ranks * 3 // len(data))
-        if tags.input_tags.positive_only:
-            data = replace(data, X=data.X - data.X.min())
-        result.append(data)
-    return result

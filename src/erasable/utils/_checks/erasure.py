@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,7 +34,10 @@ __all__ = [
 
 
 def _marks(data: DataSet, row: int) -> Marks:
-    values = [float(value) for value in data.X[row]]
+    if data.X.dtype == object:  # words made of whole numbers
+        values = [float(n) for n in re.findall(r"\d+", " ".join(np.atleast_1d(data.X[row])))]
+    else:
+        values = [float(value) for value in data.X[row]]
     if np.issubdtype(data.y.dtype, np.floating):
         values.append(float(data.y[row]))
     return Marks(data.ids.tolist()[row], tuple(values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import unittest
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline as PlainPipeline
 
 from erasable.core.errors import InvalidIdsError, MagnitudeError
+from erasable.core.values import Accepts
 from erasable.utils._checks.compare import (
     assert_raises,
     assert_same,
@@ -59,10 +60,24 @@ def check_callers_arrays(estimator: Any, data_sets: Sequence[DataSet] = STANDARD
         assert_same_outputs(other, model, data, "when the caller overwrites the arrays")
 
 
+def _numeric(estimator: Any, data_sets: Sequence[DataSet]) -> Iterator[tuple[DataSet, Any]]:
+    """Train on the data sets of numbers; skip the check if the estimator takes none."""
+    if Accepts.of(estimator).documents:
+        raise unittest.SkipTest(f"{type(estimator).__name__} takes no numbers")
+    return ((d, model) for d, model in trained(estimator, data_sets) if d.X.dtype != object)
+
+
+def _tables(estimator: Any, data_sets: Sequence[DataSet]) -> Iterator[tuple[DataSet, Any]]:
+    """Train on the data sets that have columns; skip the check if the estimator takes none."""
+    if Accepts.of(estimator).documents:
+        raise unittest.SkipTest(f"{type(estimator).__name__} takes no table")
+    return trained(estimator, data_sets)
+
+
 @law_check
 def check_float32_input(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
     """Learn the same from float32 and from float64 of the same values."""
-    for data, _ in trained(estimator, data_sets):
+    for data, _ in _numeric(estimator, data_sets):
         narrow = data.X.astype(np.float32)
         one, two = (
             seeded(estimator).fit(X, data.y, ids=data.ids, groups=data.groups)
@@ -81,7 +96,7 @@ def check_magnitudes(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) ->
 
     Refused is with ``MagnitudeError``; small numbers may bring a warning, not a refusal.
     """
-    for data, _ in trained(estimator, data_sets[:2]):
+    for data, _ in _numeric(estimator, data_sets[:2]):
         for exponent in (1023, 1000, 500, -500, -1060):
             scaled = np.ldexp(data.X / np.abs(data.X).max(), exponent)
             with warnings.catch_warnings():
@@ -104,7 +119,7 @@ def _assert_kept(estimator: Any, data: DataSet, exponent: int) -> None:
 @law_check
 def check_memory_layout(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
     """Learn the same from equal values, however they lie in memory, and from -0.0 as from 0.0."""
-    for data, model in trained(estimator, data_sets):
+    for data, model in _numeric(estimator, data_sets):
         X = data.X
         wide = np.zeros((2 * X.shape[0], 3 * X.shape[1]), dtype=X.dtype)
         wide[::2, ::3] = X
@@ -148,7 +163,7 @@ def check_pandas(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> Non
     that of an array but for ``feature_names``.
     """
     pandas = _library("pandas")
-    for data, model in trained(estimator, data_sets):
+    for data, model in _tables(estimator, data_sets):
         frame = pandas.DataFrame(_columns(data))
         indexed = frame.set_index("record")
         _assert_frames(estimator, data, model, [(frame, "record"), (indexed, None)])
@@ -158,7 +173,7 @@ def check_pandas(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> Non
 def check_polars(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
     """Take ids and groups from named columns of a polars frame; skipped without polars."""
     polars = _library("polars")
-    for data, model in trained(estimator, data_sets):
+    for data, model in _tables(estimator, data_sets):
         frame = polars.DataFrame(_columns(data))
         _assert_frames(estimator, data, model, [(frame, "record")])
 

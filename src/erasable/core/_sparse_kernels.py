@@ -1,0 +1,155 @@
+"""Kernels over rows of compressed sparse row matrices: one pass each, in the order of the rows.
+
+A matrix comes as (data, indices, indptr). Row i holds the entries ``indptr[i]`` to
+``indptr[i + 1]``; an erased row keeps its place with zeros in it, which every kernel passes over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._grid_kernels import Floats, Ints, Matrix, quantise
+from erasable.core._jit import kernel
+
+Indices = NDArray[np.int32] | NDArray[np.int64]
+
+
+@kernel
+def erase(data: Matrix, indices: Indices, indptr: Indices, rows: Ints) -> None:
+    """Overwrite rows: their values, and the columns in which they had any."""
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            data[e] = 0.0
+            indices[e] = 0
+
+
+@kernel
+def peaks(
+    data: Matrix, indices: Indices, indptr: Indices, rows: Ints, peak: Floats, counts: Ints
+) -> None:
+    """Find the largest magnitude of every column, how many values reach it, and how many are not 0.
+
+    `peak` starts at 0 and `counts`, of shape (2, n_features), at 0.
+    """
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            size, j = abs(np.float64(data[e])), indices[e]
+            if size == 0.0:
+                continue
+            counts[1, j] += 1
+            if size > peak[j]:
+                peak[j] = size
+                counts[0, j] = 1
+            elif size == peak[j]:
+                counts[0, j] += 1
+
+
+@kernel
+def forget_peaks(
+    data: Matrix, indices: Indices, indptr: Indices, rows: Ints, peak: Floats, counts: Ints
+) -> bool:
+    """Take rows out of the counts; true if some column has lost the last value at its peak."""
+    gone = False
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            size, j = abs(np.float64(data[e])), indices[e]
+            if size == 0.0:
+                continue
+            counts[1, j] -= 1
+            if size == peak[j]:
+                counts[0, j] -= 1
+                gone |= counts[0, j] == 0
+    return gone
+
+
+@kernel
+def rescan_peaks(
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    rows: Ints,
+    wanted: NDArray[np.bool_],
+    peak: Floats,
+    counts: Ints,
+) -> None:
+    """Find the peaks of some columns again; `peak` and ``counts[0]`` of these start at 0."""
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            j = indices[e]
+            if not wanted[j]:
+                continue
+            size = abs(np.float64(data[e]))
+            if size == 0.0:
+                continue
+            if size > peak[j]:
+                peak[j] = size
+                counts[0, j] = 1
+            elif size == peak[j]:
+                counts[0, j] += 1
+
+
+@kernel
+def moved(
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    rows: Ints,
+    before: Floats,
+    after: Floats,
+    values: NDArray[np.bool_],
+) -> None:
+    """Flag the columns in which some gridded value differs between two grids (magic numbers)."""
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            j = indices[e]
+            if before[j] != after[j] and not values[j]:
+                value = np.float64(data[e])
+                values[j] = quantise(value, before[j]) != quantise(value, after[j])
+
+
+@kernel
+def to_grid(
+    data: Matrix, indices: Indices, indptr: Indices, rows: Ints, magic: Floats, out: Floats
+) -> None:
+    """Write the gridded values of rows to `out`, one row's entries after the other's."""
+    place = 0
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            out[place] = quantise(np.float64(data[e]), magic[indices[e]])
+            place += 1
+
+
+@kernel
+def add_to_groups(
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    rows: Ints,
+    codes: NDArray[np.int32],
+    magic: Floats,
+    per_quantum: Floats,
+    sign: float,
+    sums: Floats,
+) -> None:
+    """Add the gridded values of rows, in quanta, to the sums of their groups; or take them away.
+
+    `codes` says for each of the matrix's rows to which line of `sums` it belongs. Sums of
+    integers: exact, whatever the order.
+    """
+    for i in range(rows.size):
+        target = sums[codes[rows[i]]]
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            j = indices[e]
+            target[j] += sign * (quantise(np.float64(data[e]), magic[j]) * per_quantum[j])
+
+
+@kernel
+def column_values(
+    data: Matrix, indices: Indices, indptr: Indices, rows: Ints, j: int, out: Floats
+) -> None:
+    """Write the values of one column in some rows to `out`, which is 0 before."""
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            if indices[e] == j:
+                out[i] = np.float64(data[e])

@@ -1,0 +1,173 @@
+"""The classes of a classifier: which labels the live records have, and how many each.
+
+The law it keeps: the classes are a function of the live records alone, unless the user has fixed
+them. When the last record of a class goes, so does the class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.errors import InvalidDataError, InvalidInputError
+
+__all__ = ["GONE", "Classes"]
+
+GONE = -1
+"""Code of a record that is not live."""
+
+
+@dataclass(eq=False, slots=True)
+class Classes:
+    """Labels, how many live records have each, and the code of each record.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_classes,), int64, uint64, float64, bool or object (str)
+        Sorted.
+    counts : ndarray of shape (n_classes,), int64
+        How many live records have each label; 0 is possible only where the labels are fixed.
+    codes : ndarray of shape (n_rows,), int32
+        Position of each record's label in `labels`; `GONE` for records that are not live.
+    fixed : bool
+        Whether the user has said which labels there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> classes = Classes.fit(np.array([7, 3, 7, 5]), np.arange(4))
+    >>> classes.labels, classes.counts, classes.codes
+    (array([3, 5, 7]), array([1, 1, 2]), array([2, 0, 2, 1], dtype=int32))
+    >>> classes.remove(np.array([3]))
+    array([ True, False,  True])
+    >>> classes.labels, classes.codes
+    (array([3, 7]), array([ 1,  0,  1, -1], dtype=int32))
+    """
+
+    labels: NDArray[Any]
+    counts: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    fixed: bool
+
+    @classmethod
+    def fit(cls, y: NDArray[Any], live_rows: NDArray[np.int64], fixed: Any | None = None) -> Self:
+        """Find the labels of the live rows.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            As `erasable.core.targets` reads targets.
+        live_rows : ndarray of int64
+            Distinct positions of the rows that count.
+        fixed : array-like of shape (n_classes,), default=None
+            The labels there are, whether records have them or not.
+
+        Returns
+        -------
+        Classes
+
+        Raises
+        ------
+        InvalidInputError
+            `fixed` repeats labels, or they are of another type than those of the records.
+        InvalidDataError
+            Records have labels that are not in `fixed`.
+        """
+        live = y[live_rows]
+        if fixed is None:
+            labels, found = _unique(live)
+        else:
+            labels = _fixed_labels(fixed, y)
+            found = _find(labels, live)
+        codes = np.full(y.shape[0], GONE, dtype=np.int32)
+        codes[live_rows] = found
+        counts = np.bincount(found, minlength=labels.size).astype(np.int64)
+        return cls(labels, counts, codes, fixed is not None)
+
+    def left(self, rows: NDArray[np.int64]) -> int:
+        """Count the labels that live records would have without some rows.
+
+        Examples
+        --------
+        >>> Classes.fit(np.array([7, 3]), np.arange(2)).left(np.array([1]))
+        1
+        """
+        if rows.size == 1:
+            return int(np.count_nonzero(self.counts)) - int(self.counts[self.codes[rows[0]]] == 1)
+        gone = np.bincount(self.codes[rows], minlength=self.labels.size)
+        return int(np.count_nonzero(self.counts - gone))
+
+    def remove(self, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Forget rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Distinct positions of rows that were live until now.
+
+        Returns
+        -------
+        ndarray of shape (n_classes_before,), bool, or None
+            Which classes are left, where some are not; None where all are.
+        """
+        codes = self.codes[rows]
+        if rows.size == 1:
+            self.counts[codes[0]] -= 1
+        else:
+            self.counts -= np.bincount(codes, minlength=self.labels.size)
+        self.codes[rows] = GONE
+        if self.fixed or self.counts.all():
+            return None
+        kept: NDArray[np.bool_] = self.counts > 0
+        place = np.full(kept.size + 1, GONE, dtype=np.int32)  # the last one is the code GONE
+        place[:-1][kept] = np.arange(int(kept.sum()))
+        self.codes = place[self.codes]
+        self.labels, self.counts = self.labels[kept], self.counts[kept]
+        return kept
+
+
+def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    if values.dtype != object:
+        labels, found = np.unique(values, return_inverse=True)
+        return labels, found.astype(np.int64)
+    names = sorted(set(values.tolist()))
+    labels = np.empty(len(names), dtype=object)
+    labels[:] = names
+    return labels, _find(labels, values)
+
+
+def _find(labels: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
+    place = {label: code for code, label in enumerate(labels.tolist())}
+    found = np.array([place.get(value, GONE) for value in values.tolist()], dtype=np.int64)
+    strange = int(np.count_nonzero(found == GONE))
+    if strange:
+        raise InvalidDataError(
+            f"{strange} records have labels that are not among the {labels.size} of classes=; "
+            "expected no others; add them to classes=, or leave it out"
+        )
+    return found
+
+
+def _fixed_labels(fixed: Any, y: NDArray[Any]) -> NDArray[Any]:
+    given = np.asarray(fixed)
+    text = y.dtype == object
+    if given.ndim != 1 or given.size == 0 or (given.dtype.kind in "OUT") != text:
+        raise InvalidInputError(
+            f"classes= is {type(fixed).__name__} of shape {given.shape} and type {given.dtype}; "
+            f"expected a list of {'strings' if text else 'numbers'}, as the targets are; "
+            "name every class once"
+        )
+    names = sorted(set(given.tolist()))
+    if len(names) != given.size:
+        raise InvalidInputError(
+            f"classes= names {given.size - len(names)} classes more than once; expected each "
+            "once; leave out the repeats"
+        )
+    if text:
+        labels = np.empty(len(names), dtype=object)
+        labels[:] = names
+        return labels
+    return np.array(names).astype(y.dtype)

@@ -1,0 +1,234 @@
+"""Sparse records: rows of a CSR matrix that can be erased, and the grid of their columns.
+
+The law it keeps is that of `erasable.core.grid`: the grid is a function of the live rows alone,
+and any sum of gridded values is exact. It has no origin, because zeros that are not stored must
+stay zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from erasable.core import _sparse_kernels as kernels
+from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP, Floats, Ints
+from erasable.core.errors import MagnitudeError
+from erasable.core.grid import MAX_ROWS, GridChange
+
+__all__ = ["SparseGrid", "blank_rows", "canonical", "parts", "take_rows"]
+
+
+def canonical(X: Any) -> csr_array:
+    """Copy a sparse matrix into the one form that its values have: sorted, without stored zeros.
+
+    Parameters
+    ----------
+    X : sparse matrix or array of shape (n_rows, n_features)
+        Of any format.
+
+    Returns
+    -------
+    csr_array of shape (n_rows, n_features), float64 or float32
+        Shares no memory with `X`.
+
+    Examples
+    --------
+    >>> from scipy.sparse import coo_array
+    >>> twice = coo_array(([1.0, 2.0, 0.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    >>> canonical(twice).data
+    array([3.])
+    """
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    rows = csr_array(X, dtype=dtype, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    return rows
+
+
+def parts(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return what kernels take: (data, indices, indptr)."""
+    return matrix.data, matrix.indices, matrix.indptr
+
+
+def blank_rows(matrix: Any, rows: Ints) -> None:
+    """Overwrite rows in place; of a sparse matrix, the columns in which they had values, too.
+
+    Examples
+    --------
+    >>> matrix = canonical(csr_array([[0.0, 5.0], [6.0, 7.0]]))
+    >>> blank_rows(matrix, np.array([0]))
+    >>> matrix.toarray().tolist()
+    [[0.0, 0.0], [6.0, 7.0]]
+    """
+    if issparse(matrix):
+        kernels.erase(*parts(matrix), rows)
+    else:
+        matrix[rows] = "" if matrix.dtype == object else 0
+
+
+def take_rows(matrix: Any, rows: Any) -> Any:
+    """Copy rows of a dense or sparse matrix; sparse ones come in canonical form."""
+    return canonical(matrix[rows]) if issparse(matrix) else matrix[rows]
+
+
+@dataclass(eq=False, slots=True)
+class SparseGrid:
+    """Fixed-point grid of the columns of a sparse matrix; `erasable.core.grid.Grid` for CSR.
+
+    Attributes
+    ----------
+    peak : ndarray of shape (n_features,), float64
+        Largest magnitude of each column; 0 in columns without values.
+    counts : ndarray of shape (2, n_features), int64
+        How many live values have that magnitude, and how many are not 0.
+    top : ndarray of shape (n_features,), int64
+        Exponents: ``|x| <= 2**top`` for every live value, and a gridded value is a multiple of
+        ``2**(top - 26)``. 0 in columns without values.
+    magic : ndarray of shape (n_features,), float64
+        ``2**(top + 26)``, what the kernels round with.
+    n_rows : int
+        Number of live rows.
+
+    Examples
+    --------
+    >>> matrix = canonical(csr_array([[0.0, 5.0], [3.0, 0.5], [0.0, 1.0]]))
+    >>> grid = SparseGrid.fit(matrix, np.arange(3))
+    >>> grid.top, grid.counts.tolist()
+    (array([2, 3]), [[1, 1], [1, 3]])
+    >>> grid.remove(matrix, np.array([0]), lambda: np.array([1, 2])).columns
+    array([False,  True])
+    """
+
+    peak: Floats
+    counts: Ints
+    top: Ints
+    magic: Floats
+    n_rows: int
+
+    @classmethod
+    def fit(cls, matrix: csr_array, live_rows: Ints) -> Self:
+        """Derive the grid from the live rows of a matrix.
+
+        Parameters
+        ----------
+        matrix : csr_array of shape (n_rows, n_features), float64 or float32
+            Finite values.
+        live_rows : ndarray of int64
+            Distinct positions of the rows that count.
+
+        Returns
+        -------
+        SparseGrid
+
+        Raises
+        ------
+        MagnitudeError
+            If a value exceeds ``2**480`` in magnitude, or there are more than ``2**27`` rows.
+        """
+        if live_rows.size > MAX_ROWS:
+            raise MagnitudeError(
+                f"{live_rows.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
+                "split the data"
+            )
+        d = matrix.shape[1]
+        peak, counts = np.zeros(d), np.zeros((2, d), dtype=np.int64)
+        kernels.peaks(*parts(matrix), live_rows, peak, counts)
+        huge = np.flatnonzero(peak > 2.0**MAX_TOP)
+        if huge.size:
+            raise MagnitudeError(
+                f"{huge.size} columns hold values beyond 2**{MAX_TOP} (column {int(huge[0])}); "
+                "exact sums need smaller magnitudes; divide such columns by a constant"
+            )
+        top = tops(peak)
+        return cls(peak, counts, top, np.ldexp(1.0, top + BITS), int(live_rows.size))
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
+        """Rebuild a grid that can round, but knows no rows to :meth:`remove`."""
+        top = np.array(state["top"], dtype=np.int64)
+        d = top.size
+        empty = np.zeros((2, d), dtype=np.int64)
+        return cls(np.zeros(d), empty, top, np.ldexp(1.0, top + BITS), 0)
+
+    @property
+    def quantum(self) -> Floats:
+        """Distance of two neighbours on the grid, a float64 per column."""
+        return np.ldexp(1.0, self.top - BITS)
+
+    @property
+    def origin(self) -> Floats:
+        """Zeros: what `Grid` would subtract."""
+        return np.zeros(self.top.size)
+
+    def apply(self, matrix: csr_array, rows: Ints) -> csr_array:
+        """Round rows to the grid.
+
+        Returns
+        -------
+        csr_array of shape (len(rows), n_features), float64
+        """
+        chosen = matrix[rows]
+        data = np.empty(chosen.data.size)
+        every = np.arange(chosen.shape[0])
+        kernels.to_grid(*parts(chosen), every, self.magic, data)
+        return csr_array((data, chosen.indices, chosen.indptr), shape=chosen.shape)
+
+    def remove(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
+        """Forget rows, in time in their values while no column loses its peak.
+
+        Parameters
+        ----------
+        matrix : csr_array
+            The matrix of `fit`, in which the rows can still be read.
+        rows : ndarray of int64
+            Positions of the rows to forget, all of them live until now.
+        live_rows : callable
+            Returns the positions of the rows that are left; called only if needed.
+
+        Returns
+        -------
+        GridChange
+            What changed; `extremes` are the columns whose peak changed.
+        """
+        self.n_rows -= rows.size
+        d = self.top.size
+        still = np.zeros(d, dtype=np.bool_)
+        if not kernels.forget_peaks(*parts(matrix), rows, self.peak, self.counts):
+            return GridChange(False, still, still, still)
+        lost = (self.counts[0] == 0) & (self.peak > 0)
+        self.peak[lost] = 0.0
+        scan = lost & (self.counts[1] > 0)
+        before = self.magic
+        if scan.any():
+            live = live_rows()
+            kernels.rescan_peaks(*parts(matrix), live, scan, self.peak, self.counts)
+        top = tops(self.peak)
+        columns = top != self.top
+        values = still.copy()
+        self.top, self.magic = top, np.ldexp(1.0, top + BITS)
+        if (columns & scan).any():
+            kernels.moved(*parts(matrix), live, before, self.magic, values)
+        return GridChange(bool(columns.any()), columns, values, lost)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return a copy of what a model must keep: ``top`` (int64)."""
+        return {"top": self.top.copy()}
+
+
+def tops(peak: Floats) -> Ints:
+    """Smallest exponents that bound the magnitudes; 0 where there are none.
+
+    Examples
+    --------
+    >>> tops(np.array([0.0, 4.0, 5.0]))
+    array([0, 2, 3])
+    """
+    fraction, exponent = np.frexp(peak)
+    found = exponent.astype(np.int64) - (fraction == 0.5)
+    return np.where(peak > 0, np.maximum(found, MIN_TOP), 0)

@@ -1,0 +1,315 @@
+"""The values of X: numbers, dense or sparse, with or without gaps, columns of text, documents.
+
+What an estimator takes, its scikit-learn tags say; `Records` that are made before there is an
+estimator take everything, and `refuse_unsuited` looks again when one is fitted on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import validate_data
+
+from erasable.core.complaints import complaint
+from erasable.core.errors import InvalidDataError
+from erasable.core.frames import is_numeric, refuse_text_columns
+from erasable.core.ids import name_some
+from erasable.core.sparse import canonical
+
+__all__ = ["ANYTHING", "Accepts", "Values", "read_values", "refuse_unsuited"]
+
+# An ndarray or a csr_array, which has no types.
+Values: TypeAlias = Any
+_FLOATS = (np.float64, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepts:
+    """What an estimator takes as X, beside finite numbers in a dense table.
+
+    Attributes
+    ----------
+    sparse : bool
+        Sparse matrices, which become CSR.
+    missing : bool
+        NaN.
+    objects : bool
+        Columns of text beside columns of numbers, read into a table of objects.
+    documents : bool
+        A list of texts, read into a table of one column, and nothing else.
+    """
+
+    sparse: bool = False
+    missing: bool = False
+    objects: bool = False
+    documents: bool = False
+
+    @classmethod
+    def of(cls, estimator: BaseEstimator) -> Self:
+        """Read it from the tags of an estimator."""
+        tags = get_tags(estimator).input_tags
+        return cls(
+            sparse=tags.sparse,
+            missing=tags.allow_nan,
+            objects=tags.categorical or (tags.string and tags.two_d_array),
+            documents=tags.string and not tags.two_d_array,
+        )
+
+
+ANYTHING = Accepts(sparse=True, missing=True, objects=True)
+
+
+def read_values(
+    estimator: BaseEstimator,
+    X: Any,
+    frame: Any,
+    accepts: Accepts,
+    *,
+    reset: bool,
+    copy: bool,
+) -> Values:
+    """Read and check X.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets `n_features_in_` and `feature_names_in_` where `reset`, else is asked for them.
+    X : array-like, frame or sparse matrix of shape (n_rows, n_features), or list of str
+    frame : what `erasable.core.frames.as_frame` made of `X`
+    accepts : Accepts
+    reset : bool
+        Whether these are records to learn from, and not to be asked about.
+    copy : bool
+        Whether the result must share no memory with `X`.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features), float64, float32 or object, C-contiguous; or csr_array
+        In objects, every gap is NaN.
+
+    Raises
+    ------
+    InvalidDataError
+        Something that is not accepted.
+    """
+    if accepts.documents or (accepts is ANYTHING and _are_documents(X)):
+        return _read_documents(estimator, X, reset)
+    if accepts.objects and _has_text(X, frame):
+        return _read_objects(estimator, X, frame, reset)
+    if frame is not None:
+        refuse_text_columns(frame)
+    matrix = _read_numbers(estimator, X, accepts, reset=reset, copy=copy)
+    _refuse_not_finite(matrix, getattr(estimator, "feature_names_in_", None), accepts.missing)
+    return matrix
+
+
+def refuse_unsuited(
+    estimator: BaseEstimator, matrix: Values, live: NDArray[np.bool_], names: list[str] | None
+) -> None:
+    """Raise InvalidDataError where an estimator does not take records that others may.
+
+    Parameters
+    ----------
+    estimator : estimator
+    matrix : ndarray or csr_array of shape (n_rows, n_features)
+        Of `Records`.
+    live : ndarray of shape (n_rows,), bool
+        Rows that it is to learn from.
+    names : list of str or None
+        Names of the columns.
+    """
+    accepts, name = Accepts.of(estimator), type(estimator).__name__
+    if issparse(matrix):
+        if not accepts.sparse:
+            raise InvalidDataError(
+                f"Sparse data was passed to {name}, which takes dense data; expected an array; "
+                "pass X.toarray()"
+            )
+    elif matrix.dtype == object:
+        if not (accepts.objects or accepts.documents):
+            raise InvalidDataError(
+                f"the records hold text; {name} expected numbers; encode or drop those columns"
+            )
+    elif accepts.documents:
+        raise InvalidDataError(
+            f"the records hold numbers; {name} expected one text for each; pass a list of strings"
+        )
+    if matrix.dtype != object:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(matrix.sum()):
+                _refuse_not_finite(matrix[live], names, accepts.missing)
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def _read_numbers(
+    estimator: BaseEstimator, X: Any, accepts: Accepts, *, reset: bool, copy: bool
+) -> Values:
+    try:
+        with np.errstate(invalid="ignore"):
+            matrix = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                dtype=_FLOATS,
+                order="C",
+                copy=copy,
+                ensure_all_finite=False,
+                accept_sparse="csr" if accepts.sparse else False,
+            )
+    except (TypeError, ValueError) as error:
+        raise complaint(error, X) from None
+    if issparse(matrix):
+        return canonical(matrix)
+    if copy:
+        # A frame may hand over memory of its own, or memory that cannot be written.
+        if not (matrix.flags.owndata and matrix.flags.writeable):
+            matrix = np.array(matrix, order="C")
+        # -0.0 becomes 0.0: sums cannot tell which of the two was there first.
+        matrix += 0.0
+    return matrix
+
+
+def _refuse_not_finite(matrix: Values, names: Any, missing: bool) -> None:
+    values = matrix.data if issparse(matrix) else matrix
+    with np.errstate(over="ignore", invalid="ignore"):
+        # One sum tells whether to look closer, in a tenth of the time of a mask.
+        if np.isfinite(values.sum()):
+            return
+    wrong = np.isinf(values) if missing else ~np.isfinite(values)
+    if not wrong.any():
+        return
+    if issparse(matrix):
+        counts = np.bincount(matrix.indices[wrong], minlength=matrix.shape[1])
+    else:
+        counts = wrong.sum(axis=0)
+    columns = np.flatnonzero(counts).tolist()
+    named = columns if names is None else [str(names[column]) for column in columns]
+    kinds = [
+        kind
+        for kind, present in (
+            ("NaN", not missing and np.isnan(values).any()),
+            ("inf", np.isinf(values).any()),
+        )
+        if present
+    ]
+    raise InvalidDataError(
+        f"X contains {' and '.join(kinds)}: {int(counts.sum())} values in "
+        f"{'column' if len(columns) == 1 else 'columns'} {name_some(named)}; "
+        f"expected finite numbers{' or NaN' if missing else ''}; fill or drop them first"
+    )
+
+
+# -- text ----------------------------------------------------------------------------------------
+
+
+def _has_text(X: Any, frame: Any) -> bool:
+    if frame is not None:
+        return not all(is_numeric(dtype) for dtype in frame.schema.values())
+    if isinstance(X, np.ndarray):
+        if X.dtype != object:
+            return X.dtype.kind in "UT"
+        return any(isinstance(value, str) for value in X.reshape(-1).tolist())
+    if isinstance(X, list | tuple):
+        return any(
+            isinstance(value, str)
+            for row in X
+            if isinstance(row, list | tuple | np.ndarray)
+            for value in row
+        )
+    return False
+
+
+def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> NDArray[Any]:
+    if frame is not None:
+        columns = [frame[name].to_list() for name in frame.columns]
+        table = np.empty((frame.shape[0], len(columns)), dtype=object)
+        for j, column in enumerate(columns):
+            table[:, j] = column
+    else:
+        try:
+            table = np.array(X, dtype=object)
+        except ValueError as error:
+            raise complaint(error, X) from None
+    try:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except (TypeError, ValueError) as error:
+        raise complaint(error, X) from None
+    if table.ndim != 2 or 0 in table.shape:
+        raise InvalidDataError(
+            f"X has shape {table.shape}; expected 2D array of shape (n_records, n_features), "
+            "neither of them 0; pass one row for each record"
+        )
+    cells = table.reshape(-1).tolist()
+    if odd := set(map(type, cells)) - {str, int, bool}:
+        cells = [_plain(value) if type(value) in odd else value for value in cells]
+    plain = np.empty(len(cells), dtype=object)
+    plain[:] = cells
+    return plain.reshape(table.shape)
+
+
+def _plain(value: Any) -> str | int | float | bool:
+    """Turn a cell into what Python itself would hold; every sign of a gap becomes NaN."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool:
+        plain: str | int | bool = value
+        return plain
+    if isinstance(value, np.generic):
+        return _plain(value.item()) if not isinstance(value, np.str_) else str(value)
+    if value is None or kind.__name__ in ("NAType", "NaTType"):
+        return np.nan
+    if isinstance(value, float):
+        if value in (np.inf, -np.inf):
+            raise InvalidDataError(
+                "X contains inf in a column of objects; expected finite numbers, text or gaps; "
+                "fill or drop them first"
+            )
+        return np.nan if value != value else value + 0.0
+    if isinstance(value, str):
+        return str(value)
+    raise InvalidDataError(
+        f"X holds a value of type {kind.__name__}; expected numbers, text or gaps; "
+        "convert or drop its column"
+    )
+
+
+def _are_documents(X: Any) -> bool:
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and X.dtype.kind in "OUT"
+    return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], str)
+
+
+def _read_documents(estimator: BaseEstimator, X: Any, reset: bool) -> NDArray[Any]:
+    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
+        raise InvalidDataError(
+            f"Iterable over raw text documents expected, {type(X).__name__} object received; "
+            "expected one text for each record; pass a list of strings"
+        )
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
+        X = X[:, 0]
+    if hasattr(X, "columns"):  # a frame: iterating over it would give the names of its columns
+        raise InvalidDataError(
+            f"X is a {type(X).__name__}; expected one text for each record; pass one column of it"
+        )
+    texts = list(X.tolist() if isinstance(X, np.ndarray) else X)
+    wrong = sum(not isinstance(text, str) for text in texts)
+    if wrong or not texts:
+        raise InvalidDataError(
+            f"{wrong} of {len(texts)} documents are not strings; expected one text for each "
+            "record; decode bytes, and fill or drop what is missing"
+            if wrong
+            else "X holds no documents; expected one text for each record; pass a list of strings"
+        )
+    table = np.empty((len(texts), 1), dtype=object)
+    table[:, 0] = [str(text) for text in texts]
+    if reset:
+        estimator.n_features_in_ = 1
+    return table

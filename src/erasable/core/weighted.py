@@ -1,0 +1,58 @@
+"""Estimators that learn more from some records than from others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+from erasable.core.estimator import Erasable
+
+__all__ = ["Weighted"]
+
+
+class Weighted(Erasable):
+    """Base of the estimators whose `fit` takes `sample_weight`.
+
+    The weight of a record is part of the record: it is copied, shared and erased with it. A record
+    of weight 0 is held, and can be deleted, but teaches nothing.
+    """
+
+    _takes_weights: ClassVar[bool] = True
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> Self:
+        """Learn from records.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or Records of shape (n_records, n_features)
+            Finite numbers, copied; `Records` are shared instead.
+        y : array-like of shape (n_records,) or (n_records, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_records,) or float, default=None
+            How much each record counts, 0 or more; 1 by default.
+        ids : array-like of int or str, or the name of a column, default=None
+            Which record each row is. By default a pandas frame's index, or 0..n-1.
+        groups : array-like of int or str, or the name of a column, default=None
+            Which records leave together.
+
+        Returns
+        -------
+        self
+            The fitted estimator. If anything raises, it is what it was before.
+
+        Raises
+        ------
+        InvalidDataError, InvalidIdsError
+            See `erasable.core.inputs.read_table`.
+        TooFewRecordsError
+            Fewer records than the model needs.
+        """
+        return self._fit(X, y, sample_weight, ids, groups)
