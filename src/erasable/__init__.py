@@ -27,7 +27,7 @@ _HOMES = {
     "all_estimators": "erasable.utils.discovery",
     "load": "erasable.core.estimator",
 }
-_ROOMS = ("audit", "cluster", "pipeline", "preprocessing", "utils")
+_ROOMS = ("audit", "cluster", "compose", "pipeline", "preprocessing", "utils")
 
 
 def __getattr__(name: str) -> Any:

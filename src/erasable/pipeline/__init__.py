@@ -16,34 +16,43 @@ kind            examples                  a deletion
 =============== ========================= ======================================================
 stateless       ``FunctionTransformer``   passes through
 rarely changing ``MinMaxScaler``,         the next step deletes; where an output column changed,
-                ``StandardScaler(         the next step is learned again, with the same seed
-                quantize=True)``
+                ``OneHotEncoder``         came or went, it is learned again, or resumes
 affine          ``StandardScaler``,       the next step, if it takes a map, learns from unscaled
-                ``MinMaxScaler``          records behind it, and follows every change of the map
-                                          without learning again; chains of maps are one map
-row-wise        (TF-IDF)                  the next step gets the rows that changed, or is learned
-                                          again
+                ``RobustScaler``,         records behind it, and follows every change of the map
+                ``MinMaxScaler``          without learning again; chains of maps are one map
+ending in a map ``ColumnTransformer``     what comes before the map is a table, which rarely
+                                          changes; the map is handed on as that of a scaler
+always changing ``TfidfVectorizer``       the next step resumes from what it was, if it can, or is
+                                          learned again
 =============== ========================= ======================================================
 
-Among the steps of this version the scalers and `KMeans` take a map. Before any other step, a
+`KMeans`, the scalers, the linear models and `GaussianNB` take a map. Before any other step, a
 `StandardScaler` makes *every* deletion learn the rest again: give it ``quantize=True``.
 
 A step says what it is with these private names, all of which have defaults:
 
 ``_is_affine``, ``_affine() -> (shift, scale)``
     Of a transformer: it maps every column on its own by ``(x - shift) / scale``, scale positive.
+``_ends_in_map``, ``_transform_raw(rows)``, ``_raw_change``
+    Of a transformer that does something else before such a map, which ``_affine`` returns: what it
+    makes of rows before the map, and how the last deletion changed that.
 ``_takes_affine``, ``_map``
     Of any step: it can learn from records behind a map. The pipeline sets ``_map = (shift, scale)``
     before it learns, and before each of its deletions. Its public methods still take mapped
     rows; from the pipeline they get `erasable.core.steps.Rows`, which say whether they are mapped.
-``_changed_columns``, ``_changed_rows``
+``_changed_columns``, ``_changed_rows``, ``_origin``
     Of a transformer, after its ``_delete_rows``: a mask of the columns, or the positions of the
-    rows, of its output that changed for records that stay. None: any may have, which is the
-    default, and makes the next step learn again at every deletion.
+    rows, of its output that changed for records that stay (None: any may have, which is the
+    default, and makes the next step learn again at every deletion), and for each output column,
+    where it was before, or -1 if it is new (None: where it is now).
+``_transform_held(rows)``
+    Of a transformer, if it has it: its output for records at these positions, from a cache.
 ``_update_rows(rows, changed, before) -> Outcome``
     Of any step, if it has it: ``_delete_rows(rows)`` where besides the input rows at positions
-    `changed` have other values now; `before` are those they had. Without it, the step is learned
-    again.
+    `changed` have other values now; `before` are those they had.
+``_resume(rows, origin) -> Outcome``
+    Of any step, if it has it: ``_delete_rows(rows)`` where any other value may have changed, too,
+    and column j is what ``origin[j]`` was. Without either of the two, the step is learned again.
 
 A transformer's output for a row must not depend on the other rows it is given with, to the last
 bit. For a stateless one that is checked at `fit`, on one row. NumPy's functions keep it, but some

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
 
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import UnsupportedStepError
 from erasable.core.grid import PrecisionWarning
 from erasable.core.records import Attachment
+from erasable.core.sparse import blank_rows
 from erasable.core.steps import View
-from erasable.pipeline._stages import Stage, carry, compose
+from erasable.core.values import Values
+from erasable.pipeline._changes import NOTHING, Change, output_change, union
+from erasable.pipeline._stages import Link, Stage, as_table, carry, compose, lead, split
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "join_outcomes"]
 
 Ints: TypeAlias = NDArray[np.int64]
-Change: TypeAlias = Ints | None
-"""Positions of the rows that changed; None where any may have."""
 
-_NOTHING: Ints = np.empty(0, dtype=np.int64)
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
 _BLOCK = 2**20  # values that are sent through a path at once
 
@@ -51,19 +52,15 @@ class Chain:
 
     def learn(self, held: Attachment, owner: object) -> None:
         """Let every step learn, one after the other, from the seeds that they have drawn."""
-        self.held = held
-        self._reads = {}
-        self._tables = []
+        self._start(held)
         for stage in self.learners:
             reads = self._open(stage, held)
-            stage.step._relearn(reads, compose(stage.path) if stage.mapped else None)
+            stage.step._relearn(reads, compose(stage.maps) if stage.mapped else None)
             stage.step._book.owner = owner
 
     def attach(self, held: Attachment) -> None:
         """Show the records to steps that have been restored."""
-        self.held = held
-        self._reads = {}
-        self._tables = []
+        self._start(held)
         for stage in self.learners:
             stage.step._held = self._open(stage, held)
 
@@ -73,11 +70,21 @@ class Chain:
             if stage.step._accelerator is None:
                 stage.step._reattach()
 
+    def refuse(self, rows: Ints) -> None:
+        """Let every step refuse a deletion that it could not follow."""
+        for stage in self.learners:
+            stage.step._refuse_deletion(rows)
+
+    def _start(self, held: Attachment) -> None:
+        self.held = held
+        self._reads = {}
+        self._tables = []
+
     def _open(self, stage: Stage, held: Attachment) -> Attachment:
         source = self._tables[-1] if self._tables else held
         reads: Attachment = source
         if stage.tabled:
-            reads = View(held, _tabulate(stage.path, source))
+            reads = View(held, tabulate(stage.table, source))
             self._tables.append(reads)
         elif stage.mapped:
             reads = View(held, source.records.matrix)
@@ -86,103 +93,143 @@ class Chain:
 
     # -- forgetting ----------------------------------------------------------------------------
 
-    def remove(self, rows: Ints) -> tuple[Outcome, Change]:
-        """Delete rows from every step; say also which rows of the last one's output changed.
+    def remove(self, rows: Ints, below: Change = NOTHING) -> Outcome:
+        """Delete rows from every step.
 
         Parameters
         ----------
         rows : ndarray of int64
             Positions of records that are not live any more, but can be read.
+        below : Change
+            What else has changed in the records.
         """
         assert self.held is not None
-        action, touched = 1, 0
-        counts: dict[str, int] = {}
-        changes: dict[str, Change] = {}
+        outcomes: list[tuple[str, Outcome]] = []
+        self._changes: dict[str, Change] = {}
+        self._raw_changes: dict[str, Change] = {}
         source: Attachment = self.held
-        below: Change = _NOTHING  # what changed in the table that was made last
         for stage in self.learners:
             if stage.mapped:
-                change = below
-                stage.step._map = compose(stage.path)
-            else:
-                change = _union([below, *(changes[s.name] for s in stage.path if s.learns)])
-            if change is not None and change.size == 0:
+                stage.step._map = compose(stage.maps)
+            change = self._along(stage.table, below) if stage.tabled else below
+            if not change:
                 outcome = stage.step._delete_rows(rows)
-                changes[stage.name] = _output_change(stage.step)
+                self._changes[stage.name] = output_change(stage.step)
+                if stage.step._ends_in_map:
+                    self._raw_changes[stage.name] = output_change(stage.step, raw=True)
             else:
-                outcome, changes[stage.name] = self._follow(stage, source, rows, change)
+                outcome = self._follow(stage, source, rows, change)
             if stage.tabled:
                 source, below = self._reads[stage.name], change
-            action = max(action, _ACTIONS.index(outcome.action))
-            touched += outcome.rows_touched
-            for name, count in outcome.counts.items():
-                counts[f"{stage.name}.{name}"] = count
+            outcomes.append((stage.name, outcome))
+        self._below = below
         self._wipe(rows)
-        last = self.stages[-1:]
-        after = [changes[stage.name] for stage in (*self._tail(), *last) if stage.learns]
-        return Outcome(_ACTIONS[action], touched, counts), _union([below, *after])
+        return join_outcomes(outcomes)
 
-    def _tail(self) -> tuple[Stage, ...]:
-        return self.stages[-1].path if self.stages else ()
+    def output_change(self, *, raw: bool = False) -> Change:
+        """Say what the last deletion changed in the output, or in that before its last maps."""
+        if not self.stages:
+            return self._below
+        after = self.stages[-1].after
+        return self._along(split(after)[0] if raw else after, self._below)
 
-    def _follow(
-        self, stage: Stage, source: Attachment, rows: Ints, change: Change
-    ) -> tuple[Outcome, Change]:
+    def _along(self, path: Sequence[Link], below: Change) -> Change:
+        change = below
+        for link in path:
+            if link.learns:
+                own = (self._raw_changes if link.raw else self._changes)[link.name]
+                change = union([change.after([]), own])
+            else:
+                change = change.after([])
+        return change
+
+    def _follow(self, stage: Stage, source: Attachment, rows: Ints, change: Change) -> Outcome:
         """Delete from a step whose input has changed, besides."""
         step, reads = stage.step, self._reads[stage.name]
-        if stage.tabled and change is not None:
-            matrix = reads.records.matrix
-            before = matrix[change]
-            matrix[change] = carry(_read(source, change), stage.path)
-            if hasattr(step, "_update_rows"):
-                return step._update_rows(rows, change, before), _output_change(step)
-        elif stage.tabled:
-            # A new table and not new values in the old one: it may have other columns.
-            reads.records.matrix = _tabulate(stage.path, source)
-        else:
+        width = reads.records.n_features
+        before = None
+        if not stage.tabled:
             reads.records.matrix = source.records.matrix
+        elif change.in_place and not issparse(reads.records.matrix):
+            matrix = reads.records.matrix
+            before = matrix[change.rows]
+            matrix[change.rows] = carry(_read(source, change.rows), stage.table)
+        else:
+            # A new table and not new values in the old one: it may have other columns.
+            reads.records.matrix = tabulate(stage.table, source)
+        if before is not None and hasattr(step, "_update_rows"):
+            outcome: Outcome = step._update_rows(rows, change.rows, before)
+            self._changes[stage.name] = output_change(step)
+            return outcome
+        if hasattr(step, "_resume") and change.known:
+            same = change.origin is None and reads.records.n_features == width
+            if same or change.origin is not None:
+                step._take_features(reads.records.n_features, None)
+                outcome = step._resume(rows, np.arange(width) if same else change.origin)
+                self._changes[stage.name] = output_change(step)
+                return outcome
         affine = step._map if stage.mapped else None
         owner = step._book.owner
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
             step._relearn(reads, affine)
         step._book.owner = owner
-        return Outcome("refit", reads.n_live, {"refits": 1}), None
+        self._changes[stage.name] = self._raw_changes[stage.name] = Change(None, None, known=False)
+        return Outcome("refit", reads.n_live, {"refits": 1})
 
     def _wipe(self, rows: Ints) -> None:
-        assert self.held is not None
         for table in self._tables:
-            table.records.matrix[rows] = 0.0
-        ids = self.held.records.ids[rows]
+            blank_rows(table.records.matrix, rows)
         for stage in self.learners:
-            book = stage.step._book
-            book.id_set = None  # the pipeline knows it
-            book.forget(ids, rows)
+            stage.step._book.settle(rows, None)  # the pipeline knows the set of ids
+
+    # -- transforming --------------------------------------------------------------------------
+
+    def transform(self, rows: Values, *, raw: bool = False) -> Values:
+        """Send rows through all steps, or through all but the maps of columns at the end."""
+        for stage in self.stages:
+            if stage.tabled:
+                rows = carry(rows, stage.table)
+        if not self.stages:
+            return rows
+        after = self.stages[-1].after
+        return carry(rows, split(after)[0] if raw else after)
+
+    def last_maps(self) -> tuple[Link, ...]:
+        """Return the maps of columns with which the chain ends."""
+        return split(self.stages[-1].after)[1] if self.stages else ()
+
+    def ask(self, method: str, rows: Values, *args: Any) -> Any:
+        """Call a method of the last step on what the others make of rows."""
+        return getattr(self.stages[-1].step, method)(lead(rows, self.stages), *args)
 
 
-def _output_change(step: Any) -> Change:
-    columns, rows = step._changed_columns, step._changed_rows
-    if columns is not None and not columns.any():
-        return _NOTHING
-    return None if rows is None else np.asarray(rows, dtype=np.int64)
+def join_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> Outcome:
+    """Make one outcome of those of several parts, whose counts get their names if they have any.
+
+    Examples
+    --------
+    >>> parts = [("scaler", Outcome("updated")), ("model", Outcome("refit", 7, {"refits": 1}))]
+    >>> join_outcomes(parts)
+    Outcome(action='refit', rows_touched=7, counts={'model.refits': 1})
+    """
+    action, touched = 1, 0
+    counts: dict[str, int] = {}
+    for name, outcome in outcomes:
+        action = max(action, _ACTIONS.index(outcome.action))
+        touched += outcome.rows_touched
+        for what, count in outcome.counts.items():
+            counts[f"{name}.{what}" if name else what] = count
+    return Outcome(_ACTIONS[action], touched, counts)
 
 
-def _union(changes: Iterable[Change]) -> Change:
-    found = _NOTHING
-    for change in changes:
-        if change is None:
-            return None
-        if change.size:
-            found = np.union1d(found, change)
-    return found
+def _read(source: Attachment, rows: Any) -> Values:
+    matrix = source.records.matrix[rows]
+    return matrix if matrix.dtype == object else matrix.astype(np.float64, copy=False)
 
 
-def _read(source: Attachment, rows: Ints) -> NDArray[Any]:
-    return source.records.matrix[rows].astype(np.float64, copy=False)
-
-
-def _tabulate(path: Sequence[Stage], source: Attachment) -> NDArray[np.float64]:
-    """Make the table of what a path makes of the live rows; the others are 0.
+def tabulate(path: Sequence[Link], source: Attachment) -> Values:
+    """Make the table of what a path makes of the live rows; the others are blank.
 
     Raises
     ------
@@ -191,21 +238,38 @@ def _tabulate(path: Sequence[Stage], source: Attachment) -> NDArray[np.float64]:
     """
     n_rows, width = source.records.matrix.shape
     live = source.live_rows()
+    first = path[0]
+    if first.learns and not first.raw and hasattr(first.step, "_transform_held"):
+        return _spread([carry(as_table(first.step._transform_held(live)), path[1:])], live, n_rows)
     step = max(1, _BLOCK // max(1, width))
-    first = carry(_read(source, live[:step]), path)
-    if not all(stage.learns for stage in path):
-        _refuse_dependent(path, _read(source, live[:1]), first[:1])
-    table = np.zeros((n_rows, first.shape[1]))
-    table[live[:step]] = first
+    blocks = [carry(_read(source, live[:step]), path)]
+    if not all(link.learns or link.selects() for link in path):
+        _refuse_dependent(path, _read(source, live[:1]), blocks[0][:1])
     for start in range(step, live.size, step):
-        rows = live[start : start + step]
-        table[rows] = carry(_read(source, rows), path)
+        blocks.append(carry(_read(source, live[start : start + step]), path))
+    return _spread(blocks, live, n_rows)
+
+
+def _spread(blocks: list[Values], live: Ints, n_rows: int) -> Values:
+    """Put rows where their records are."""
+    if issparse(blocks[0]):
+        stacked = vstack(blocks, format="csr")
+        starts = np.zeros(n_rows + 1, dtype=stacked.indptr.dtype)
+        starts[live + 1] = np.diff(stacked.indptr)
+        starts = np.cumsum(starts, dtype=stacked.indptr.dtype)
+        return csr_array((stacked.data, stacked.indices, starts), shape=(n_rows, stacked.shape[1]))
+    kind = blocks[0].dtype
+    table = np.full((n_rows, blocks[0].shape[1]), "" if kind.hasobject else 0, dtype=kind)
+    start = 0
+    for block in blocks:
+        table[live[start : start + len(block)]] = block
+        start += len(block)
     return table
 
 
-def _refuse_dependent(path: Sequence[Stage], row: NDArray[Any], expected: NDArray[Any]) -> None:
+def _refuse_dependent(path: Sequence[Link], row: Values, expected: Values) -> None:
     if not np.array_equal(carry(row, path), expected):
-        names = ", ".join(repr(stage.name) for stage in path if not stage.learns)
+        names = ", ".join(repr(link.name) for link in path if not link.learns)
         raise UnsupportedStepError(
             f"step {names} gives a row other values when it is alone, so it learns from the others "
             "or multiplies them as a whole; expected a function of each row; use an estimator of "

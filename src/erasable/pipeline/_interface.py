@@ -11,13 +11,15 @@ import sklearn.pipeline
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, Tags, get_tags
 from sklearn.utils._set_output import _safe_set_output
-from sklearn.utils.metaestimators import _BaseComposition, available_if
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in
 
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
+from erasable.core.values import Values
 from erasable.pipeline._chain import Chain
-from erasable.pipeline._stages import active, lead
+from erasable.pipeline._chained import Chained
+from erasable.pipeline._stages import active
 
 __all__ = ["Composed"]
 
@@ -71,11 +73,18 @@ def _forwarded(method: str, summary: str) -> Any:
     return _where(_final_has(method))(call)
 
 
-class Composed(_BaseComposition, Erasable):
-    """Base of `Pipeline`; a subclass keeps the chain of the steps that are fitted."""
+class Composed(Chained):
+    """Base of `Pipeline`: everything that is asked of its steps."""
 
+    _PARTS = "steps"
     steps: list[tuple[str, Any]]
-    _chain: Chain
+
+    @property
+    def _chain(self) -> Chain:
+        return self._chains[""]
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        return active(self.steps)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the steps, and with `deep` those by name and their parameters."""
@@ -127,14 +136,12 @@ class Composed(_BaseComposition, Erasable):
 
     # -- what it answers -----------------------------------------------------------------------
 
-    def _ask(self, method: str, rows: NDArray[Any], *args: Any) -> Any:
-        stages = self._chain.stages
-        rows = rows.astype(np.float64, copy=False)
-        return getattr(stages[-1].step, method)(lead(rows, stages), *args)
+    def _ask(self, method: str, rows: Values, *args: Any) -> Any:
+        return self._chain.ask(method, _wide(rows), *args)
 
-    def _transform_rows(self, rows: NDArray[Any], like: Any) -> Any:
+    def _transform_rows(self, rows: Values, like: Any) -> Any:
         if not self._chain.stages:
-            return rows.astype(np.float64)
+            return _wide(rows).copy()
         out = self._ask("transform", rows)
         if hasattr(out, "columns"):
             if hasattr(self, "get_feature_names_out"):
@@ -228,6 +235,10 @@ class Composed(_BaseComposition, Erasable):
         except (AttributeError, TypeError, ValueError):  # not steps; fit will say so
             return tags
         if steps:
+            first = active(self.steps)[0][1]
+            if isinstance(first, Erasable):
+                tags.input_tags = deepcopy(steps[0].input_tags)
+                tags.input_tags.sparse = all(step.input_tags.sparse for step in steps)
             tags.input_tags.positive_only = steps[0].input_tags.positive_only
             for name in ("estimator_type", "target_tags", "classifier_tags", "regressor_tags"):
                 setattr(tags, name, deepcopy(getattr(steps[-1], name)))
@@ -235,3 +246,7 @@ class Composed(_BaseComposition, Erasable):
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
+
+
+def _wide(rows: Values) -> Values:
+    return rows if rows.dtype == object else rows.astype(np.float64, copy=False)

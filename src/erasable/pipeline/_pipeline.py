@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import _name_estimators
 from sklearn.preprocessing import FunctionTransformer
 
-from erasable.core._book import base_state
-from erasable.core.deletion import Outcome
-from erasable.core.errors import InvalidInputError
-from erasable.core.estimator import Erasable
-from erasable.core.params import part_params
-from erasable.core.records import Attachment
-from erasable.pipeline._chain import Chain
+from erasable.core.values import Values
+from erasable.pipeline._changes import Change
 from erasable.pipeline._interface import Composed
-from erasable.pipeline._stages import active, check_steps, plan
+from erasable.pipeline._stages import Link, Stage, active, check_steps, compose, plan, split
 
 __all__ = ["Pipeline", "make_pipeline"]
 
@@ -69,6 +61,7 @@ class Pipeline(Composed):
 
     Examples
     --------
+    >>> from sklearn.base import clone
     >>> from erasable.cluster import KMeans
     >>> from erasable.pipeline import Pipeline
     >>> from erasable.preprocessing import StandardScaler
@@ -85,144 +78,40 @@ class Pipeline(Composed):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"steps": [list]}
-    _sign: object
 
     def __init__(self, steps: list[tuple[str, Any]]) -> None:
         self.steps = steps
 
-    # -- learning and forgetting ---------------------------------------------------------------
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        ids: str | Iterable[Any] | None = None,
-        groups: str | Iterable[Any] | None = None,
-    ) -> Self:
-        """Let every step learn, one after the other.
-
-        Parameters
-        ----------
-        X : array-like, frame or Records of shape (n_records, n_features)
-            Finite numbers, copied; `Records` are shared instead.
-        y : array-like of shape (n_records,), default=None
-            Targets, where the last step has any use for them.
-        ids : array-like of int or str, or the name of a column, default=None
-            Which record each row is. By default a pandas frame's index, or 0..n-1.
-        groups : array-like of int or str, or the name of a column, default=None
-            Which records leave together.
-
-        Returns
-        -------
-        self
-            The fitted pipeline. If anything raises, it and its steps are what they were before.
-        """
-        self._validate_params()
-        parts = [part for part in self.get_params().values() if isinstance(part, Erasable)]
-        before = [(part, dict(part.__dict__)) for part in parts]
-        try:
-            return super().fit(X, y, ids=ids, groups=groups)
-        except BaseException:
-            for part, attributes in before:
-                part.__dict__ = attributes
-            raise
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        try:
-            self._validate_names([name for name, _ in self.steps])
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"{' '.join(str(error).split())}; expected a list of (name, estimator) with "
-                "different names, without '__'; make_pipeline makes them up"
-            ) from None
+    def _check_parts(self) -> None:
+        self._check_names(self.steps)
         check_steps(self.steps)
-        for _, step in active(self.steps):
-            step._validate_params()
 
-    def _draw_seed(self) -> None:
-        for stage in plan(self.steps):
-            if stage.learns:
-                stage.step._forget_learned()
-                stage.step._draw_seed()
+    def _plan(self) -> dict[str, list[Stage]]:
+        return {"": plan(self.steps)}
 
-    def _minimum_records(self) -> int:
-        steps = [step for _, step in active(self.steps) if isinstance(step, Erasable)]
-        return max([1, *(step._minimum_records() for step in steps)])
+    def _joined_change(self, *, raw: bool) -> Change:
+        return self._chain.output_change(raw=raw)
 
-    def _fit_rows(self) -> None:
-        assert self._held is not None
-        self._sign = object()
-        self._chain = self._accelerator = Chain(plan(self.steps))
-        self._chain.learn(self._held, self._sign)
+    # -- as a part of another pipeline ---------------------------------------------------------
 
-    def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
-        self._chain.prepare()
-        return super()._delete_checked(held, rows)
+    def _after(self) -> tuple[Link, ...]:
+        stages = plan(self.steps)
+        return stages[-1].after if stages else ()
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        outcome, self._changed_rows = self._chain.remove(rows)
-        return outcome
+    @property
+    def _is_affine(self) -> bool:
+        links = self._after()
+        return len(links) == len(active(self.steps)) and all(link.maps() for link in links)
 
-    def _reattach(self) -> None:
-        assert self._held is not None
-        if self._chain.held is not self._held:
-            self._chain.attach(self._held)
-        self._chain.prepare()
-        self._accelerator = self._chain
+    @property
+    def _ends_in_map(self) -> bool:
+        return not self._is_affine and bool(split(self._after())[1])
 
-    # -- what it is ----------------------------------------------------------------------------
+    def _affine(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return compose(self._chain.last_maps())
 
-    def _state(self) -> dict[str, Any]:
-        return {"steps": {stage.name: _part(stage.step) for stage in self._chain.learners}}
-
-    def _digest_state(self) -> dict[str, Any]:
-        record_set = base_state(self)["record_set"]
-        digests = {}
-        for stage in self._chain.learners:
-            stage.step._book.id_set = record_set  # hashed once for all
-            digests[stage.name] = stage.step.digest()
-        return {"steps": digests}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._sign = object()
-        self._chain = Chain(plan(self.steps))
-        params = part_params(self._book.params["steps"])
-        shared = {"n_records": self._book.n_records, "record_set": self._book.id_set}
-        for stage in self._chain.learners:
-            own = {"params": params[stage.name], **shared}
-            stage.step._adopt({**own, **state["steps"][stage.name]}, None)
-            stage.step._book.owner = self._sign
-        if self._held is not None:
-            self._chain.attach(self._held)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Keep the steps' states with the pipeline's own, and their parameters alone in them."""
-        if "_book" in self.__dict__:
-            self._check_fitted()
-        state: dict[str, Any] = super().__getstate__()
-        if "_learned" in state:
-            state["steps"] = [
-                (name, clone(step) if isinstance(step, Erasable) else step)
-                for name, step in self.steps
-            ]
-        return state
-
-    def _check_fitted(self) -> None:
-        super()._check_fitted()
-        stages, steps = self._chain.stages, active(self.steps)
-        for stage, (name, step) in zip(stages, steps, strict=False):
-            book = step.__dict__.get("_book") if stage.learns else None
-            if stage.step is not step or (stage.learns and getattr(book, "owner", 0) != self._sign):
-                raise NotFittedError(
-                    f"step {name!r} was replaced, or fitted on its own, since this pipeline was "
-                    "fitted; expected it as it was; fit the pipeline again"
-                )
-        if len(stages) != len(steps):
-            raise NotFittedError(
-                f"{len(steps)} steps are here and {len(stages)} were fitted; fit the pipeline again"
-            )
+    def _transform_raw(self, rows: Values) -> Values:
+        return self._chain.transform(self._read_matrix(rows), raw=True)
 
     @classmethod
     def _law_instances(cls) -> list[Self]:
@@ -238,18 +127,6 @@ class Pipeline(Composed):
             [StandardScaler(), DivideAndConquerKMeans(2), MinMaxScaler()],
         ]
         return [cls(_name_estimators(steps)) for steps in rows]
-
-
-def _part(step: Erasable) -> dict[str, Any]:
-    """Return what is a step's own of its state; parameters and records are the pipeline's."""
-    names = getattr(step, "feature_names_in_", None)
-    return {
-        "algorithm_version": step.algorithm_version,
-        "feature_names": None if names is None else names.tolist(),
-        "n_features": step.n_features_in_,
-        "seed": getattr(step, "seed_", None),
-        **step._state(),
-    }
 
 
 def make_pipeline(*steps: Any) -> Pipeline:

@@ -8,16 +8,50 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import issparse
 from sklearn.utils import get_tags
 
 from erasable.core.errors import InvalidDataError, InvalidInputError, UnsupportedStepError
 from erasable.core.estimator import Erasable
+from erasable.core.sparse import canonical
 from erasable.core.steps import Rows
+from erasable.core.values import Values
 
-__all__ = ["Stage", "active", "carry", "check_steps", "compose", "lead", "plan"]
+__all__ = ["Link", "Stage", "active", "carry", "check_steps", "compose", "lead", "plan", "split"]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Link:
+    """A transformer on the way from a table to a step, or the part of it before its last map.
+
+    Attributes
+    ----------
+    name : str
+    step : transformer
+    learns : bool
+        Whether it is an estimator of erasable; otherwise it is stateless.
+    raw : bool
+        Only what it does before the map of columns with which it ends.
+    """
+
+    name: str
+    step: Any
+    learns: bool
+    raw: bool = False
+
+    def selects(self) -> bool:
+        """Tell whether it only takes some columns, as a part of a `ColumnTransformer` does."""
+        return bool(getattr(self.step, "_is_selection", False))
+
+    def maps(self) -> bool:
+        """Tell whether it is a map of each column, and nothing else."""
+        return self.learns and bool(self.step._is_affine)
+
+    def ends_in_map(self) -> bool:
+        """Tell whether it ends in such a map, and does something else before."""
+        return self.learns and not self.step._is_affine and bool(self.step._ends_in_map)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,22 +64,31 @@ class Stage:
     step : estimator
     learns : bool
         Whether it is an estimator of erasable; otherwise it is stateless.
-    path : tuple of Stage
-        What lies between the table that was made last (at first, the records) and this step.
-    mapped : bool
-        The path is a chain of maps of columns, and the step takes it as one map.
+    table : tuple of Link
+        What has to be made into a table for this step to learn from, out of the table that was
+        made last (at first, the records).
+    maps : tuple of Link
+        A chain of maps of columns between that table and this step, which takes it as one map.
+    after : tuple of Link
+        What lies between the table that was made last and the output of this step.
     """
 
     name: str
     step: Any
     learns: bool
-    path: tuple[Stage, ...]
-    mapped: bool
+    table: tuple[Link, ...]
+    maps: tuple[Link, ...]
+    after: tuple[Link, ...]
 
     @property
     def tabled(self) -> bool:
-        """Whether the path has to be made into a table for this step to learn from."""
-        return self.learns and bool(self.path) and not self.mapped
+        """Whether a table has to be made for this step to learn from."""
+        return self.learns and bool(self.table)
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the step learns behind a map of columns."""
+        return self.learns and bool(self.maps)
 
 
 def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -53,16 +96,33 @@ def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return [(name, step) for name, step in steps if not (step is None or isinstance(step, str))]
 
 
+def split(links: Sequence[Link]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
+    """Cut a path in two: what has to be done to rows, and a chain of maps of columns at its end.
+
+    A transformer that ends in a map is cut itself, and is the last of the first part and the
+    first of the second.
+    """
+    cut = len(links)
+    while cut and links[cut - 1].maps():
+        cut -= 1
+    before, maps = tuple(links[:cut]), tuple(links[cut:])
+    if before and before[-1].ends_in_map():
+        last = before[-1]
+        before = (*before[:-1], Link(last.name, last.step, last.learns, raw=True))
+        maps = (last, *maps)
+    return before, maps
+
+
 def plan(steps: Iterable[tuple[str, Any]]) -> list[Stage]:
     """Lay out the active steps."""
     stages: list[Stage] = []
-    path: tuple[Stage, ...] = ()
+    path: tuple[Link, ...] = ()
     for name, step in active(steps):
         learns = isinstance(step, Erasable)
-        maps = bool(path) and all(stage.learns and stage.step._is_affine for stage in path)
-        stage = Stage(name, step, learns, path, learns and maps and step._takes_affine)
-        stages.append(stage)
-        path = (stage,) if stage.tabled else (*path, stage)
+        table, maps = split(path) if learns and step._takes_affine else (path, ())
+        own = Link(name, step, learns)
+        path = (*maps, own) if learns and table else (*path, own)
+        stages.append(Stage(name, step, learns, table, maps, path))
     return stages
 
 
@@ -90,8 +150,8 @@ def check_steps(steps: Sequence[tuple[str, Any]]) -> None:
         if not learns and get_tags(step).requires_fit:
             raise UnsupportedStepError(
                 f"step {name!r} is a {type(step).__name__}, which learns from records and cannot "
-                "delete them; expected an estimator of erasable, or a stateless transformer; "
-                "use its counterpart in erasable, or transform the data before the pipeline"
+                "delete them; expected an estimator of erasable, or a stateless transformer; use "
+                "its counterpart in erasable, or erasable.Refit as the last step"
             )
         if not hasattr(step, "transform") and (place < len(steps) - 1 or not learns):
             raise UnsupportedStepError(
@@ -100,34 +160,48 @@ def check_steps(steps: Sequence[tuple[str, Any]]) -> None:
             )
 
 
-def compose(path: Sequence[Stage]) -> tuple[Floats, Floats]:
+def compose(maps: Sequence[Link]) -> tuple[Floats, Floats]:
     """Return (shift, scale) of a chain of maps as one map."""
-    shift, scale = path[0].step._affine()
-    for stage in path[1:]:
-        then_shift, then_scale = stage.step._affine()
+    shift, scale = maps[0].step._affine()
+    for link in maps[1:]:
+        then_shift, then_scale = link.step._affine()
         shift, scale = shift + scale * then_shift, scale * then_scale
     return shift, scale
 
 
-def carry(rows: NDArray[Any], path: Iterable[Stage]) -> NDArray[Any]:
-    """Send rows, float64 and C-contiguous, through transformers.
+def carry(rows: Values, path: Iterable[Link]) -> Values:
+    """Send rows, of which a dense one is float64 and C-contiguous, through transformers.
 
     Raises
     ------
     InvalidDataError
         A stateless step made something else than a table of finite numbers of them.
     """
-    for stage in path:
-        if stage.learns:
-            rows = np.ascontiguousarray(stage.step.transform(Rows(rows)), dtype=np.float64)
+    for link in path:
+        if link.selects():
+            rows = as_table(link.step.transform(rows))
+        elif not link.learns:
+            rows = _checked(link, link.step.transform(rows), rows.shape[0])
+        elif link.raw:
+            rows = as_table(link.step._transform_raw(Rows(rows)))
         else:
-            rows = _checked(stage, stage.step.transform(rows), rows.shape[0])
+            rows = as_table(link.step.transform(Rows(rows)))
     return rows
 
 
-def _checked(stage: Stage, out: Any, n_rows: int) -> Floats:
-    what = f"step {stage.name!r} made"
-    if sparse.issparse(out):
+def as_table(out: Any) -> Values:
+    """Bring what a transformer of erasable made into the form in which steps read it."""
+    if issparse(out):
+        return canonical(out.astype(np.float64, copy=False))
+    table = np.asarray(out)
+    if table.dtype == object:
+        return table
+    return np.ascontiguousarray(table, dtype=np.float64)
+
+
+def _checked(link: Link, out: Any, n_rows: int) -> Values:
+    what = f"step {link.name!r} made"
+    if issparse(out):
         raise InvalidDataError(f"{what} a sparse matrix; expected an array; let it make one")
     try:
         matrix = np.ascontiguousarray(out, dtype=np.float64)
@@ -148,14 +222,14 @@ def _checked(stage: Stage, out: Any, n_rows: int) -> Floats:
     return matrix
 
 
-def lead(rows: NDArray[Any], stages: Sequence[Stage]) -> Any:
+def lead(rows: Values, stages: Sequence[Stage]) -> Any:
     """Send rows through all steps but the last; return what the last one is to be given."""
     for stage in stages:
         if stage.tabled:
-            rows = carry(rows, stage.path)
+            rows = carry(rows, stage.table)
     last = stages[-1]
     if last.mapped:
         return Rows(rows, unmapped=True)
-    if not last.tabled:
-        rows = carry(rows, last.path)
-    return Rows(rows) if last.learns else rows
+    if not last.learns:
+        return carry(rows, last.table)
+    return Rows(rows)

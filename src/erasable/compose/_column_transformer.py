@@ -1,0 +1,403 @@
+"""The column transformer: estimators side by side, each on columns of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import hstack, issparse
+from sklearn.base import TransformerMixin
+from sklearn.pipeline import _name_estimators
+from sklearn.utils import Bunch, Tags, get_tags
+
+from erasable.compose._selection import Selection, positions
+from erasable.core.deletion import Outcome
+from erasable.core.errors import InvalidInputError
+from erasable.core.estimator import Erasable
+from erasable.core.sparse import canonical
+from erasable.core.steps import Rows
+from erasable.core.values import Accepts, Values
+from erasable.pipeline._chained import Chained
+from erasable.pipeline._changes import ANYTHING, Change, union
+from erasable.pipeline._stages import Stage, as_table, check_steps, compose, plan
+
+__all__ = ["ColumnTransformer", "make_column_transformer"]
+
+_REST = "remainder"
+_WORDS = ("drop", "passthrough")
+
+
+class ColumnTransformer(TransformerMixin, Chained):
+    """Give some columns to one transformer and others to another, and put the results together.
+
+    A table of ages, incomes and cities needs scaling here and encoding there. A deletion takes the
+    record out of every transformer at once, and hands on what changed: where scalers stand last in
+    their columns, and the step behind takes a map of columns, nothing is scaled again; where a
+    city loses its last record, its column goes.
+
+    Parameters
+    ----------
+    transformers : list of (name, transformer, columns)
+        Estimators of erasable, stateless transformers of scikit-learn, "drop" or "passthrough".
+        Columns are a name, a position, a list or slice of these, or a mask. They are fitted in
+        place.
+    remainder : {"drop", "passthrough"} or transformer, default="drop"
+        What to do with columns that nobody asked for.
+    verbose_feature_names_out : bool, default=True
+        Whether names of output columns begin with the name of their transformer.
+
+    Attributes
+    ----------
+    named_transformers_ : Bunch
+        Transformers by name.
+    output_indices_ : dict of str to slice
+        Where the columns of each transformer are in the output.
+    ids_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    UnsupportedStepError
+        From `fit`: a transformer learns from records but cannot delete them.
+    InvalidInputError
+        From `fit`: columns that are not there, or two transformers of one name.
+
+    See Also
+    --------
+    make_column_transformer : Makes up the names.
+    erasable.pipeline.Pipeline : Steps in a row.
+
+    Notes
+    -----
+    Differs from scikit-learn's: the output is sparse where that of any transformer is, whatever
+    its density (there is no ``sparse_threshold``); columns are not chosen by a function; every
+    column of a frame has to be there, in the order of `fit`.
+
+    Examples
+    --------
+    >>> from erasable.compose import ColumnTransformer
+    >>> from erasable.preprocessing import MaxAbsScaler, MinMaxScaler
+    >>> scale = ColumnTransformer([("a", MinMaxScaler(), [0]), ("b", MaxAbsScaler(), [1])])
+    >>> scale.fit_transform([[1.0, 10.0], [2.0, -20.0], [5.0, 40.0]], ids=["x", "y", "z"])
+    array([[ 0.  ,  0.25],
+           [ 0.25, -0.5 ],
+           [ 1.  ,  1.  ]])
+    >>> scale.delete(["z"]).action
+    'updated'
+    >>> scale.transform([[2.0, 10.0]])
+    array([[1. , 0.5]])
+    """
+
+    _PARTS = "transformers"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "transformers": [list],
+        "verbose_feature_names_out": ["boolean"],
+    }
+    _widths: dict[str, int]
+
+    def __init__(
+        self,
+        transformers: list[tuple[str, Any, Any]],
+        *,
+        remainder: Any = "drop",
+        verbose_feature_names_out: bool = True,
+    ) -> None:
+        self.transformers = transformers
+        self.remainder = remainder
+        self.verbose_feature_names_out = verbose_feature_names_out
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    @property
+    def _transformers(self) -> list[tuple[str, Any]]:
+        try:
+            return [(name, part) for name, part, _ in self.transformers]
+        except (TypeError, ValueError):
+            items: list[tuple[str, Any]] = self.transformers  # type: ignore[assignment]
+            return items
+
+    @_transformers.setter
+    def _transformers(self, value: list[tuple[str, Any]]) -> None:
+        columns = [columns for _, _, columns in self.transformers]
+        self.transformers = [(*pair, c) for pair, c in zip(value, columns, strict=True)]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the transformers, and with `deep` those by name and their parameters."""
+        params: dict[str, Any] = self._get_params("_transformers", deep=deep)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set the transformers, one by its name, or a parameter as ``name__parameter``."""
+        self._set_params("_transformers", **params)
+        return self
+
+    def _chosen(self) -> list[tuple[str, Any, Any]]:
+        """Return the transformers that have columns and do not drop them."""
+        return [
+            (name, part, columns)
+            for name, part, columns in self.transformers
+            if not (isinstance(part, str) and part == "drop") and not _is_empty(columns)
+        ]
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        parts = [(name, part) for name, part, _ in self._chosen() if not isinstance(part, str)]
+        rest = not isinstance(self.remainder, str)
+        if rest and _REST in self.__dict__.get("_chains", {_REST: None}):
+            parts.append((_REST, self.remainder))
+        return parts
+
+    def _check_parts(self) -> None:
+        try:
+            items = [(name, part) for name, part, _ in self.transformers]
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                "transformers is no list of (name, transformer, columns); expected three items "
+                "each; make_column_transformer makes up the names"
+            ) from None
+        self._check_names(items)
+        for name, part in [*items, (_REST, self.remainder)]:
+            if not (isinstance(part, str) and part in _WORDS):
+                check_steps([(name, part), ("what follows", "passthrough")])
+
+    def _plan(self) -> dict[str, list[Stage]]:
+        names = getattr(self, "feature_names_in_", None)
+        told = None if names is None else names.tolist()
+        places = {
+            name: positions(columns, self.n_features_in_, told, name)
+            for name, _, columns in self.transformers
+        }
+        parts = [(name, part) for name, part, _ in self._chosen()]
+        used = {place for found in places.values() for place in found}
+        places[_REST] = [place for place in range(self.n_features_in_) if place not in used]
+        if places[_REST] and self.remainder != "drop":
+            parts.append((_REST, self.remainder))
+        known = told or [f"x{place}" for place in range(self.n_features_in_)]
+        return {name: _plan_part(name, part, places[name], known) for name, part in parts}
+
+    # -- learning and forgetting ---------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        super()._fit_rows()
+        self._widths = {name: self._measure(name) for name in self._chains}
+
+    def _measure(self, name: str) -> int:
+        held = self._attached()
+        row = as_table(held.records.matrix[held.live_rows()[:1]])
+        return int(self._chains[name].transform(row, raw=True).shape[1])
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        self._before = dict(self._widths)
+        return super()._delete_rows(rows)
+
+    def _joined_change(self, *, raw: bool) -> Change:
+        changes: dict[str, Change] = {}
+        for name, chain in self._chains.items():
+            change = changes[name] = chain.output_change(raw=raw)
+            if not change.known:
+                self._widths[name] = self._measure(name)
+            elif change.origin is not None:
+                self._widths[name] = change.origin.size
+        if not all(change.known for change in changes.values()):
+            return ANYTHING
+        moved = any(change.origin is not None for change in changes.values())
+        rows = union(Change(change.rows) for change in changes.values()).rows
+        if not moved:
+            return Change(rows)
+        origins, start = [], 0
+        for name, change in changes.items():
+            width = self._before[name]
+            origin = np.arange(width) if change.origin is None else change.origin
+            origins.append(np.where(origin < 0, -1, origin + start))
+            start += width
+        return Change(rows, np.concatenate(origins))
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "widths": dict(self._widths)}
+
+    def _digest_state(self) -> dict[str, Any]:
+        return {**super()._digest_state(), "widths": dict(self._widths)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._widths = dict(state["widths"])
+
+    def _params_of_parts(self) -> dict[str, Any]:
+        params = super()._params_of_parts()
+        if isinstance(self.remainder, Erasable):
+            params[_REST] = self._book.params[_REST]["params"]
+        return params
+
+    # -- as a part of a pipeline ---------------------------------------------------------------
+
+    @property
+    def _ends_in_map(self) -> bool:
+        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        return any(part._is_affine or part._ends_in_map for part in parts)
+
+    def _affine(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        shifts, scales = [], []
+        for name, chain in self._chains.items():
+            maps = chain.last_maps()
+            width = self._widths[name]
+            shift, scale = compose(maps) if maps else (np.zeros(width), np.ones(width))
+            shifts.append(shift)
+            scales.append(scale)
+        return np.concatenate(shifts), np.concatenate(scales)
+
+    def _transform_raw(self, rows: Values) -> Values:
+        matrix = as_table(self._read_matrix(rows))
+        return _side_by_side([c.transform(matrix, raw=True) for c in self._chains.values()], matrix)
+
+    # -- what it answers -----------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Any:
+        """Give every transformer its columns, and put the results side by side.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out), float64 or object; or csr_array
+            What `set_output` asked for.
+        """
+        matrix = as_table(self._read_matrix(X))
+        return _side_by_side([c.transform(matrix) for c in self._chains.values()], matrix)
+
+    def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None, groups: Any = None) -> Any:
+        """Fit, and transform the records; see `fit` and `transform`."""
+        self.fit(X, y, ids=ids, groups=groups)
+        if hasattr(X, "columns") or not isinstance(X, Sequence | np.ndarray):
+            held = self._attached()
+            names = [name for name in (ids, groups) if isinstance(name, str)]
+            if names or not hasattr(X, "columns"):
+                return self.transform(Rows(held.records.matrix[held.live]))
+        return self.transform(X)
+
+    @property
+    def named_transformers_(self) -> Bunch:
+        """Transformers by name."""
+        self._check_fitted()
+        return Bunch(**dict(self._parts()))
+
+    @property
+    def output_indices_(self) -> dict[str, slice]:
+        """Where the columns of each transformer are in the output."""
+        self._check_fitted()
+        ends = np.cumsum([0, *self._widths.values()]).tolist()
+        return {
+            name: slice(start, stop)
+            for name, start, stop in zip(self._widths, ends, ends[1:], strict=False)
+        }
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns that `transform` makes of columns of these names.
+
+        Returns
+        -------
+        ndarray of str
+            ``"transformer__column"``, or without the transformer's name where that was asked for.
+        """
+        self._check_fitted()
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = np.array([f"x{place}" for place in range(self.n_features_in_)], dtype=object)
+        names = names if input_features is None else np.asarray(input_features, dtype=object)
+        out: list[str] = []
+        for name, chain in self._chains.items():
+            own = names
+            for stage in chain.stages:
+                own = stage.step.get_feature_names_out(own)
+            prefix = f"{name}__" if self.verbose_feature_names_out else ""
+            out += [f"{prefix}{column}" for column in own]
+        return np.array(out, dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        try:
+            inputs = [get_tags(part).input_tags for _, part in self._parts()]
+        except (AttributeError, TypeError, ValueError):  # not transformers; fit will say so
+            return tags
+        tags.input_tags.categorical = True
+        tags.input_tags.sparse = bool(inputs) and all(each.sparse for each in inputs)
+        tags.input_tags.allow_nan = any(each.allow_nan for each in inputs)
+        tags.target_tags.required = any(get_tags(p).target_tags.required for _, p in self._parts())
+        tags.transformer_tags = deepcopy(tags.transformer_tags)
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @classmethod
+    def _law_instances(cls) -> list[Self]:
+        """Column transformers of several kinds, for the tests of the law."""
+        from erasable.pipeline import make_pipeline
+        from erasable.preprocessing import MinMaxScaler, StandardScaler
+
+        nested = make_pipeline(MinMaxScaler(clip=True), StandardScaler())
+        return [
+            cls([("one", StandardScaler(), [0]), ("two", MinMaxScaler(), slice(1, None))]),
+            cls([("one", nested, [1, 0]), ("gone", "drop", [0])], remainder="passthrough"),
+        ]
+
+
+def _is_empty(columns: Any) -> bool:
+    if isinstance(columns, str | int | slice) or callable(columns):
+        return False
+    values = np.asarray(columns)
+    return values.size == 0 or (values.dtype == bool and not values.any())
+
+
+def _plan_part(name: str, part: Any, places: list[int], known: list[str]) -> list[Stage]:
+    if not places:
+        raise InvalidInputError(
+            f"{name!r} has no columns; expected at least one; leave it out, or pass an empty list"
+        )
+    accepts = Accepts(sparse=True, missing=True, objects=True)
+    if not isinstance(part, str):
+        accepts = Accepts.of(part)
+    if accepts.documents and len(places) > 1:
+        raise InvalidInputError(
+            f"{name!r} reads texts and is given {len(places)} columns; expected one; "
+            "make one transformer for each column"
+        )
+    selection = Selection(
+        places,
+        [known[place] for place in places],
+        text=accepts.objects or accepts.documents,
+        missing=accepts.missing,
+    )
+    return plan([("columns", selection), (name, part)])
+
+
+def _side_by_side(parts: list[Values], rows: Values) -> Values:
+    if not parts:
+        return np.zeros((rows.shape[0], 0))
+    if any(issparse(part) for part in parts):
+        return canonical(hstack(parts, format="csr"))
+    return np.hstack(parts)
+
+
+def make_column_transformer(*transformers: Any, **options: Any) -> ColumnTransformer:
+    """Make a `ColumnTransformer` of pairs (transformer, columns), named after their types.
+
+    Parameters
+    ----------
+    *transformers : tuples (transformer, columns)
+    **options : remainder, verbose_feature_names_out
+
+    Returns
+    -------
+    ColumnTransformer
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> make_column_transformer((MinMaxScaler(), ["age"]))
+    ColumnTransformer(transformers=[('minmaxscaler', MinMaxScaler(), ['age'])])
+    """
+    named = _name_estimators([part for part, _ in transformers])
+    items = [(name, part, c) for (name, part), (_, c) in zip(named, transformers, strict=True)]
+    return ColumnTransformer(items, **options)

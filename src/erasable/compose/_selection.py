@@ -1,0 +1,163 @@
+"""Which columns a part of a `ColumnTransformer` is given, and in which form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+
+from erasable.core.errors import InvalidDataError, InvalidInputError
+from erasable.core.ids import name_some
+from erasable.core.values import Values
+
+__all__ = ["Selection", "positions"]
+
+
+class Selection(TransformerMixin, BaseEstimator):
+    """Take some columns; a stateless step, which learns nothing.
+
+    Parameters
+    ----------
+    columns : list of int
+        Their positions.
+    names : list of str
+        Their names, for messages.
+    text, missing : bool
+        Whether whatever reads them takes text, and NaN. If not, they have to be numbers.
+    """
+
+    _is_selection = True
+
+    def __init__(
+        self, columns: Sequence[int], names: Sequence[str], *, text: bool, missing: bool
+    ) -> None:
+        self.columns = columns
+        self.names = names
+        self.text = text
+        self.missing = missing
+
+    def fit(self, X: Any, y: Any = None) -> Selection:
+        """Do nothing."""
+        return self
+
+    def transform(self, X: Values) -> Values:
+        """Copy the columns; a table of objects becomes one of numbers where text is not taken."""
+        part = X[:, list(self.columns)]
+        if issparse(part) or (part.dtype == object and self.text):
+            return part
+        if part.dtype == object:
+            part = self._numbers(part)
+        gaps = np.zeros(0, dtype=bool) if self.missing else np.isnan(part).any(axis=0)
+        if gaps.any():
+            told = [self.names[place] for place in np.flatnonzero(gaps).tolist()]
+            raise InvalidDataError(
+                f"X contains NaN in {len(told)} columns: {name_some(told)}; expected finite "
+                "numbers for the transformer they are given to; fill them in with SimpleImputer"
+            )
+        return part
+
+    def _numbers(self, part: NDArray[Any]) -> NDArray[np.float64]:
+        try:
+            return np.ascontiguousarray(part, dtype=np.float64)
+        except ValueError:
+            told = [
+                name
+                for name, column in zip(self.names, part.T, strict=True)
+                if any(isinstance(value, str) for value in column.tolist())
+            ]
+            raise InvalidDataError(
+                f"{len(told)} columns hold text: {name_some(told)}; expected numbers for the "
+                "transformer they are given to; give them to an encoder"
+            ) from None
+
+    def get_feature_names_out(self, input_features: Any) -> NDArray[Any]:
+        """Return the names of the columns."""
+        return np.asarray(input_features, dtype=object)[list(self.columns)]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+def positions(columns: Any, n_features: int, names: Sequence[str] | None, part: str) -> list[int]:
+    """Find where columns are.
+
+    Parameters
+    ----------
+    columns : str, int, slice, or array-like of str, int or bool
+        A slice of names includes both ends.
+    n_features : int
+    names : sequence of str or None
+        Of all columns, if they have any.
+    part : str
+        Name of the transformer, for messages.
+
+    Returns
+    -------
+    list of int
+
+    Raises
+    ------
+    InvalidInputError
+        If there are no such columns.
+
+    Examples
+    --------
+    >>> positions(["city", "age"], 3, ["age", "bmi", "city"], "numbers")
+    [2, 0]
+    >>> positions(slice(1, None), 3, None, "numbers"), positions(-1, 3, None, "last")
+    ([1, 2], [2])
+    """
+    if isinstance(columns, slice):
+        ends = [
+            end if end is None or not isinstance(end, str) else _place(end, names, part)
+            for end in (columns.start, columns.stop)
+        ]
+        if isinstance(columns.stop, str):
+            ends[1] = int(ends[1]) + 1  # type: ignore[arg-type]
+        return list(range(n_features))[slice(ends[0], ends[1], columns.step)]
+    if callable(columns):
+        raise InvalidInputError(
+            f"the columns of {part!r} are a function; expected names or positions, which a file "
+            "can hold; pass what it returns for your frame"
+        )
+    wanted = [columns] if isinstance(columns, str | int) else np.asarray(columns).tolist()
+    if wanted and all(isinstance(column, bool) for column in wanted):
+        if len(wanted) != n_features:
+            raise InvalidInputError(
+                f"the mask of the columns of {part!r} has {len(wanted)} entries; expected one for "
+                f"each of {n_features} columns; pass names or positions"
+            )
+        return np.flatnonzero(wanted).tolist()
+    found = []
+    for column in wanted:
+        if isinstance(column, str):
+            found.append(_place(column, names, part))
+        elif isinstance(column, int) and -n_features <= column < n_features:
+            found.append(column % n_features)
+        else:
+            raise InvalidInputError(
+                f"{part!r} asks for column {column!r} of {n_features}; expected names, or "
+                f"positions from 0 to {n_features - 1}; check the columns"
+            )
+    return found
+
+
+def _place(name: str, names: Sequence[str] | None, part: str) -> int:
+    if names is None:
+        raise InvalidInputError(
+            f"{part!r} asks for the column {name!r}, but X has no names; expected a frame; "
+            "pass one, or positions of columns"
+        )
+    if name not in names:
+        raise InvalidInputError(
+            f"{part!r} asks for the column {name!r}, which X does not have; expected some of "
+            f"{name_some(list(names))}; check the spelling"
+        )
+    return list(names).index(name)

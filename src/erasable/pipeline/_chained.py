@@ -1,0 +1,221 @@
+"""What estimators share that are chains of others: they learn, forget and are kept as one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import _BaseComposition
+
+from erasable.core._book import base_state
+from erasable.core.deletion import Outcome
+from erasable.core.errors import InvalidInputError
+from erasable.core.estimator import Erasable
+from erasable.core.params import part_params
+from erasable.core.records import Attachment
+from erasable.core.values import Values
+from erasable.pipeline._chain import Chain, join_outcomes
+from erasable.pipeline._changes import Change
+from erasable.pipeline._stages import Stage
+
+__all__ = ["Chained"]
+
+
+class Chained(_BaseComposition, Erasable):
+    """Base of `Pipeline`, one chain of steps, and of `ColumnTransformer`, several side by side.
+
+    A subclass says which parameter holds its parts and which of them do anything (`_parts`), and
+    lays out the chains (`_plan`). A part is fitted in place, and refuses to delete on its own. If
+    a fit raises, every part is what it was before.
+    """
+
+    _PARTS: ClassVar[str]
+    _chains: dict[str, Chain]
+    _sign: object
+
+    @abstractmethod
+    def _parts(self) -> list[tuple[str, Any]]:
+        """Return the names and estimators of the parts that do anything."""
+
+    @abstractmethod
+    def _plan(self) -> dict[str, list[Stage]]:
+        """Lay out the chains."""
+
+    @abstractmethod
+    def _check_parts(self) -> None:
+        """Refuse parts that cannot be made into a chain."""
+
+    # -- learning and forgetting ---------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
+        self._validate_params()
+        parts = [part for part in self.get_params().values() if isinstance(part, Erasable)]
+        before = [(part, dict(part.__dict__)) for part in parts]
+        try:
+            return super()._fit(X, y, sample_weight, ids, groups)
+        except BaseException:
+            for part, attributes in before:
+                part.__dict__ = attributes
+            raise
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._check_parts()
+        for _, part in self._parts():
+            part._validate_params()
+
+    def _check_names(self, items: list[Any]) -> None:
+        try:
+            self._validate_names([name for name, *_ in items])
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"{' '.join(str(error).split())}; expected a list of (name, estimator) with "
+                "different names, without '__'; make_pipeline makes them up"
+            ) from None
+
+    @property
+    def _takes_weights(self) -> bool:  # type: ignore[override]
+        return any(isinstance(part, Erasable) and part._takes_weights for _, part in self._parts())
+
+    def _draw_seed(self) -> None:
+        for _, part in self._parts():
+            if isinstance(part, Erasable):
+                part._forget_learned()
+                part._draw_seed()
+
+    def _minimum_records(self) -> int:
+        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        return max([1, *(part._minimum_records() for part in parts)])
+
+    def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
+        for chain in self._chains.values():
+            chain.refuse(rows)
+
+    def _fit_rows(self) -> None:
+        assert self._held is not None
+        self._sign = object()
+        self._chains = self._accelerator = self._made_chains()
+        for chain in self._chains.values():
+            chain.learn(self._held, self._sign)
+
+    def _made_chains(self) -> dict[str, Chain]:
+        return {name: Chain(stages) for name, stages in self._plan().items()}
+
+    def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
+        for chain in self._chains.values():
+            chain.prepare()
+        return super()._delete_checked(held, rows)
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        # The counts have the names of the parts already.
+        outcome = join_outcomes([("", chain.remove(rows)) for chain in self._chains.values()])
+        change = self._joined_change(raw=False)
+        self._changed_rows, self._origin = change.rows, change.origin
+        self._raw_change = self._joined_change(raw=True)
+        return outcome
+
+    @abstractmethod
+    def _joined_change(self, *, raw: bool) -> Change:
+        """Return what the last deletion changed in the output."""
+
+    @abstractmethod
+    def _transform_raw(self, rows: Values) -> Values:
+        """Transform rows up to the maps of columns with which the chains end."""
+
+    def _reattach(self) -> None:
+        assert self._held is not None
+        for chain in self._chains.values():
+            if chain.held is not self._held:
+                chain.attach(self._held)
+            chain.prepare()
+        self._accelerator = self._chains
+
+    def _abandon(self) -> None:
+        super()._abandon()
+        for _, part in self._parts():
+            if isinstance(part, Erasable):
+                part._abandon()
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    def _learners(self) -> Iterator[tuple[str, Erasable]]:
+        for chain in self._chains.values():
+            for stage in chain.learners:
+                yield stage.name, stage.step
+
+    def _state(self) -> dict[str, Any]:
+        return {self._PARTS: {name: _part(step) for name, step in self._learners()}}
+
+    def _digest_state(self) -> dict[str, Any]:
+        record_set = base_state(self)["record_set"]
+        digests = {}
+        for name, step in self._learners():
+            step._book.id_set = record_set  # hashed once for all
+            digests[name] = step.digest()
+        return {self._PARTS: digests}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._sign = object()
+        self._chains = self._made_chains()
+        params = self._params_of_parts()
+        shared = {"n_records": self._book.n_records, "record_set": self._book.id_set}
+        for name, step in self._learners():
+            own = {"params": params[name], **shared}
+            step._adopt({**own, **state[self._PARTS][name]}, None)
+            step._book.owner = self._sign
+        if self._held is not None:
+            for chain in self._chains.values():
+                chain.attach(self._held)
+
+    def _params_of_parts(self) -> dict[str, Any]:
+        return part_params(self._book.params[self._PARTS])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep the parts' states with this one's own, and their parameters alone in them."""
+        if "_book" in self.__dict__:
+            self._check_fitted()
+        state: dict[str, Any] = super().__getstate__()
+        if "_learned" in state:
+            state[self._PARTS] = [
+                tuple(clone(item) if isinstance(item, Erasable) else item for item in part)
+                for part in getattr(self, self._PARTS)
+            ]
+        return state
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        fitted = [
+            (stage.name, stage.step, stage.learns)
+            for chain in self._chains.values()
+            for stage in chain.stages
+            if not getattr(stage.step, "_is_selection", False)
+        ]
+        parts = self._parts()
+        for (name, step, learns), (_, part) in zip(fitted, parts, strict=False):
+            book = part.__dict__.get("_book") if learns else None
+            if step is not part or (learns and getattr(book, "owner", 0) != self._sign):
+                raise NotFittedError(
+                    f"step {name!r} was replaced, or fitted on its own, since this "
+                    f"{type(self).__name__} was fitted; expected it as it was; fit again"
+                )
+        if len(fitted) != len(parts):
+            raise NotFittedError(
+                f"{len(parts)} steps are here and {len(fitted)} were fitted; fit again"
+            )
+
+
+def _part(step: Erasable) -> dict[str, Any]:
+    """Return what is a part's own of its state; parameters and records are the whole's."""
+    names = getattr(step, "feature_names_in_", None)
+    return {
+        "algorithm_version": step.algorithm_version,
+        "feature_names": None if names is None else names.tolist(),
+        "n_features": step.n_features_in_,
+        "seed": getattr(step, "seed_", None),
+        **step._state(),
+    }
