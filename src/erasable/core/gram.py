@@ -1,0 +1,349 @@
+"""Exact second moments of pairs of columns, of features and of targets.
+
+The law it keeps: the sums are functions of the set of rows alone. They are integers held exactly,
+so adding and removing rows commute and undo each other, and may be done by any BLAS. What is
+solved from them is made of them in double-double, in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+from scipy.sparse import issparse
+
+from erasable.core import _centring_kernels as centring
+from erasable.core import _gram_kernels as kernels
+from erasable.core._grid_kernels import NO_ROWS, Floats, Ints
+from erasable.core.errors import InvalidDataError
+from erasable.core.grid import Grid
+from erasable.core.sparse import SparseGrid, parts
+
+__all__ = ["MAX_FEATURES", "Gram"]
+
+MAX_FEATURES = 4096
+_BLOCK = 2**15  # values of a block: with its halves and what they give, it stays in cache
+_FEW = 64  # rows that are cheaper added one by one than multiplied as a block
+_CHUNK = 2**24  # rows for which the products of h + l stay below 2**53
+
+
+@dataclass(eq=False, slots=True)
+class Gram:
+    """Sums of products of all pairs of gridded columns, to which rows are added or taken out.
+
+    The columns are those of a matrix, dense or sparse, and after them those of dense targets.
+
+    Attributes
+    ----------
+    grid : Grid or SparseGrid
+        The grid on which the matrix is read; shared, not copied.
+    target_grid : Grid
+        That of the targets.
+    n_rows : int
+        How many rows are summed.
+    top : ndarray of shape (p,), int64
+        Exponents of the p columns, see `Grid`.
+    columns : ndarray of shape (3, p), float64
+        Origin, magic number and quanta in a unit of each of the p columns.
+    sums : ndarray of shape (p,), float64
+        Integers, exact: the sums of m, where a gridded value is ``m = h 2**13 + l`` quanta.
+    products : ndarray of shape (3, p * (p + 1) / 2), float64
+        Integers, exact: the sums of ``h h'``, of ``h l' + l h'`` and of ``l l'``, for the pairs
+        of the upper triangle row by row. They are never combined: a combined sum may need 79 bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.core.gram import Gram
+    >>> from erasable.core.grid import Grid
+    >>> X = np.array([[1.0, 10.0], [2.0, 10.0], [6.0, 40.0]])
+    >>> gram = Gram.fit(Grid.fit(X), X)
+    >>> quantum = gram.grid.quantum
+    >>> gram.centred()[0] * np.outer(quantum, quantum)
+    array([[ 14.,  90.],
+           [ 90., 600.]])
+    >>> gram.forget(X, None, np.array([2]), lambda: np.array([0, 1]))
+    array([ True,  True])
+    >>> gram.centred()[0] * np.outer(gram.grid.quantum, gram.grid.quantum)
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+
+    grid: Grid | SparseGrid
+    target_grid: Grid
+    n_rows: int
+    top: Ints
+    columns: Floats
+    sums: Floats
+    products: Floats
+
+    @classmethod
+    def fit(
+        cls,
+        grid: Grid | SparseGrid,
+        matrix: Any,
+        target_grid: Grid | None = None,
+        targets: Floats | None = None,
+        live_rows: Ints | None = None,
+    ) -> Self:
+        """Sum the live rows of a matrix and of targets.
+
+        Parameters
+        ----------
+        grid : Grid or SparseGrid
+            Fitted to the same rows.
+        matrix : ndarray or csr_array of shape (n_rows, n_features), float64 or float32
+            Values before the grid.
+        target_grid : Grid, optional
+            Fitted to the targets.
+        targets : ndarray of shape (n_rows, n_targets), float64, optional
+            More columns; none by default.
+        live_rows : ndarray of int64, optional
+            Distinct positions of the rows that count; all of them by default.
+
+        Returns
+        -------
+        Gram
+
+        Raises
+        ------
+        InvalidDataError
+            More than 4096 features, or targets: the sums would not fit memory.
+        """
+        targets = _targets(matrix, targets)
+        check_width(matrix.shape[1], "features", "select or project features first")
+        check_width(targets.shape[1], "targets", "learn them in several models")
+        if target_grid is None:
+            target_grid = Grid.from_state({"top": np.zeros(0), "origin": np.zeros(0)})
+        gram = cls._empty(grid, target_grid)
+        rows = np.arange(matrix.shape[0]) if live_rows is None else live_rows
+        gram._add(matrix, targets, rows, 1.0)
+        return gram
+
+    @classmethod
+    def _empty(cls, grid: Grid | SparseGrid, target_grid: Grid) -> Self:
+        p = grid.top.size + target_grid.top.size
+        gram = cls(
+            grid=grid,
+            target_grid=target_grid,
+            n_rows=0,
+            top=np.zeros(p, dtype=np.int64),
+            columns=np.zeros((3, p)),
+            sums=np.zeros(p),
+            products=np.zeros((3, p * (p + 1) // 2)),
+        )
+        gram._read_grids()
+        return gram
+
+    def copy(self) -> Self:
+        """Copy the sums; the copy shares the grids."""
+        return type(self)(
+            grid=self.grid,
+            target_grid=self.target_grid,
+            n_rows=self.n_rows,
+            top=self.top.copy(),
+            columns=self.columns.copy(),
+            sums=self.sums.copy(),
+            products=self.products.copy(),
+        )
+
+    def add(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
+        """Add rows, whose values must lie within the range of the grids."""
+        self._add(matrix, _targets(matrix, targets), rows, 1.0)
+
+    def remove(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
+        """Take rows out, read on the grids on which they were added."""
+        self._add(matrix, _targets(matrix, targets), rows, -1.0)
+
+    def forget(
+        self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
+    ) -> NDArray[np.bool_]:
+        """Take rows out of the sums and of the grids; sum again the columns whose grid changed.
+
+        Parameters
+        ----------
+        matrix, targets
+            Those of `fit`, in which the rows can still be read.
+        rows : ndarray of int64
+            Distinct positions of the rows to forget, all of them live until now.
+        live_rows : callable
+            Returns the positions of the rows that are left; called only if needed.
+
+        Returns
+        -------
+        ndarray of shape (p,), bool
+            The columns that had to be read again in the rows that are left.
+        """
+        targets = _targets(matrix, targets)
+        self._add(matrix, targets, rows, -1.0)
+        changes = [self.grid.remove(matrix, rows, live_rows)]
+        if targets.shape[1]:
+            changes.append(self.target_grid.remove(targets, rows, live_rows))
+        if any(change.exponents for change in changes):
+            self._read_grids()
+            self._sum_again(
+                matrix, targets, live_rows(), np.concatenate([change.columns for change in changes])
+            )
+        return np.concatenate([change.extremes for change in changes])
+
+    @property
+    def quantum(self) -> Floats:
+        """Distance of two neighbours on the grid, a float64 for each of the p columns."""
+        quantum: Floats = 1.0 / self.columns[2]
+        return quantum
+
+    def centred(self) -> tuple[Floats, Floats]:
+        """Return sums of products of deviations from the means, ``sum (m - mean)(m' - mean')``.
+
+        Returns
+        -------
+        tuple of 2 ndarrays of shape (p, p), float64
+            A high and a low part, whose sum is good for about 105 bits; in squared quanta. Both
+            are exactly symmetric; 0 in the row of a constant column.
+        """
+        p = self.sums.size
+        high, low = np.zeros((2, p, p))
+        if self.n_rows:
+            centring.centre(float(self.n_rows), self.sums, self.products, high, low)
+        return high, low
+
+    def means(self) -> tuple[Floats, Floats]:
+        """Return means in quanta, relative to the origins, as a high and a low part."""
+        high, low = np.zeros((2, self.sums.size))
+        if self.n_rows:
+            centring.means(float(self.n_rows), self.sums, high, low)
+        return high, low
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return views of what a model must keep.
+
+        Returns
+        -------
+        dict
+            ``top`` (int64) and ``origin`` of the columns, of the targets alone where the matrix is
+            sparse; ``sum`` and ``products``.
+        """
+        first = self.grid.top.size if isinstance(self.grid, SparseGrid) else 0
+        return {
+            "top": self.top,
+            "origin": self.columns[0, first:],
+            "sum": self.sums,
+            "products": self.products,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[Any]], n_features: int, n_rows: int) -> Self:
+        """Rebuild the sums of `n_rows` rows that gave `state`; their grids know no rows."""
+        top, origin = np.asarray(state["top"]), np.asarray(state["origin"])
+        d, sparse = n_features, origin.size < top.size
+        kind = SparseGrid if sparse else Grid
+        gram = cls._empty(
+            kind.from_state({"top": top[:d], "origin": origin[:d]}),
+            Grid.from_state({"top": top[d:], "origin": origin if sparse else origin[d:]}),
+        )
+        gram.n_rows = n_rows
+        gram.sums = np.array(state["sum"], dtype=np.float64)
+        gram.products = np.array(state["products"], dtype=np.float64)
+        return gram
+
+    # -- sums ----------------------------------------------------------------------------------
+
+    def _read_grids(self) -> None:
+        d = self.grid.top.size
+        for first, grid in ((slice(0, d), self.grid), (slice(d, None), self.target_grid)):
+            self.top[first] = grid.top
+            self.columns[:, first] = grid.origin, grid.magic, 1.0 / grid.quantum
+
+    def _add(self, matrix: Any, targets: Floats, rows: Ints, sign: float) -> None:
+        self.n_rows += int(sign) * rows.size
+        if issparse(matrix):
+            every = np.ones(self.sums.size, dtype=np.bool_)
+            self._add_sparse(matrix, targets, rows, sign, every)
+        elif rows.size < _FEW:
+            kernels.update(
+                matrix, targets, rows, sign, self.columns, self.sums, self.products,
+                np.zeros((3, self.sums.size)),
+            )  # fmt: skip
+        else:
+            for start in range(0, rows.size, _CHUNK):
+                self._add_chunk(matrix, targets, rows[start : start + _CHUNK], sign)
+
+    def _add_sparse(
+        self, matrix: Any, targets: Floats, rows: Ints, sign: float, wanted: NDArray[np.bool_]
+    ) -> None:
+        kernels.update_sparse(
+            *parts(matrix), matrix.shape[1], targets, rows, sign, wanted,
+            self.columns, self.sums, self.products,
+        )  # fmt: skip
+
+    def _add_chunk(self, matrix: Any, targets: Floats, rows: Ints, sign: float) -> None:
+        """Multiply blocks of rows by BLAS: ``h l' + l h'`` is ``(h + l)(h + l)' - h h' - l l'``."""
+        p = self.sums.size
+        squares = [np.zeros((p, p), order="F") for _ in range(3)]
+        sums = np.zeros(p)
+        for block in _blocks(matrix, targets, rows, self.columns, sums):
+            for k, part in enumerate(block):
+                squares[k] = dsyrk(1.0, part.T, beta=1.0, c=squares[k], overwrite_c=1)
+        packed = np.zeros(self.products.shape)
+        for k, square in enumerate(squares):
+            kernels.pack(square.T, packed[k])
+        hh, ll, both = packed
+        self.sums += sign * sums
+        self.products += sign * np.stack([hh, both - hh - ll, ll])
+
+    def _sum_again(
+        self, matrix: Any, targets: Floats, rows: Ints, wanted: NDArray[np.bool_]
+    ) -> None:
+        """Sum some columns again, because their grid changed."""
+        if issparse(matrix):
+            kernels.clear_columns(wanted, self.sums, self.products)
+            self._add_sparse(matrix, targets, rows, 1.0, wanted)
+            return
+        chosen = np.flatnonzero(wanted)
+        p = self.sums.size
+        sums, found = np.zeros(p), np.zeros((3, chosen.size, p))
+        for h, lower, _ in _blocks(matrix, targets, rows, self.columns, sums):
+            h_chosen, l_chosen = h[:, chosen].T, lower[:, chosen].T
+            found[0] += h_chosen @ h
+            found[1] += h_chosen @ lower
+            found[1] += l_chosen @ h
+            found[2] += l_chosen @ lower
+        self.sums[chosen] = sums[chosen]
+        kernels.put_columns(chosen, found, self.products)
+
+
+def check_width(count: int, what: str, advice: str) -> None:
+    """Refuse more columns than exact sums of products have room for.
+
+    Raises
+    ------
+    InvalidDataError
+    """
+    if count > MAX_FEATURES:
+        raise InvalidDataError(
+            f"{count} {what} were given; expected at most {MAX_FEATURES}, because exact sums of "
+            f"products take memory in their square; {advice}"
+        )
+
+
+def _targets(matrix: Any, targets: Floats | None) -> Floats:
+    return np.zeros((matrix.shape[0], 0)) if targets is None else targets
+
+
+def _blocks(matrix: Any, targets: Floats, rows: Ints, columns: Floats, sums: Floats) -> Any:
+    """Yield h, l and h + l of blocks of rows, in arrays that are used again; add up `sums`."""
+    p = sums.size
+    size = min(max(_BLOCK // max(p, 1), 64), rows.size)
+    # Rows that follow each other need not be looked up.
+    through = rows.size > 0 and bool(rows[-1] - rows[0] == rows.size - 1)
+    block = np.zeros((3, size, p))
+    for start in range(0, rows.size, size):
+        part = block[:, : min(size, rows.size - start)]
+        chosen = NO_ROWS if through else rows[start : start + size]
+        first = int(rows[start])
+        kernels.cut_block(matrix, targets, chosen, first, columns, sums, part)
+        yield part
