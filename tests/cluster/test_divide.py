@@ -65,7 +65,6 @@ def plain_tree(
                 (j * k + c, centre, count)
                 for j, node in enumerate(below)
                 for c, (centre, count) in enumerate(zip(node.centers, node.counts, strict=True))
-                if count or not weighted
             ]
             name, child = "root" if depth == 0 else f"{depth}/{i}", tape.child("node", depth, i)
             if not found:
@@ -200,6 +199,29 @@ def test_merging_by_mass_is_another_model() -> None:
     assert by_count.digest() != by_mass.digest()
     assert not np.array_equal(by_count.cluster_centers_, by_mass.cluster_centers_)
     assert sum(by_mass.state()["nodes"]["root"]["path"]["counts"][-1]) == 606
+
+
+@pytest.mark.parametrize("height", [1, 3])
+@pytest.mark.parametrize("width", [1, 4])
+def test_centroids_without_mass_are_kept(width: int, height: int) -> None:
+    X = np.ones((50, 2))
+    X[0] = 2.0
+    model = DivideAndConquerKMeans(
+        5, width=width, height=height, weight_by_mass=True, random_state=0
+    ).fit(X)
+    assert model.cluster_centers_.shape == (5, 2)
+    assert sum(model.state()["nodes"]["root"]["path"]["counts"][-1]) == 50
+    assert len(np.unique(model.cluster_centers_, axis=0)) == 2
+    assert model.transform(X).shape == (50, 5)
+    assert len(set(model.predict([[1.0, 1.0], [2.0, 2.0]]).tolist())) == 2
+    assert model.inertia_ == 0.0
+    model.delete([0, 7])
+    fresh = DivideAndConquerKMeans(
+        5, width=width, height=height, weight_by_mass=True, random_state=0
+    ).fit(X[model.ids_], ids=model.ids_)
+    assert model.digest() == fresh.digest()
+    assert model.cluster_centers_.shape == (5, 2)
+    assert np.all(model.cluster_centers_ == 1.0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

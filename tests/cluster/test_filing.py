@@ -144,7 +144,7 @@ def test_a_movement_counts_in_the_metric_of_now(pairs: bool) -> None:
     margin = far[1] - far[0]
     now[0, 1] = -0.75 * margin
     assert oracles.nearest(record, then, before) != oracles.nearest(record, now, after)
-    near, bounds = np.array([[far[0] ** 2], [far[1] ** 2], [1e300]]), np.empty(1)
+    near, bounds = np.array([[far[0] ** 2], [far[1] ** 2], [1e300]]), np.empty(1, np.float32)
     tile_bounds(near, 1, 2, pairs, bounds)
     limits = np.empty(4 if pairs else 2)
     movement(now, then, after, before, pairs, limits, np.empty(2), np.empty((2, 2)))
@@ -178,6 +178,26 @@ def test_a_record_that_is_lost_is_noticed() -> None:
     slot, group, place = np.argwhere(run._files.head[1] >= 0)[0]
     run._files.head[1, slot, group, place] = -1
     assert any("is not filed" in text for text in filing_errors(run))
+
+
+@pytest.mark.parametrize("size", [1, 2, 40])
+def test_snapshots_forget_the_records_that_were_centroids(size: int) -> None:
+    """A record far from all others is a cluster of its own, and so in every snapshot."""
+    rng = np.random.default_rng(9)
+    X = make_data("gaussian", 400, rng)
+    X[17] = 900.0, -700.0, 5.0
+    run = make_run(X, 4, 0)
+    for _ in range(5):
+        run.remove(np.array([run.live()[-1]]))
+    assert run._filed
+    snapshots = run._files.snapshots
+    assert (snapshots == X[17]).all(axis=-1).any()
+    # Were it still a seed, everything would be learned again.
+    run.seeding.remove = lambda *_: (False, 0)  # type: ignore[method-assign]
+    run.remove(np.sort(np.append(rng.choice(np.arange(20, 300), size - 1, replace=False), 17)))
+    assert run._files.snapshots is snapshots
+    assert not (snapshots == X[17]).all(axis=-1).any()
+    assert (snapshots == 1e150).any()
 
 
 # -- bounds ------------------------------------------------------------------------------------

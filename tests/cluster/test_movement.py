@@ -23,7 +23,7 @@ def nearest(X: Any, centers: Any, weights: Any, pairs: bool) -> tuple[Any, Any, 
     k = len(centers)
     rows = np.arange(n)
     labels, groups, bounds = np.empty(n, int), np.empty(n, int), np.empty(n)
-    near, who, here = np.empty((3, TILE)), np.empty((2, TILE), np.int64), np.empty(TILE)
+    near, who, here = np.empty((3, TILE)), np.empty((2, TILE), np.int64), np.empty(TILE, np.float32)
     tile, scratch = new_tile(d), np.empty((k, TILE))
     for start in range(0, n, TILE):
         m = min(TILE, n - start)
@@ -114,3 +114,14 @@ def test_the_least_change_of_a_metric_puts_ties_at_risk() -> None:
     assert (limits > 0).all()
     limits, _ = moved(centers, centers, np.ones(2), np.ones(2), True)
     assert not limits.any()
+
+
+@pytest.mark.parametrize("weights", [NONE, np.array([1.0, 4.0])], ids=["plain", "weighted"])
+def test_a_movement_whose_square_underflows_counts(weights: Any) -> None:
+    then = np.array([[0.0, 1.0], [3.0, 1.0]])
+    now = then.copy()
+    now[0, 0] = 1e-180
+    limits, _ = moved(now, then, weights, weights, True)
+    assert limits[0 * 2 + 1] >= 1e-180
+    assert limits[1 * 2 + 0] >= 1e-180
+    assert not moved(then, then, weights, weights, True)[0].any()

@@ -18,6 +18,7 @@ from erasable.core.grid import Grid
 from erasable.core.steps import Rows
 
 from ._distances import TILE, distances_to, new_tile
+from ._far import far_distances, far_from, nearest_to_far
 from ._lloyd_kernels import assign_some
 
 __all__ = ["SEED_CONSTRAINT", "CentroidModel"]
@@ -87,6 +88,7 @@ class CentroidModel(
         if self.digest() != digest:
             self._accelerator = None
             self._restore(before)
+            self._book.digest = digest
             raise ArtifactError(
                 "the records have the right ids but other values than the model was fitted on; "
                 "expected the records of the model; load them unchanged"
@@ -107,12 +109,13 @@ class CentroidModel(
 
     def _read_rows(self, X: Any) -> NDArray[Any]:
         """Read rows into the space of the records: those that come mapped are mapped back."""
-        matrix = self._read_matrix(X)
+        matrix: NDArray[Any] = self._read_matrix(X)
         if self._map is None or (isinstance(X, Rows) and X.unmapped):
             return matrix
         return np.ascontiguousarray(matrix * self._map[1] + self._map[0])
 
     def _distances(self, X: NDArray[Any]) -> Floats:
+        """Distances of queries, in the space of the records, to every centroid."""
         gridded = self._grid.apply(X)
         picks = np.arange(gridded.shape[0])
         k, d = self._centers.shape
@@ -121,11 +124,26 @@ class CentroidModel(
             gridded, picks, picks, self._centers, self._metric(), new_tile(d),
             np.empty((k, TILE)), out,
         )  # fmt: skip
+        out = np.sqrt(out)
+        far = far_from(gridded, self._grid.top)
+        if far.size:
+            out[far] = far_distances(*self._far_problem(X[far]))
         return out
 
-    def _assign(self, X: NDArray[Any]) -> tuple[NDArray[np.int32], Floats]:
-        """Labels and squared distances of rows in the space of the records."""
+    def _find(self, X: NDArray[Any]) -> tuple[NDArray[np.int32], Floats]:
+        """Labels and squared distances of queries, in the space of the records."""
         gridded = self._grid.apply(X)
+        labels, squared = self._assign(gridded)
+        far = far_from(gridded, self._grid.top)
+        if far.size:
+            labels[far] = nearest_to_far(*self._far_problem(X[far]))
+        return labels, squared
+
+    def _far_problem(self, X: NDArray[Any]) -> tuple[Floats, Floats, Floats, Floats]:
+        return X.astype(np.float64), self._grid.origin, self._centers, self._metric()
+
+    def _assign(self, gridded: Floats) -> tuple[NDArray[np.int32], Floats]:
+        """Labels and squared distances of gridded rows that are not far from the records."""
         picks = np.arange(gridded.shape[0])
         k, d = self._centers.shape
         labels = np.empty(gridded.shape[0], np.int32)
@@ -135,6 +153,10 @@ class CentroidModel(
             np.empty((k, TILE)), labels, squared,
         )  # fmt: skip
         return labels, squared
+
+    def _assign_records(self) -> tuple[NDArray[np.int32], Floats]:
+        held = self._attached()
+        return self._assign(self._grid.apply(held.records.matrix[held.live]))
 
     @property
     def cluster_centers_(self) -> Floats:
@@ -148,15 +170,14 @@ class CentroidModel(
     @property
     def labels_(self) -> NDArray[np.int32]:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
-        held = self._attached()
-        return self._assign(held.records.matrix[held.live])[0]
+        return self._assign_records()[0]
 
     @property
     def inertia_(self) -> float:
         """Sum of the squared distances of the records to their centroids, correctly rounded."""
-        held = self._attached()
+        self._attached()
         if self._inertia is None:
-            self._inertia = math.fsum(self._assign(held.records.matrix[held.live])[1])
+            self._inertia = math.fsum(self._assign_records()[1])
         return self._inertia
 
     @property
@@ -165,6 +186,8 @@ class CentroidModel(
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Return the nearest centroid of every row of `X`, ties to the lower index.
+
+        Beyond 256 times the range of the records the comparison is exact, however far.
 
         Parameters
         ----------
@@ -175,7 +198,7 @@ class CentroidModel(
         -------
         ndarray of shape (n_samples,), int32
         """
-        return self._assign(self._read_rows(X))[0]
+        return self._find(self._read_rows(X))[0]
 
     def transform(self, X: Any) -> Floats:
         """Return the distances of every row of `X` to every centroid.
@@ -190,7 +213,7 @@ class CentroidModel(
         ndarray of shape (n_samples, n_clusters)
             Euclidean distances, in the units of `X`.
         """
-        return np.sqrt(self._distances(self._read_rows(X)))
+        return self._distances(self._read_rows(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the sum of the squared distances of `X` to the nearest centroids.
@@ -205,4 +228,4 @@ class CentroidModel(
         -------
         float
         """
-        return -math.fsum(self._assign(self._read_rows(X))[1])
+        return -math.fsum(self._find(self._read_rows(X))[1])

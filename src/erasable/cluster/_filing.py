@@ -27,13 +27,16 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 
-from ._movement import MOST_GROWTH, SHARE, movement
+from ._movement import MOST_GROWTH, SHARE, movement, same_row
 
 __all__ = [
     "BINS",
     "FREE",
+    "file_level",
     "file_record",
     "free_slot",
+    "hide",
+    "rounded_down",
     "take_at_risk",
     "tile_bounds",
 ]
@@ -44,6 +47,7 @@ BINS = 96
 FREE = -1
 """Stamp of a snapshot slot that holds no snapshot."""
 
+_NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
 _LARGEST = 3e38
 _SMALLEST = 2e-38
 
@@ -54,7 +58,17 @@ Links = NDArray[np.int32]
 
 
 @kernel
-def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Floats) -> None:
+def rounded_down(bound: float) -> np.float32:
+    """Return a float32 that is not larger.
+
+    Outside the range where float32 rounds relatively, down means to its end, and below it to 0.
+    """
+    less = (bound if bound < _LARGEST else _LARGEST) * (1.0 - 2.0**-22)
+    return np.float32(0.0 if abs(less) < _SMALLEST else less)
+
+
+@kernel
+def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Keys32) -> None:
     """Write the movement that every record of a tile can bear.
 
     Parameters
@@ -67,8 +81,8 @@ def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Floa
         Terms of a distance; its rounding is charged to the margins.
     pairs : bool
         Whether groups are pairs of clusters, or own clusters alone.
-    bounds : ndarray of shape (>= m,)
-        Receives the bounds.
+    bounds : ndarray of shape (>= m,), float32
+        Receives the bounds, rounded down.
     """
     slack = 8.0 * (n_features + 4) * 2.0**-53
     less = 1.0 - slack
@@ -83,7 +97,7 @@ def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Floa
         second = d2 * less - d1 * more
         third = d3 * less - d1 * more
         other = SHARE * third
-        bounds[r] = other if pairs and other < second else second
+        bounds[r] = rounded_down(other if pairs and other < second else second)
 
 
 @kernel
@@ -94,6 +108,35 @@ def _bin_of(bound: float, top_bits: int) -> int:
     bits = int(np.float32(bound).view(np.int32)) >> 21
     place = BINS - 1 + bits - top_bits
     return min(max(place, 0), BINS - 1)
+
+
+@kernel
+def file_level(
+    live: Ints,
+    bounds: Keys32,
+    following: Links,
+    head: NDArray[np.int32],
+    lowest: NDArray[np.int16],
+) -> int:
+    """File every live position under slot 0; `following` holds the groups and is overwritten.
+
+    Returns
+    -------
+    top_bits : int
+        The level's top: leading bits of the largest bound.
+    """
+    # Floats above 0 are in the order of their bits. Of dead records, bounds may be too large.
+    widest = np.int32(0)
+    for bits in bounds.view(np.int32):
+        widest = max(widest, bits)
+    top_bits = int(widest) >> 21
+    head[:] = -1
+    lowest[:] = BINS
+    for j in live:
+        group = int(following[j])
+        bound = float(bounds[j])
+        file_record(j, bound, 0, group, top_bits, bounds, following, head, lowest)
+    return top_bits
 
 
 @kernel
@@ -108,13 +151,8 @@ def file_record(
     head: NDArray[np.int32],
     lowest: NDArray[np.int16],
 ) -> None:
-    """File record `j` in a group of a slot; the bound is rounded down to float32.
-
-    Outside the range where float32 rounds relatively, down means to its end, and below it to 0.
-    """
-    small = np.float32(min(bound, _LARGEST) * (1.0 - 2.0**-22))
-    if 0.0 < small < _SMALLEST:
-        small = np.float32(0.0)
+    """File record `j` in a group of a slot; the bound is rounded down to float32."""
+    small = rounded_down(bound)
     bounds[j] = small
     place = _bin_of(float(small), top_bits)
     following[j] = head[slot, group, place]
@@ -262,3 +300,48 @@ def free_slot(
     _merge(chosen, heir, limits, divisor, top_bits, alive, bounds, following, head, lowest)
     stamps[chosen] = FREE
     return chosen
+
+
+@kernel
+def _key_of(row: Floats, scratch: Floats) -> int:
+    """Return an integer that is the same for equal rows, and rarely for others."""
+    for f in range(row.shape[0]):
+        scratch[f] = row[f] + 0.0  # one zero
+    bits = scratch.view(np.int64)
+    key = 0
+    for f in range(row.shape[0]):
+        key += bits[f] * (2 * f + 1)
+    return key
+
+
+@kernel
+def hide(records: Floats, stamps: Ints, snapshots: Floats) -> None:
+    """Overwrite snapshots that hold one of `records` itself, as the centroid of a lone record.
+
+    Whatever is filed under them counts as at risk from then on. The first axis is the level.
+    """
+    scratch = np.empty(records.shape[1])
+    keys = np.zeros(records.shape[0], np.int64)
+    order = np.zeros(records.shape[0], np.int64)
+    lone = records.shape[0] == 1
+    if not lone:
+        for i in range(records.shape[0]):
+            keys[i] = _key_of(records[i], scratch)
+        order = np.argsort(keys)
+        keys = keys[order]
+    for t in range(stamps.shape[0]):
+        for slot in range(stamps.shape[1]):
+            if stamps[t, slot] == FREE:
+                continue
+            for center in snapshots[t, slot]:
+                if lone:
+                    found = same_row(center, records[0])
+                else:
+                    key = _key_of(center, scratch)
+                    i = int(np.searchsorted(keys, key))
+                    found = False
+                    while i < keys.shape[0] and keys[i] == key and not found:
+                        found = same_row(center, records[order[i]])
+                        i += 1
+                if found:
+                    center[:] = _NOWHERE

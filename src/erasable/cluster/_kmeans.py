@@ -62,7 +62,8 @@ class KMeans(SingleRunModel):
     -----
     Seeding is greedy k-means++ by exponential races [1]_. An empty cluster keeps its centroid.
     The files of records are an accelerator of 9 bytes a record and iteration (10 above 256
-    clusters) and not part of the model; they are built at the first deletion.
+    clusters) and not part of the model; they are sorted at the first deletion of one record, or
+    the fifth of several.
 
     References
     ----------

@@ -13,15 +13,10 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 
-from ._filing import BINS, FREE
-from ._lloyd_kernels import (
-    assign_all,
-    file_level,
-    loss_of,
-    next_centers,
-    reexamine,
-    shift_cluster,
-)
+from ._filing import BINS, FREE, file_level
+from ._following import assign, pays_to_follow
+from ._lloyd_kernels import loss_of, next_centers, reexamine, shift_cluster
+from ._movement import MOST_GROWTH, movement, same_row
 
 __all__ = [
     "Files",
@@ -31,12 +26,9 @@ __all__ = [
     "descend",
     "file_all",
     "grown",
-    "hide",
     "new_files",
     "new_levels",
 ]
-
-_NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -72,7 +64,11 @@ class Rule(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The run itself. The first axis is the level; `bounds` and `links` serve the files."""
+    """The run itself, in the first five. The first axis is the level.
+
+    Where a level is not filed, `bounds`, `links` and `growth` are what a record can bear, its
+    group, and what the metric has grown by since: see `_following`. Where it is, see `_filing`.
+    """
 
     centers: Floats
     sums: Floats
@@ -81,6 +77,7 @@ class Levels(NamedTuple):
     labels: NDArray[np.uint16]
     bounds: NDArray[np.float32]
     links: NDArray[np.int32]
+    growth: Floats
     tops: Ints
 
 
@@ -109,6 +106,7 @@ def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
         labels=np.zeros((n_levels, n), small),
         bounds=np.zeros((n_levels, n), np.float32),
         links=np.zeros((n_levels, n), np.int32),
+        growth=np.ones(n_levels),
         tops=np.zeros(n_levels, np.int64),
     )
 
@@ -144,32 +142,12 @@ def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool
 
 
 @kernel
-def hide(records: Floats, files: Files) -> None:
-    """Overwrite snapshots that hold one of `records` itself, as the centroid of a lone record.
-
-    Whatever is filed under them counts as at risk from then on.
-    """
-    for x in records:
-        for t in range(files.stamps.shape[0]):
-            for slot in range(files.stamps.shape[1]):
-                for center in files.snapshots[t, slot]:
-                    same = True
-                    for f in range(x.shape[0]):
-                        if center[f] != x[f]:
-                            same = False
-                            break
-                    if same:
-                        center[:] = _NOWHERE
-
-
-@kernel
 def _same(a: Floats, b: Floats) -> bool:
     """Tell whether two centroid tables are equal in every bit that matters."""
+    equal = True
     for c in range(a.shape[0]):
-        for f in range(a.shape[1]):
-            if a[c, f] != b[c, f]:
-                return False
-    return True
+        equal = equal and same_row(a[c], b[c])
+    return equal
 
 
 @kernel
@@ -189,24 +167,69 @@ def _pass(
         previous = levels.labels[t - 1]
         levels.sums[t] = levels.sums[t - 1]
         levels.counts[t] = levels.counts[t - 1]
-    widest = assign_all(
+    assign(
         problem.X, problem.rows, live, problem.mass, levels.centers[t], weights, pairs,
-        previous, levels.labels[t], levels.bounds[t], levels.links[t], levels.sums[t],
-        levels.counts[t], tile, scratch,
+        np.empty(0), 1.0, previous, levels.bounds[t], levels.links[t], levels.labels[t],
+        levels.bounds[t], levels.links[t], levels.sums[t], levels.counts[t], tile, scratch,
     )  # fmt: skip
-    levels.tops[t] = np.int64(np.float32(widest).view(np.int32)) >> 21
+    levels.growth[t] = 1.0
+
+
+@kernel
+def _follow(
+    t: int,
+    source: int,
+    problem: Problem,
+    live: Ints,
+    before: Floats,
+    former: Floats,
+    weights: Floats,
+    pairs: bool,
+    levels: Levels,
+    tile: Floats,
+    scratch: Floats,
+) -> tuple[int, int]:
+    """Assign level `t` from what it was, or from the level before it (`source`).
+
+    That was with the centroids `before` and the metric `former`.
+    """
+    k, d = before.shape
+    if source < t:
+        levels.sums[t] = levels.sums[source]
+        levels.counts[t] = levels.counts[source]
+    limits = np.empty(k * k if pairs else k)
+    stretch = movement(
+        levels.centers[t], before, weights, former, pairs, limits, np.empty(k), np.empty((2, d))
+    )
+    if weights.size == 0:
+        stretch = 1.0
+    levels.growth[t] = levels.growth[source] * stretch
+    # From level to level centroids move by far more than in a deletion, and bounds get loose.
+    most = 0.5 if source < t else 1.0
+    if levels.growth[t] > MOST_GROWTH or not pays_to_follow(
+        live, limits, levels.bounds[source], levels.links[source], k, d, most
+    ):
+        _pass(t, problem, live, weights, pairs, levels, tile, scratch)
+        return live.shape[0], 0
+    return assign(
+        problem.X, problem.rows, live, problem.mass, levels.centers[t], weights, pairs, limits,
+        (1.0 - 1e-12) / stretch, levels.labels[source], levels.bounds[source],
+        levels.links[source], levels.labels[t], levels.bounds[t], levels.links[t],
+        levels.sums[t], levels.counts[t], tile, scratch,
+    )  # fmt: skip
 
 
 @kernel
 def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files) -> None:
     """File every live position of level `t` under the centroids of now."""
     files.stamps[t] = FREE
+    files.snapshots[t] = 0.0
     files.stamps[t, 0] = clock
-    files.growth[t] = 1.0
+    files.growth[t, 0] = levels.growth[t]
     files.snapshots[t, 0] = levels.centers[t]
     files.weights[t, 0] = weights
-    file_level(live, levels.tops[t], levels.bounds[t], levels.links[t], files.head[t],
-               files.lowest[t])  # fmt: skip
+    levels.tops[t] = file_level(live, levels.bounds[t], levels.links[t], files.head[t],
+                                files.lowest[t])  # fmt: skip
 
 
 @kernel
@@ -246,6 +269,7 @@ def descend(
     clock: int,
     built: int,
     rule: Rule,
+    former: Floats,
     weights: Floats,
     turned: bool,
     pairs: bool,
@@ -265,10 +289,10 @@ def descend(
         Positions deleted since the levels were built; already not alive.
     built : int
         The last level that holds a run of the records before; -1 when none does.
-    turned : bool
-        Whether `weights` are others than when the levels were built.
+    former, turned : ndarray of shape (n_features,) or empty, and bool
+        Weights when the levels were built, and whether `weights` are others.
     filed : bool
-        Whether `files` are in use; a first fit leaves them alone.
+        Whether `files` are in use; without them, levels are followed in whole passes.
     picks : ndarray of shape (n_positions,), int64
         Scratch space.
     start : int
@@ -285,6 +309,7 @@ def descend(
     n_levels = levels.centers.shape[0]
     k = levels.centers.shape[1]
     fresh = np.empty_like(levels.centers[0])
+    before = np.empty_like(fresh)
     live = np.empty(0, np.int64)
     examined = 0
     flips = 0
@@ -293,11 +318,12 @@ def descend(
     final = -1
     plain = rule.shift < 0.0 and rule.squares.size == 0
     for t in range(start, n_levels):
-        moved = turned
+        moved = turned or t > built
+        before[:] = levels.centers[t]
         if t > 0:
             next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
                          rule.floor_mass, rule.step, rule.phases[t], fresh)  # fmt: skip
-            if t > built or not _same(fresh, levels.centers[t]):
+            if moved or not _same(fresh, levels.centers[t]):
                 moved = True
                 levels.centers[t] = fresh
         if t > built and t > 0 and plain and _same(fresh, levels.centers[t - 1]):
@@ -309,29 +335,38 @@ def descend(
         cloned = t > built and filed and plain and (t > 1 or weights.size > 0)
         if cloned:
             _continue(t, levels, files)
-        anew = t > built and not cloned
-        if not anew:
-            if not cloned:
-                for g in gone:
-                    w = problem.mass[g] if problem.mass.size > 0 else 1.0
-                    shift_cluster(levels.sums[t], levels.counts[t], problem.X[problem.rows[g]],
-                                  levels.labels[t, g], -w)  # fmt: skip
-            if moved:
-                seen, flipped = reexamine(
-                    problem.X, problem.rows, problem.mass, problem.alive, n_alive, clock,
-                    levels.centers[t], weights, pairs, levels.labels[t], levels.sums[t],
-                    levels.counts[t], levels.bounds[t], levels.links[t], files.head[t],
-                    files.lowest[t], files.stamps[t], files.growth[t], files.snapshots[t],
-                    files.weights[t], levels.tops[t], picks, tile, scratch,
-                )  # fmt: skip
-                if seen < 0:
-                    anew = True
-                else:
-                    examined += seen
-                    flips += flipped
+        if t <= built:
+            for g in gone:
+                w = problem.mass[g] if problem.mass.size > 0 else 1.0
+                shift_cluster(levels.sums[t], levels.counts[t], problem.X[problem.rows[g]],
+                              levels.labels[t, g], -w)  # fmt: skip
+        anew = t > built and not cloned and (filed or t == 0)
+        if filed and not anew and moved:
+            seen, flipped = reexamine(
+                problem.X, problem.rows, problem.mass, problem.alive, n_alive, clock,
+                levels.centers[t], weights, pairs, levels.labels[t], levels.sums[t],
+                levels.counts[t], levels.bounds[t], levels.links[t], files.head[t],
+                files.lowest[t], files.stamps[t], files.growth[t], files.snapshots[t],
+                files.weights[t], levels.tops[t], picks, tile, scratch,
+            )  # fmt: skip
+            if seen < 0:
+                anew = True
+            else:
+                examined += seen
+                flips += flipped
+        if live.size == 0 and (anew or (moved and not filed)):
+            live = np.flatnonzero(problem.alive)
+        if not filed and not anew and t > built:
+            seen, _ = _follow(t, t - 1, problem, live, levels.centers[t - 1], weights, weights,
+                              pairs, levels, tile, scratch)  # fmt: skip
+            examined += seen
+            passes += 1
+        elif not filed and not anew and moved:
+            seen, flipped = _follow(t, t, problem, live, before, former, weights, pairs, levels,
+                                    tile, scratch)  # fmt: skip
+            examined += seen
+            flips += flipped
         if anew:
-            if live.size == 0:
-                live = np.flatnonzero(problem.alive)
             _pass(t, problem, live, weights, pairs, levels, tile, scratch)
             passes += 1
             examined += live.size

@@ -9,7 +9,6 @@ from erasable.core._jit import kernel
 
 from ._distances import TILE, load_tile, rank_nearest, tile_distances
 from ._filing import (
-    BINS,
     FREE,
     file_record,
     free_slot,
@@ -19,9 +18,7 @@ from ._filing import (
 from ._movement import movement
 
 __all__ = [
-    "assign_all",
     "assign_some",
-    "file_level",
     "loss_of",
     "next_centers",
     "reexamine",
@@ -72,91 +69,6 @@ def shift_cluster(sums: Floats, counts: Ints, x: Floats, c: int, mass: float) ->
     else:
         for f in range(x.shape[0]):
             to[f] += mass * x[f]
-
-
-@kernel
-def assign_all(
-    X: Floats,
-    rows: Ints,
-    live: Ints,
-    mass: Floats,
-    centers: Floats,
-    weights: Floats,
-    pairs: bool,
-    previous: Labels,
-    labels: Labels,
-    bounds: NDArray[np.float32],
-    groups: NDArray[np.int32],
-    sums: Floats,
-    counts: Ints,
-    tile: Floats,
-    scratch: Floats,
-) -> float:
-    """Assign every live position at one level.
-
-    Parameters
-    ----------
-    previous : ndarray of shape (n_positions,) or empty
-        Labels of the level before, whose sums are already in `sums`; empty starts from zero.
-    labels, bounds, groups : ndarray of shape (n_positions,)
-        Receive the label, the bound (not yet rounded down) and the filing group of every live
-        position.
-    sums, counts : ndarray of shape (k, n_features) and (k,)
-        Receive the exact sums and masses of the clusters.
-
-    Returns
-    -------
-    widest : float
-        The largest bound.
-    """
-    k = centers.shape[0]
-    near = np.empty((3, TILE))
-    who = np.empty((2, TILE), np.int64)
-    here = np.empty(TILE)
-    widest = 0.0
-    fresh = previous.size == 0
-    if fresh:
-        sums[:] = 0.0
-        counts[:] = 0
-    for start in range(0, live.shape[0], TILE):
-        m = min(TILE, live.shape[0] - start)
-        load_tile(X, rows, live, start, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
-        rank_nearest(scratch, m, near, who)
-        tile_bounds(near, m, X.shape[1], pairs, here)
-        for r in range(m):
-            j = live[start + r]
-            a = who[0, r]
-            bounds[j] = np.float32(here[r])
-            groups[j] = np.int32(a * k + who[1, r]) if pairs else np.int32(a)
-            if k > 1:
-                widest = max(widest, here[r])
-            labels[j] = a
-            if fresh or a != previous[j]:
-                w = mass[j] if mass.size > 0 else 1.0
-                x = X[rows[j]]
-                if not fresh:
-                    shift_cluster(sums, counts, x, previous[j], -w)
-                shift_cluster(sums, counts, x, a, w)
-    return widest
-
-
-@kernel
-def file_level(
-    live: Ints,
-    top_bits: int,
-    bounds: NDArray[np.float32],
-    following: NDArray[np.int32],
-    head: NDArray[np.int32],
-    lowest: NDArray[np.int16],
-) -> None:
-    """File every live position under slot 0; `following` holds the groups and is overwritten."""
-    head[:] = -1
-    lowest[:] = BINS
-    for j in live:
-        group = int(following[j])
-        bound = float(bounds[j])
-        file_record(j, bound, 0, group, top_bits, bounds, following, head, lowest)
 
 
 @kernel
@@ -288,7 +200,7 @@ def reexamine(
     snapshot_weights[slot] = weights
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
-    here = np.empty(TILE)
+    here = np.empty(TILE, np.float32)
     flips = 0
     for start in range(0, n_picks, TILE):
         m = min(TILE, n_picks - start)

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 
-__all__ = ["MOST_GROWTH", "SHARE", "movement"]
+__all__ = ["MOST_GROWTH", "SHARE", "movement", "same_row"]
 
 SHARE = 0.35
 """What the third nearest centroid's movement counts for, in bounds and in limits."""
 
 MOST_GROWTH = 2.0
 """Of a metric, or of a chain of metrics: rounding was charged for no more."""
+
+_TINY = 1e-250  # sums of squares below it may have lost something to underflow
 
 Floats = NDArray[np.float64]
 
@@ -88,11 +90,16 @@ def movement(
         b = then[c]
         if weighted:
             total, around = _weighted_move(a, b, weights_then, turned, middle)
-            moves[c] = (high * np.sqrt(total) + np.sqrt(around)) * (1.0 + 1e-9) + least
+            moved = np.sqrt(total) if total >= _TINY else _far_move(a, b, weights_then)
+            moves[c] = (high * moved + np.sqrt(around)) * (1.0 + 1e-9) + least
             if high > MOST_GROWTH or not moves[c] >= 0.0:  # not: infinity times 0
                 moves[c] = np.inf
         else:
-            moves[c] = np.sqrt(_plain_move(a, b)) * (1.0 + 1e-9)
+            moves[c] = 0.0
+            if not same_row(a, b):
+                total = _plain_move(a, b)
+                moved = np.sqrt(total) if total >= _TINY else _far_move(a, b, weights_then)
+                moves[c] = moved * (1.0 + 1e-9)
         if moves[c] > largest:
             second = largest
             largest = moves[c]
@@ -107,6 +114,17 @@ def movement(
         else:
             limits[a] = (moves[a] + other) * (1.0 + 1e-9)
     return float(np.sqrt(high) * (1.0 + 1e-12))
+
+
+@kernel
+def same_row(a: Floats, b: Floats) -> bool:
+    """Tell whether two rows are equal in every bit that matters."""
+    f = 0
+    d = a.shape[0]
+    while f < d and a[f] == b[f]:
+        f += 1
+    same: bool = f == d
+    return same
 
 
 @kernel
@@ -130,6 +148,17 @@ def _plain_move(a: Floats, b: Floats) -> float:
         t0 = a[f] - b[f]
         s0 += t0 * t0
     return s0 + s1 + s2 + s3
+
+
+@kernel
+def _far_move(a: Floats, b: Floats, weights: Floats) -> float:
+    """At least the distance of two centroids, without squares; 0 only where they are equal."""
+    total = 0.0
+    for f in range(a.shape[0]):
+        if a[f] != b[f]:
+            step = abs(a[f] - b[f])
+            total += step * np.sqrt(weights[f]) if weights.size > 0 else step
+    return total
 
 
 @kernel

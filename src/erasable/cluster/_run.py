@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from erasable.core.deletion import Action
 
 from ._distances import TILE, new_tile
+from ._filing import hide
 from ._levels import (
     Files,
     Levels,
@@ -24,7 +25,6 @@ from ._levels import (
     descend,
     file_all,
     grown,
-    hide,
     new_files,
     new_levels,
 )
@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 _NO_FLOATS = np.empty(0)
 _NO_POSITIONS = np.empty(0, np.int64)
 _FIRST_LEVELS = 16  # levels there is room for at first; most runs end before
-_MANY = 20  # one record in so many, deleted at once, makes every level anew
+_PATIENCE = 4  # deletions of several records at once before a run is filed
 _PAIR_LIMIT = 16  # clusters up to which records are filed by pairs of clusters
 
 
@@ -115,6 +115,8 @@ class LloydRun:
         self._clock = 0
         self._files: Files = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
         self._filed = False
+        self._followed = 0
+        self._used = 0
         self._picks = _NO_POSITIONS
         self._n_picked = 0
         self._tile = new_tile(d)
@@ -170,23 +172,21 @@ class LloydRun:
         -------
         Report
         """
-        # So many at once on a run without files: filing everybody first would cost more.
-        anew = not self._filed and _MANY * gone.shape[0] > self.n_alive
-        if not self._filed and not anew:
-            self._file()
-        turned = weights is not None and not np.array_equal(weights, self._weights)
-        if turned and weights is not None:
-            self._weights = weights
         self.alive[gone] = False
         self.n_alive -= gone.shape[0]
         self._clock += 1
         changed, steps = self._reseed(gone, quantum, seeding_weights)
-        if changed or anew:
+        former, turned = self._weights, False
+        if weights is not None:
+            turned = not np.array_equal(weights, former)
+            self._weights = weights
+        if changed:
             examined = self._start(self.live())
             self._forget(gone)
-            did: Action = "refit" if changed else "resumed"
-            return Report(did, examined, 0, self._built + 1, steps)
-        examined, flips, passes = self._descend(gone, turned)
+            return Report("refit", examined, 0, self._built + 1, steps)
+        if not self._filed:
+            self._file_if_it_pays(gone.shape[0], former)
+        examined, flips, passes = self._descend(gone, former, turned)
         self._forget(gone)
         action: Action = "resumed" if passes or steps else "updated"
         return Report(action, examined, flips, passes, steps)
@@ -236,36 +236,46 @@ class LloydRun:
         return self.people.keys[self.people.rows[positions]]
 
     def _forget(self, gone: Ints) -> None:
-        """Overwrite what accelerators hold of deleted positions; links must stay."""
-        self.levels.labels[:, gone] = 0
-        self.levels.bounds[:, gone] = 0.0
+        """Overwrite what accelerators hold of deleted positions; links of lists must stay."""
+        used = self._used
+        self.levels.labels[:used, gone] = 0
+        self.levels.bounds[:used, gone] = 0.0
         self._tile[:] = 0.0
         self._scratch[:] = 0.0
         self._picks[: self._n_picked] = 0
         for unused in (self.levels.centers, self.levels.sums):
             unused[self._built + 1 :] = 0.0
         if self._filed:
-            hide(self.people.values(gone), self._files)
+            hide(self.people.values(gone), self._files.stamps[:used], self._files.snapshots[:used])
         else:
-            k, d = self.levels.centers.shape[1:]
-            self._files = new_files(0, 0, k, d, self._weights.size, self._pairs)
+            self.levels.links[:used, gone] = 0
 
     def _start(self, live: Ints) -> int:
+        k, d = self.levels.centers.shape[1:]
         self.levels.centers[0] = self.people.values(self.seeding.chosen)
         self._built = -1
         self._filed = False
-        return self._descend(_NO_POSITIONS)[0]
+        self._followed = 0
+        if self._files.head.size > 0:
+            self._files = new_files(0, 0, k, d, self._weights.size, self._pairs)
+        return self._descend(_NO_POSITIONS, self._weights)[0]
 
-    def _file(self) -> None:
+    def _file_if_it_pays(self, n_gone: int, weights: Floats) -> None:
+        """File the records where single deletions, or many others, are to be expected.
+
+        Filing costs as much as following the levels a few times.
+        """
+        if n_gone > 1 and self._followed < _PATIENCE:
+            self._followed += 1
+            return
         n_levels, n = self.levels.labels.shape
         k, d = self.levels.centers.shape[1:]
-        if self._files.head.shape[0] == 0:
-            self._files = new_files(n_levels, n, k, d, self._weights.size, self._pairs)
-            self._picks = np.zeros(n, np.int64)
-        file_all(self._built, self.live(), self._clock, self._weights, self.levels, self._files)
+        self._files = new_files(n_levels, n, k, d, weights.size, self._pairs)
+        self._picks = np.zeros(n, np.int64)
+        file_all(self._built, self.live(), self._clock, weights, self.levels, self._files)
         self._filed = True
 
-    def _descend(self, gone: Ints, turned: bool = False) -> tuple[int, int, int]:
+    def _descend(self, gone: Ints, former: Floats, turned: bool = False) -> tuple[int, int, int]:
         people = self.people
         problem = Problem(people.X, people.rows, people.mass, self.alive)
         totals = np.zeros(3, np.int64)
@@ -274,7 +284,7 @@ class LloydRun:
             n_levels = self.levels.labels.shape[0]
             self._built, self.final, *counts = descend(
                 problem, gone, self.n_alive, self._clock, self._built, self._rule(n_levels),
-                self._weights, turned, self._pairs, self._filed, self.levels, self._files,
+                former, self._weights, turned, self._pairs, self._filed, self.levels, self._files,
                 self._picks, self._tile, self._scratch, start,
             )  # fmt: skip
             totals += counts
@@ -285,6 +295,7 @@ class LloydRun:
                 break
             start = n_levels
             self._grow(min(2 * n_levels, self.max_iter + 1))
+        self._used = max(self._used, self._built + 1)
         examined, flips, passes = totals.tolist()
         self._n_picked = self._picks.size if passes else min(examined, self._picks.size)
         return examined, flips, passes

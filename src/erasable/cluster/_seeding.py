@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from erasable.core.tape import Stream
 
-from ._distances import TILE, distances_to, new_tile
-from ._seeding_kernels import lower_and_sum, race, retract
+from ._distances import TILE, new_tile
+from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
 
 __all__ = ["Population", "Seeding", "quantum_for"]
 
@@ -43,7 +43,7 @@ class Population:
     rows : ndarray of shape (m,), int64
         Which rows of `X` belong to the problem; a *position* indexes this array.
     mass : ndarray of shape (m,), or empty
-        Positive integer weights of the positions; empty means one each.
+        Integer weights of the positions, 0 or more; empty means one each.
     """
 
     X: Floats
@@ -141,6 +141,7 @@ class Seeding:
         steps = 0
         for step in range(self.n_clusters):
             before = self.chosen[step]
+            potential = None
             if lost[step]:
                 stay = live()
                 potential = self._potential(step, people, stay)
@@ -149,7 +150,7 @@ class Seeding:
             else:
                 self.chosen[step] = self._leaders()[step]
             if self.chosen[step] != before:
-                self._run_from(step + 1, people, live())
+                self._run_from(step + 1, people, live(), potential)
                 return True, steps + self.n_clusters - step - 1
         return False, steps
 
@@ -159,10 +160,14 @@ class Seeding:
         leaders: Rows = self.candidates[np.arange(self.n_clusters), best]
         return leaders
 
-    def _run_from(self, step: int, people: Population, live: Rows) -> None:
+    def _run_from(
+        self, step: int, people: Population, live: Rows, potential: Floats | None = None
+    ) -> None:
+        """Run all steps from `step` on, given the potential that those before have left."""
         if step >= self.n_clusters:
             return
-        potential = self._potential(step, people, live)
+        if potential is None:
+            potential = self._potential(step, people, live)
         reached = self._room(live)
         for later in range(step, self.n_clusters):
             self._run_step(later, people, live, potential, reached)
@@ -175,13 +180,12 @@ class Seeding:
         """Squared distance of every live position to the nearest of the first `step` seeds."""
         if step == 0:
             return np.full(live.shape[0], np.inf)
-        centers = people.values(self.chosen[:step])
-        out = np.empty((live.shape[0], step))
-        tile = new_tile(people.X.shape[1])
-        scratch = np.empty((step, TILE))
-        distances_to(people.X, people.rows, live, centers, self.weights, tile, scratch, out)
-        nearest: Floats = out.min(axis=1)
-        return nearest
+        out = np.empty(live.shape[0])
+        nearest_distance(
+            people.X, people.rows, live, people.values(self.chosen[:step]), self.weights,
+            new_tile(people.X.shape[1]), np.empty((step, TILE)), out,
+        )  # fmt: skip
+        return out
 
     def _run_step(
         self, step: int, people: Population, live: Rows, potential: Floats, reached: Floats

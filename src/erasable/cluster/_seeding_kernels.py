@@ -11,7 +11,7 @@ from erasable.core._tape_kernels import log
 
 from ._distances import TILE, load_tile, tile_distances
 
-__all__ = ["lower_and_sum", "race", "retract"]
+__all__ = ["lower_and_sum", "nearest_distance", "race", "retract"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -21,6 +21,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 _TWENTY = np.uint64(20)
 _TWELVE = np.uint64(12)
+_MANTISSA = 2**52 - 1
 
 
 @kernel
@@ -144,10 +145,12 @@ def lower_and_sum(
     """Try every candidate centre: what the potential would be, and its exact integer sum.
 
     ``reached[c, j] = min(potential[j], distance(j, centers[c]))``, and
-    ``sums[c] = sum_j mass_j * rint(reached[c, j] * quantum)``.
+    ``sums[c] = sum_j mass_j * rint(reached[c, j] * quantum)``, whose terms are below 2**36.
     """
     n = picks.shape[0]
     k = centers.shape[0]
+    terms = np.empty(TILE)
+    bits = terms.view(np.int64)
     for c in range(k):
         sums[c] = 0
     for start in range(0, n, TILE):
@@ -156,19 +159,44 @@ def lower_and_sum(
         tile_distances(tile, m, centers, weights, scratch)
         for c in range(k):
             row = scratch[c]
-            to = reached[c]
+            to = reached[c, start : start + m]
+            limit = potential[start : start + m]
+            for r in range(m):
+                v = row[r] if row[r] < limit[r] else limit[r]
+                to[r] = v
+                # Adding 2**52 rounds to an integer, which then is in the lower bits.
+                terms[r] = v * quantum + 2.0**52
             total = 0
             if mass.size > 0:
                 for r in range(m):
-                    v = min(potential[start + r], row[r])
-                    to[start + r] = v
-                    total += int(np.rint(v * quantum) * mass[picks[start + r]])
+                    total += int((terms[r] - 2.0**52) * mass[picks[start + r]])
             else:
                 for r in range(m):
-                    v = min(potential[start + r], row[r])
-                    to[start + r] = v
-                    total += int(np.rint(v * quantum))
+                    total += bits[r] & _MANTISSA
             sums[c] += total
+
+
+@kernel
+def nearest_distance(
+    X: Floats,
+    rows: Rows,
+    picks: Rows,
+    centers: Floats,
+    weights: Floats,
+    tile: Floats,
+    scratch: Floats,
+    out: Floats,
+) -> None:
+    """Write the squared distance of every pick to the nearest centre."""
+    for start in range(0, picks.shape[0], TILE):
+        m = min(TILE, picks.shape[0] - start)
+        load_tile(X, rows, picks, start, m, tile)
+        tile_distances(tile, m, centers, weights, scratch)
+        for r in range(m):
+            out[start + r] = scratch[0, r]
+        for c in range(1, centers.shape[0]):
+            for r in range(m):
+                out[start + r] = min(out[start + r], scratch[c, r])
 
 
 @kernel

@@ -126,29 +126,24 @@ class Merge(Node):
 
     def fit(self, children: list[Node], weighted: bool) -> int:
         """Learn from the children's centroids; return how many there were."""
-        keys, points, mass = [], [], []
-        for i, child in enumerate(children):
-            centers, sizes = child.centers, child.mass
-            for c in range(sizes.size):
-                # A centroid without records has no mass to be weighted by.
-                if not weighted or sizes[c] > 0:
-                    keys.append(i * self.n_clusters + c)
-                    points.append(centers[c])
-                    mass.append(sizes[c])
+        there = [(i, child) for i, child in enumerate(children) if child.run is not None]
         self.changed()
-        if not points:
+        if not there:
             self.run = None
             return 0
-        matrix = np.array(points)
+        matrix = np.concatenate([child.centers for _, child in there])
+        # Weighted, a centroid without records counts for nothing; it is a seed if all others are.
+        mass = np.concatenate([child.mass for _, child in there]) if weighted else np.empty(0)
+        keys = np.concatenate([i * self.n_clusters + np.arange(len(c.mass)) for i, c in there])
         self.grid = Grid.fit(matrix, warn=False)
         people = Population(
             self.grid.apply(matrix),
-            self.tape.record_keys(np.array(keys)),
-            np.arange(len(points)),
-            np.array(mass) if weighted else np.empty(0),
+            self.tape.record_keys(keys),
+            np.arange(keys.size),
+            mass,
         )
         self.run = self._new_run(people, quantum_for(self.grid.top))
-        return len(points)
+        return int(keys.size)
 
     @property
     def origin(self) -> Floats | float:

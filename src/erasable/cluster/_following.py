@@ -1,0 +1,147 @@
+"""Levels that are not filed: every record has a bound on the movement of the centroids of now.
+
+So it is in a first fit, and for as long as filing would cost more than it saves. To bring such a
+level to other centroids, all bounds are read in one pass; the records that are at risk (see
+`_filing`) are examined, and the bounds of the others shrink by the movement.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._jit import kernel
+
+from ._distances import TILE, load_tile, rank_nearest, tile_distances
+from ._filing import rounded_down, tile_bounds
+from ._lloyd_kernels import shift_cluster
+
+__all__ = ["assign", "pays_to_follow"]
+
+_READ = 24  # cost of reading a bound, and of examining a record beside its `k * d` products
+_RANK = 32
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bounds = NDArray[np.float32]
+Groups = NDArray[np.int32]
+Labels = NDArray[np.uint16]
+
+
+@kernel
+def pays_to_follow(
+    live: Ints,
+    limits: Floats,
+    bounds: Bounds,
+    groups: Groups,
+    k: int,
+    n_features: int,
+    most: float,
+) -> bool:
+    """Tell whether examining those at risk costs less than examining everybody, in order.
+
+    Where more than the share `most` is at risk, it does not: exact bounds are worth something.
+    """
+    at_risk = 0
+    for j in live:
+        limit = limits[groups[j]]
+        at_risk += 1 if (limit > 0.0) & (bounds[j] <= limit) else 0
+    each = k * n_features + _RANK
+    if at_risk > most * live.shape[0]:
+        return False
+    pays: bool = 5 * at_risk * each + 4 * live.shape[0] * _READ < 4 * live.shape[0] * each
+    return pays
+
+
+@kernel
+def assign(
+    X: Floats,
+    rows: Ints,
+    live: Ints,
+    mass: Floats,
+    centers: Floats,
+    weights: Floats,
+    pairs: bool,
+    limits: Floats,
+    factor: float,
+    was_labels: Labels,
+    was_bounds: Bounds,
+    was_groups: Groups,
+    labels: Labels,
+    bounds: Bounds,
+    groups: Groups,
+    sums: Floats,
+    counts: Ints,
+    tile: Floats,
+    scratch: Floats,
+) -> tuple[int, int]:
+    """Assign every live position, given how it was assigned to centroids not far from these.
+
+    Parameters
+    ----------
+    limits : ndarray of shape (n_groups,), or empty
+        How far the centroids of every group are from those of before (see `movement`); empty to
+        examine everybody.
+    factor : float
+        What is left of a bound is multiplied by it.
+    was_labels, was_bounds, was_groups : ndarray of shape (n_positions,)
+        Label, bound and group of before; they may be the arrays that receive those of now, and
+        the labels may be empty where there was no before.
+    sums, counts : ndarray of shape (k, n_features) and (k,)
+        Sums and masses of the clusters of before, changed with the records that change theirs.
+
+    Returns
+    -------
+    examined, flips : int
+        Distances computed, and labels that differ from those of before.
+    """
+    k = centers.shape[0]
+    n = live.shape[0]
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    here = np.empty(TILE, np.float32)
+    waiting = np.empty(TILE, np.int64)
+    fresh = was_labels.size == 0
+    if fresh:
+        sums[:] = 0.0
+        counts[:] = 0
+    examined = 0
+    flips = 0
+    at = 0
+    while at < n:
+        m = 0
+        if limits.size == 0:
+            m = min(TILE, n - at)
+            waiting[:m] = live[at : at + m]
+            at += m
+        while at < n and m < TILE:
+            # Without a branch: who is at risk is hard to predict, and is written to again.
+            j = live[at]
+            group = was_groups[j]
+            bound = float(was_bounds[j])
+            limit = limits[group]
+            labels[j] = was_labels[j]
+            groups[j] = group
+            bounds[j] = rounded_down((bound - limit) * factor)
+            waiting[m] = j
+            m += 1 if (limit > 0.0) & (bound <= limit) else 0
+            at += 1
+        load_tile(X, rows, waiting, 0, m, tile)
+        tile_distances(tile, m, centers, weights, scratch)
+        rank_nearest(scratch, m, near, who)
+        tile_bounds(near, m, X.shape[1], pairs, here)
+        for r in range(m):
+            j = waiting[r]
+            a = who[0, r]
+            bounds[j] = here[r]
+            groups[j] = np.int32(a * k + who[1, r]) if pairs else np.int32(a)
+            if fresh or a != was_labels[j]:
+                w = mass[j] if mass.size > 0 else 1.0
+                x = X[rows[j]]
+                if not fresh:
+                    shift_cluster(sums, counts, x, was_labels[j], -w)
+                shift_cluster(sums, counts, x, a, w)
+                flips += 1
+            labels[j] = a
+        examined += m
+    return examined, flips
