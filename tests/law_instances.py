@@ -8,9 +8,16 @@ from typing import Any
 import erasable
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "BernoulliNB": [{"alpha": 0.0, "binarize": 1.5, "fit_prior": False}],
     "DivideAndConquerKMeans": [{"n_clusters": 2}],
+    "GaussianNB": [
+        {"priors": [0.2, 0.3, 0.5], "var_smoothing": 0.0},
+        {"classes": [0, 1, 2, 7]},
+    ],
     "KMeans": [{"n_clusters": 3}, {"n_clusters": 2, "max_iter": 100, "tol": 1e-3}],
     "MinMaxScaler": [{"feature_range": (-1, 1)}],
+    "MultinomialNB": [{"alpha": 0.0, "classes": [0, 1, 2, 5]}, {"class_prior": [1, 1, 1]}],
+    "PCA": [{"n_components": 2, "whiten": True}],
     "QuantizedKMeans": [{"n_clusters": 3}],
     "StandardScaler": [{"with_mean": False}, {"with_std": False}],
 }

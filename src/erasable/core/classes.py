@@ -126,6 +126,8 @@ class Classes:
         place[:-1][kept] = np.arange(int(kept.sum()))
         self.codes = place[self.codes]
         self.labels, self.counts = self.labels[kept], self.counts[kept]
+        if self.labels.dtype == np.uint64 and self.labels[-1] < 2**63:
+            self.labels = self.labels.astype(np.int64)  # as `read_target` reads what is left
         return kept
 
 

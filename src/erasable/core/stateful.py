@@ -24,6 +24,7 @@ from erasable.core.ids import name_some
 from erasable.core.params import check_params, class_path, decode_params, find_class
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
+from erasable.core.values import refuse_unsuited
 
 __all__ = ["Stateful", "is_learned"]
 
@@ -260,6 +261,7 @@ class Stateful(BaseEstimator):
                 "the model was a step of a pipeline, and has learned from records that other "
                 "steps scaled; expected the pipeline; save that, and load it with the records"
             )
+        refuse_unsuited(self, records.matrix, ~records._withdrawn, known)
         held = records.attach()
         if not self._book.matches(held):
             raise ArtifactError(

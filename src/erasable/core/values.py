@@ -230,7 +230,7 @@ def _has_text(X: Any, frame: Any) -> bool:
 
 def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> NDArray[Any]:
     if frame is not None:
-        columns = [frame[name].to_list() for name in frame.columns]
+        columns = [column.to_list() for column in frame.iter_columns()]
         table = np.empty((frame.shape[0], len(columns)), dtype=object)
         for j, column in enumerate(columns):
             table[:, j] = column

@@ -33,6 +33,9 @@ __all__ = [
 ]
 
 
+_TELLING = 2**16  # a smaller number, a code of a category, is no trace of anybody
+
+
 def _marks(data: DataSet, row: int) -> Marks:
     if data.X.dtype == object:  # words made of whole numbers
         values = [float(n) for n in re.findall(r"\d+", " ".join(np.atleast_1d(data.X[row])))]
@@ -40,6 +43,7 @@ def _marks(data: DataSet, row: int) -> Marks:
         values = [float(value) for value in data.X[row]]
     if np.issubdtype(data.y.dtype, np.floating):
         values.append(float(data.y[row]))
+    values = [value for value in values if abs(value) >= _TELLING]
     return Marks(data.ids.tolist()[row], tuple(values))
 
 

@@ -40,17 +40,19 @@ def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
         In the same order.
     """
     tags, accepts = estimator.__sklearn_tags__(), Accepts.of(estimator)
+    positive = tags.input_tags.positive_only
     result = []
     for data in data_sets:
         if tags.classifier_tags is not None:
             ranks = np.argsort(np.argsort(data.y, kind="stable"), kind="stable")
             data = replace(data, y=ranks * 3 // len(data))
-        if tags.input_tags.positive_only:
-            data = replace(data, X=data.X - data.X.min())
+        if positive:
+            sizes = np.abs(data.X)
+            data = replace(data, X=np.floor(8.0 * sizes) % 5 if accepts.objects else sizes)
         if accepts.documents:
             texts = [" ".join(_words(row, few=False)) for row in data.X]
             data = replace(data, X=np.array([*texts, None], dtype=object)[:-1])
-        elif accepts.objects and data.name in _IN_WORDS:
+        elif accepts.objects and not positive and data.name in _IN_WORDS:
             few = not data.name.startswith("marked")
             table = np.empty(data.X.shape, dtype=object)
             table[:] = [_words(row, few) for row in data.X]

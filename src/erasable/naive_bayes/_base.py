@@ -1,0 +1,343 @@
+"""What the naive Bayes classifiers share: classes that come and go, priors, and predictions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from erasable.core.classes import Classes
+from erasable.core.deletion import Outcome
+from erasable.core.digest import state_root
+from erasable.core.errors import (
+    ArtifactError,
+    ErasableError,
+    InvalidInputError,
+    InvalidParameterError,
+    TooFewRecordsError,
+)
+from erasable.core.estimator import Erasable
+from erasable.core.grid import PrecisionWarning
+from erasable.core.params import decode_params
+from erasable.core.steps import Rows
+from erasable.core.values import Values, refuse_unsuited
+
+__all__ = ["Codes", "Counted", "Floats", "Ints", "LiveRows", "NaiveBayes", "logs"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+LiveRows = Callable[[], Ints]
+
+
+class Counted(Protocol):
+    """What is counted or summed over the records of each class: a line for every class."""
+
+    def remove(self, matrix: Values, rows: Ints, codes: Codes) -> None:
+        """Take rows out of the lines of their classes."""
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Drop the lines of classes that are gone."""
+
+    def settle(self, matrix: Values, rows: Ints, codes: Codes, live_rows: LiveRows) -> int:
+        """Bring what hangs on all records (a grid) up to date; count the columns read again.
+
+        `codes` and `live_rows` are those of the records that stay.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """Return it as arrays."""
+
+
+class NaiveBayes(ClassifierMixin, Erasable):
+    """Base of the classifiers; a subclass says what it counts, and how likely that makes a row.
+
+    A subclass implements ``_count``, ``_counted_from``, ``_check_settings``, ``_derive`` and
+    ``_likelihoods``, and names the parameter that holds its prior.
+    """
+
+    classes: Any
+    _prior_name: ClassVar[str]
+    _settings: dict[str, Any]
+    _labels: NDArray[Any]
+    _counts: Ints
+    _counted: Any
+    _prior: Floats | None
+    _derived: _Derived
+
+    # -- what a subclass implements ------------------------------------------------------------
+
+    def _count(self, matrix: Values, live: Ints, classes: Classes) -> Counted:
+        """Count the live rows by class; refuse those that cannot be counted."""
+        raise NotImplementedError
+
+    def _counted_from(self, state: dict[str, Any]) -> Counted:
+        """Rebuild from a state what `_count` gave."""
+        raise NotImplementedError
+
+    def _check_settings(self) -> None:
+        """Hold `_settings`, the parameters as they were at `fit`, against the width of the data."""
+        return None
+
+    def _derive(self) -> Any:
+        """Compute what predictions need of the counts, once for all of them."""
+        raise NotImplementedError
+
+    def _likelihoods(self, matrix: Values, derived: Any) -> Floats:
+        """Log-likelihood of every row in every class, without the prior; -inf if impossible."""
+        raise NotImplementedError
+
+    def _log_prior(self) -> Floats:
+        """Logarithm of the prior of every class."""
+        raise NotImplementedError
+
+    # -- learning and forgetting ---------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        self._take_settings()
+        self._check_settings()
+        self._prior = self._read_prior()
+        classes, self._counted = self._learned()
+        self._labels, self._counts = classes.labels, classes.counts
+        self._refuse_prior_of_others()
+        self._accelerator = classes
+        self._derived = _Derived()
+
+    def _learned(self) -> tuple[Classes, Counted]:
+        held = self._attached()
+        live, target = held.live_rows(), held.records.y
+        assert target is not None
+        classes = Classes.fit(target, live, self._settings["classes"])
+        return classes, self._count(held.records.matrix, live, classes)
+
+    def _refuse_deletion(self, rows: Ints) -> None:
+        if self._prior is None or self._settings["classes"] is not None:
+            return
+        left = self._accelerator.left(rows)
+        if left < self._labels.size:
+            raise TooFewRecordsError(
+                f"deleting {rows.size} records would leave {left} of {self._labels.size} classes, "
+                f"and {self._prior_name}= holds a probability for each; expected a record of each "
+                "class; delete fewer, or fit with classes= to keep classes without records"
+            )
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        held, classes = self._attached(), self._accelerator
+        matrix = held.records.matrix
+        self._counted.remove(matrix, rows, classes.codes)
+        kept = classes.remove(rows)
+        if kept is not None:
+            self._counted.keep(kept)
+        scanned = self._counted.settle(matrix, rows, classes.codes, held.live_rows)
+        self._labels, self._counts = classes.labels, classes.counts
+        self._derived = _Derived()
+        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
+
+    # -- keeping -------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        return _described(self._labels, self._counts, self._counted)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._take_settings()
+        self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
+        self._prior = self._read_prior()
+        self._counted = self._counted_from(state)
+        self._derived = _Derived()
+
+    def _reattach(self) -> None:
+        held, same = self._attached(), False
+        if held.records.y is not None:
+            try:
+                refuse_unsuited(self, held.records.matrix, held.live, held.records.feature_names)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+                    classes, counted = self._learned()
+            except ErasableError:
+                pass
+            else:
+                told = _described(classes.labels, classes.counts, counted)
+                mine = _described(self._labels, self._counts, self._counted)
+                same = state_root(told) == state_root(mine)
+        if not same:
+            raise ArtifactError(
+                f"the records have other sums by class than the {type(self).__name__}; expected "
+                "those it was fitted on, with their targets; pass Records(X, y, ids=...) of "
+                "unchanged records, or fit again"
+            )
+        self._labels, self._counts, self._counted = classes.labels, classes.counts, counted
+        self._accelerator = classes
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    def _take_settings(self) -> None:
+        """Go by the parameters of `fit` until the next one, whatever is set meanwhile."""
+        self._settings = decode_params(self._book.params)
+
+    def _read_prior(self) -> Floats | None:
+        given = self._settings[self._prior_name]
+        if given is None:
+            return None
+        try:
+            prior = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            prior = np.empty((0, 0))
+        if prior.ndim != 1 or not (np.isfinite(prior) & (prior >= 0)).all() or not prior.any():
+            raise InvalidParameterError(
+                f"{self._prior_name}= is a {type(given).__name__} that is no list of "
+                "probabilities; expected a number for each class, none of them negative, not all "
+                "of them 0 (Priors must be non-negative.); pass one for each of the sorted classes"
+            )
+        return prior
+
+    def _refuse_prior_of_others(self) -> None:
+        """Refuse a prior that is not of these classes."""
+        prior, n_classes = self._prior, self._labels.size
+        if prior is None or prior.size == n_classes:
+            return
+        told = (
+            f"{self._prior_name}= holds {prior.size} probabilities, and there are {n_classes} "
+            "classes; expected as many (Number of priors must match number of classes.)"
+        )
+        if prior.size > n_classes and self._settings["classes"] is None:
+            raise TooFewRecordsError(f"{told}; name all classes with classes=, or leave some out")
+        raise InvalidInputError(f"{told}; give one for each class, in their sorted order")
+
+    # -- what is known of the classes ----------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, sorted."""
+        self._check_fitted()
+        return self._labels.copy()
+
+    @property
+    def class_count_(self) -> Floats:
+        """Number of records of each class."""
+        self._check_fitted()
+        return self._counts.astype(np.float64)
+
+    @property
+    def _shares(self) -> Floats:
+        """The classes' shares of the records."""
+        shares: Floats = self._counts / self._counts.sum()
+        return shares
+
+    # -- predictions ---------------------------------------------------------------------------
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """Return ``log P(x, c)``, the logarithm of the joint probability (or density).
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes), float64
+            A column for each of `classes_`; -inf where the class is impossible.
+        """
+        matrix = self._rows_to_predict(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            joint = self._likelihoods(matrix, self._tables())
+        joint += self._log_prior()
+        joint[:, self._counts == 0] = -np.inf
+        return joint
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes), float64
+            A column for each of `classes_`; -inf where the class is impossible.
+        """
+        joint = self._possible(self.predict_joint_log_proba(X))
+        joint -= joint.max(axis=1, keepdims=True)
+        joint -= np.log(np.exp(joint).sum(axis=1, keepdims=True))
+        return joint
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes), float64
+            A column for each of `classes_`; rows add up to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of every row; of several, the first in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels, of the type of `classes_`.
+        """
+        best = self._possible(self.predict_joint_log_proba(X)).argmax(axis=1)
+        predicted: NDArray[Any] = self._labels[best]
+        return predicted
+
+    def _rows_to_predict(self, X: Any) -> Values:
+        matrix = self._read_matrix(X)
+        if isinstance(X, Rows) and X.unmapped and self._map is not None:
+            matrix = (matrix - self._map[0]) / self._map[1]
+        return matrix
+
+    def _tables(self) -> Any:
+        self._check_fitted()
+        if self._derived.tables is None:
+            self._derived.tables = self._derive()
+        return self._derived.tables
+
+    def _possible(self, joint: Floats) -> Floats:
+        """Give rows that are impossible in every class the shares of the classes, in place."""
+        lost = np.isneginf(joint).all(axis=1)
+        if lost.any():
+            joint[lost] = logs(self._shares)
+        return joint
+
+
+@dataclass(eq=False, slots=True)
+class _Derived:
+    """What was computed for predictions, until the next deletion.
+
+    An object of its own, because a prediction must not change the attributes of an estimator.
+    """
+
+    tables: Any = None
+
+
+def _described(labels: NDArray[Any], counts: Ints, counted: Counted) -> dict[str, Any]:
+    return {"classes": {"labels": labels, "counts": counts}, **counted.state()}
+
+
+def logs(values: NDArray[Any]) -> Floats:
+    """Natural logarithms; -inf of 0, without a warning.
+
+    Examples
+    --------
+    >>> logs(np.array([0.0, 1.0]))
+    array([-inf,   0.])
+    """
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(values)
+    return found

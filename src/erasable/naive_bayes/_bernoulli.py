@@ -1,0 +1,232 @@
+"""Bernoulli naive Bayes: the state is how many records of a class have each feature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.utils._param_validation import Interval
+
+from erasable.core import _class_kernels as kernels
+from erasable.core.classes import Classes
+from erasable.core.errors import InvalidDataError
+from erasable.core.sparse import parts
+from erasable.core.values import Values
+from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows, logs
+from erasable.naive_bayes._discrete import DiscreteNB, TableNB, weighed
+
+__all__ = ["BernoulliNB"]
+
+
+class BernoulliNB(TableNB):
+    """Classify by which features a record has, and forget records exactly.
+
+    A deletion costs time in the values of the record, whatever they are: its features are
+    subtracted from whole numbers. Dense and sparse rows of the same values give the same model.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_features,), default=1.0
+        What is added to the counts of records with a feature, and of those without; 0 for no
+        smoothing.
+    force_alpha : bool, default=True
+        Take an `alpha` below 1e-10 as it is? Otherwise 1e-10 takes its place.
+    binarize : float or None, default=0.0
+        A record has the features whose values are above this. None: all values are 0 or 1.
+    fit_prior : bool, default=True
+        Learn the classes' probabilities? Otherwise they are equal.
+    class_prior : array-like of shape (n_classes,), default=None
+        Probability of each of the sorted classes. A deletion that takes the last record of a
+        class is then refused, unless `classes` says that the class stays.
+    classes : array-like of shape (n_classes,), default=None
+        All classes there are. By default those of the records: a class goes with its last one.
+        A class that is named here and has no records stays, with probability 0 whatever the
+        prior says: it is never predicted.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    class_count_ : ndarray of shape (n_classes,), float64
+        Number of records of each class.
+    class_log_prior_ : ndarray of shape (n_classes,), float64
+        Logarithm of the probability of each class.
+    feature_count_ : ndarray of shape (n_classes, n_features), float64
+        Number of records of each class that have each feature.
+    feature_log_prob_ : ndarray of shape (n_classes, n_features), float64
+        ``log((feature_count_ + alpha) / (class_count_ + 2 alpha))``.
+    ids_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    InvalidDataError
+        With ``binarize=None``, from `fit` and from the predictions: values other than 0 and 1.
+    InvalidInputError
+        From `fit`, for a prior, classes or alphas that do not suit the records.
+    TooFewRecordsError
+        From `fit` and `delete`, if `class_prior` names more classes than have records.
+
+    Notes
+    -----
+    Differs from scikit-learn's in that ``binarize=None`` refuses other values than 0 and 1, in
+    that `alpha` may be an array, and in that float32 values are compared with `binarize` as
+    float64. There is no ``sample_weight`` and no ``partial_fit``.
+
+    With ``alpha=0`` what a class has never had is impossible in it. A row that is impossible in
+    every class gets the classes' shares of the records; scikit-learn answers NaN.
+
+    Examples
+    --------
+    >>> from erasable.naive_bayes import BernoulliNB
+    >>> X = [[1, 0, 1], [1, 1, 0], [0, 0, 1], [0, 1, 1]]
+    >>> model = BernoulliNB().fit(X, ["ill", "ill", "well", "well"], ids=["a", "b", "c", "d"])
+    >>> model.predict([[1, 0, 0]])
+    array(['ill'], dtype=object)
+    >>> model.delete(["a"]).action
+    'updated'
+    >>> model.feature_count_
+    array([[1., 1., 0.],
+           [0., 1., 2.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **DiscreteNB._parameter_constraints,
+        "binarize": [None, Interval(Real, 0, None, closed="left")],
+    }
+    _counted: ClassCounts
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = 1.0,
+        force_alpha: bool = True,
+        binarize: float | None = 0.0,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.force_alpha = force_alpha
+        self.binarize = binarize
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.classes = classes
+
+    @property
+    def _threshold(self) -> float:
+        threshold = self._settings["binarize"]
+        return 0.0 if threshold is None else float(threshold)
+
+    def _count(self, matrix: Values, live: Ints, classes: Classes) -> ClassCounts:
+        if self._settings["binarize"] is None:
+            _refuse_not_binary(matrix, live)
+        return ClassCounts.fit(matrix, live, classes, self._threshold)
+
+    def _counted_from(self, state: dict[str, Any]) -> ClassCounts:
+        return ClassCounts(self._threshold, state["present"])
+
+    def _log_probabilities(self) -> Floats:
+        return self._log_shares(self._counted.present)
+
+    def _log_shares(self, counts: Ints) -> Floats:
+        """Logarithms of the smoothed shares that counts have of the records of their classes."""
+        alpha = self._smoothing()
+        total = self._counts[:, np.newaxis] + 2.0 * alpha
+        return logs(counts + alpha) - np.log(np.where(total > 0, total, 1.0))
+
+    def _derive(self) -> tuple[Floats, Floats]:
+        """Return the logarithms of the probabilities that a feature is there, and that it is not.
+
+        The second is computed from the counts, not from the first: nothing is lost near 1.
+        """
+        present = self._counted.present
+        return self._log_shares(present), self._log_shares(self._counts[:, np.newaxis] - present)
+
+    def _likelihoods(self, matrix: Values, derived: Any) -> Floats:
+        present, absent = derived
+        has = self._features_of(matrix)
+        if np.isneginf(absent).any() or np.isneginf(present).any():
+            dense = has.toarray() if issparse(has) else has
+            return weighed(dense, present) + weighed(1.0 - dense, absent)
+        likely: Floats = has @ (present - absent).T
+        likely += absent.sum(axis=1)
+        return likely
+
+    def _features_of(self, matrix: Values) -> Values:
+        threshold = np.float64(self._threshold)
+        if issparse(matrix):
+            has = (matrix.data > threshold).astype(np.float64)
+            return csr_array((has, matrix.indices, matrix.indptr), shape=matrix.shape)
+        return (matrix > threshold).astype(np.float64)
+
+    def _rows_to_predict(self, X: Any) -> Values:
+        matrix = super()._rows_to_predict(X)
+        if self._settings["binarize"] is None:
+            _refuse_not_binary(matrix)
+        return matrix
+
+
+@dataclass(eq=False, slots=True)
+class ClassCounts:
+    """How many rows of each class have each column above a threshold.
+
+    Attributes
+    ----------
+    threshold : float
+    present : ndarray of shape (n_classes, n_features), int64
+    """
+
+    threshold: float
+    present: Ints
+
+    @classmethod
+    def fit(cls, matrix: Values, live: Ints, classes: Classes, threshold: float) -> Self:
+        """Count the live rows."""
+        present = np.zeros((classes.labels.size, matrix.shape[1]), dtype=np.int64)
+        made = cls(threshold, present)
+        made._add(matrix, live, classes.codes, 1)
+        return made
+
+    def state(self) -> dict[str, Any]:
+        """Return the counts."""
+        return {"present": self.present}
+
+    def counts(self) -> Floats:
+        """Return the counts as floats."""
+        return self.present.astype(np.float64)
+
+    def remove(self, matrix: Values, rows: Ints, codes: Codes) -> None:
+        """Take rows out of the counts of their classes."""
+        self._add(matrix, rows, codes, -1)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Drop classes that are gone."""
+        self.present = self.present[kept]
+
+    def settle(self, matrix: Values, rows: Ints, codes: Codes, live_rows: LiveRows) -> int:
+        """Do nothing: no count hangs on other rows than its own."""
+        return 0
+
+    def _add(self, matrix: Values, rows: Ints, codes: Codes, sign: int) -> None:
+        if issparse(matrix):
+            kernels.count_above_sparse(
+                *parts(matrix), rows, codes, self.threshold, sign, self.present
+            )
+        else:
+            kernels.count_above(matrix, rows, codes, self.threshold, sign, self.present)
+
+
+def _refuse_not_binary(matrix: Values, live: Any = None) -> None:
+    rows = matrix if live is None else matrix[live]
+    values = rows.data if issparse(rows) else rows
+    other = int(np.count_nonzero((values != 0) & (values != 1)))
+    if other:
+        raise InvalidDataError(
+            f"X holds {other} values other than 0 and 1, and binarize=None says that it is "
+            "binary; expected 0 and 1; pass a threshold as binarize"
+        )

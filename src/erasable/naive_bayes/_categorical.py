@@ -1,0 +1,235 @@
+"""Categorical naive Bayes: the state is how often each category occurs in every class."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+
+from erasable.core import _class_kernels as kernels
+from erasable.core.classes import Classes
+from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.core.ids import name_some
+from erasable.core.values import Values
+from erasable.naive_bayes._base import Floats, Ints, logs
+from erasable.naive_bayes._categories import CategoryCounts, survey
+from erasable.naive_bayes._discrete import DiscreteNB
+
+__all__ = ["CategoricalNB"]
+
+
+class CategoricalNB(DiscreteNB):
+    """Classify by categories, numbered 0, 1, ... in every column, and forget records exactly.
+
+    A deletion costs O(n_features) a record: its categories are subtracted from whole numbers.
+    When the last record with the highest category of a column goes, so does the category, and
+    those below it that have no records. `min_categories` keeps them.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        What is added to every count; 0 for no smoothing.
+    force_alpha : bool, default=True
+        Take an `alpha` below 1e-10 as it is? Otherwise 1e-10 takes its place.
+    fit_prior : bool, default=True
+        Learn the classes' probabilities? Otherwise they are equal.
+    class_prior : array-like of shape (n_classes,), default=None
+        Probability of each of the sorted classes. A deletion that takes the last record of a
+        class is then refused, unless `classes` says that the class stays.
+    min_categories : int or array-like of shape (n_features,), default=None
+        Least number of categories of every column. Set it to the number there are, so that no
+        deletion makes a category unknown to `predict`.
+    classes : array-like of shape (n_classes,), default=None
+        All classes there are. By default those of the records: a class goes with its last one.
+        A class that is named here and has no records stays, with probability 0 whatever the
+        prior says: it is never predicted.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    class_count_ : ndarray of shape (n_classes,), float64
+        Number of records of each class.
+    class_log_prior_ : ndarray of shape (n_classes,), float64
+        Logarithm of the probability of each class.
+    category_count_ : list of n_features ndarrays of shape (n_classes, n_categories), float64
+        Number of records of each class that have each category.
+    feature_log_prob_ : list of n_features ndarrays of shape (n_classes, n_categories), float64
+        ``log((category_count_ + alpha) / (class_count_ + alpha * n_categories))``.
+    n_categories_ : ndarray of shape (n_features,), int64
+        Number of categories of each column.
+    ids_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    InvalidDataError
+        From `fit` and the predictions: values that are no whole numbers, or negative, or text.
+        From the predictions: categories that the model does not know (any more).
+    InvalidInputError
+        From `fit`, for a prior, classes or minima that do not suit the records.
+    MagnitudeError
+        From `fit`, for so many categories that the counts would need more than 1 GiB.
+    TooFewRecordsError
+        From `fit` and `delete`, if `class_prior` names more classes than have records.
+
+    Notes
+    -----
+    Differs from scikit-learn's in that values are not cut to whole numbers but refused, and in
+    that an unknown category is not an IndexError but an InvalidDataError that names the column.
+    There is no ``sample_weight`` and no ``partial_fit``.
+
+    With ``alpha=0`` what a class has never had is impossible in it. A row that is impossible in
+    every class gets the classes' shares of the records; scikit-learn answers NaN.
+
+    Examples
+    --------
+    >>> from erasable.naive_bayes import CategoricalNB
+    >>> X = [[0, 2], [1, 0], [1, 1], [2, 1]]
+    >>> model = CategoricalNB().fit(X, ["no", "no", "yes", "yes"], ids=["a", "b", "c", "d"])
+    >>> model.predict([[1, 1]])
+    array(['yes'], dtype=object)
+    >>> model.delete(["a"]).counts["columns_scanned"]
+    1
+    >>> model.n_categories_
+    array([3, 2])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **DiscreteNB._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "min_categories": [None, "array-like", Interval(Integral, 1, None, closed="left")],
+    }
+    _counted: CategoryCounts
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        force_alpha: bool = True,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        min_categories: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.force_alpha = force_alpha
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.min_categories = min_categories
+        self.classes = classes
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._least_categories()
+
+    def _least_categories(self) -> Ints:
+        """Return the least number of categories of each column, 1 where none was asked for."""
+        given, d = self._settings["min_categories"], self.n_features_in_
+        if given is None:
+            return np.ones(d, dtype=np.int64)
+        try:
+            least = np.array(given)
+        except ValueError:
+            least = np.empty(0)
+        if least.dtype.kind not in "iu" or (least < 1).any():
+            raise InvalidParameterError(
+                f"min_categories is a {type(given).__name__} that does not hold whole numbers of 1 "
+                "or more; expected numbers of categories ('min_categories' should have integral "
+                "type.); pass one for each column, or one for all"
+            )
+        if least.shape not in ((), (d,)):
+            raise InvalidInputError(
+                f"min_categories has shape {least.shape}, and X has {d} features; expected ({d},) "
+                f"('min_categories' should have shape ({d},)); pass one for each column"
+            )
+        return np.broadcast_to(least, d).astype(np.int64)
+
+    def _count(self, matrix: Values, live: Ints, classes: Classes) -> CategoryCounts:
+        _refuse_text(matrix)
+        largest = survey(matrix, live)
+        names = getattr(self, "feature_names_in_", None)
+        least = self._least_categories()
+        return CategoryCounts.fit(matrix, live, classes, least, largest, names)
+
+    def _counted_from(self, state: dict[str, Any]) -> CategoryCounts:
+        return CategoryCounts(self._least_categories(), state["n_categories"], state["categories"])
+
+    # -- what follows --------------------------------------------------------------------------
+
+    @property
+    def n_categories_(self) -> Ints:
+        """Number of categories of each column."""
+        self._check_fitted()
+        return self._counted.n_categories.copy()
+
+    @property
+    def category_count_(self) -> list[Floats]:
+        """Number of records of each class that have each category, for each column."""
+        self._check_fitted()
+        return self._by_column(self._counted.counts.astype(np.float64))
+
+    @property
+    def feature_log_prob_(self) -> list[Floats]:
+        """Logarithm of the smoothed probability of each category in each class, by column."""
+        return self._by_column(self._tables().T)
+
+    def _by_column(self, table: NDArray[np.float64]) -> list[Floats]:
+        parts = np.split(table, self._counted.starts[1:], axis=1)
+        return [part.copy() for part in parts]
+
+    def _derive(self) -> Floats:
+        """Return the logarithms of the probabilities, a line for each category of each column."""
+        alpha, sizes = self._smoothing(), self._counted.n_categories
+        total = self._counts[:, np.newaxis] + alpha * np.repeat(sizes, sizes)
+        shares = logs(self._counted.counts + alpha) - np.log(np.where(total > 0, total, 1.0))
+        return np.ascontiguousarray(shares.T)
+
+    def _likelihoods(self, matrix: Values, derived: Any) -> Floats:
+        out = np.zeros((matrix.shape[0], self._labels.size))
+        kernels.add_looked_up(matrix, self._counted.starts, derived, out)
+        return out
+
+    def _rows_to_predict(self, X: Any) -> Values:
+        matrix = super()._rows_to_predict(X)
+        _refuse_text(matrix)
+        largest = survey(matrix, np.arange(matrix.shape[0]))
+        sizes = self._counted.n_categories
+        unknown = np.flatnonzero(largest >= sizes)
+        if unknown.size:
+            names = getattr(self, "feature_names_in_", np.arange(sizes.size)).tolist()
+            raise InvalidDataError(
+                f"{unknown.size} columns ({name_some([names[j] for j in unknown.tolist()])}) hold "
+                "categories that no record of the model has; expected 0 to "
+                f"{name_some((sizes[unknown] - 1).tolist())} there; leave such rows out, or fit "
+                "with min_categories= of all categories that may come"
+            )
+        return matrix
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    @classmethod
+    def _law_instances(cls) -> list[CategoricalNB]:
+        """Models for the tests of the law, which predict what was deleted, too."""
+        return [
+            cls(min_categories=16),
+            cls(min_categories=16, alpha=0.0, fit_prior=False, classes=[0, 1, 2, 7]),
+        ]
+
+
+def _refuse_text(matrix: Values) -> None:
+    if matrix.dtype == object:
+        raise InvalidDataError(
+            "X holds text, or numbers among objects; expected categories numbered 0, 1, ...; "
+            "encode them with OrdinalEncoder"
+        )

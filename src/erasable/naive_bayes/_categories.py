@@ -1,0 +1,158 @@
+"""Counts of categories by class, whose number follows the records.
+
+The law it keeps: how many categories a column has is a function of the live rows (and of the
+least number that was asked for): one more than the highest that is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core import _class_kernels as kernels
+from erasable.core.classes import Classes
+from erasable.core.errors import InvalidDataError, MagnitudeError
+from erasable.core.ids import name_some
+from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows
+
+__all__ = ["CategoryCounts", "survey"]
+
+_MOST = 2**27
+"""Most counts there can be: a GiB of them."""
+
+
+@dataclass(eq=False, slots=True)
+class CategoryCounts:
+    """How often the categories of every column occur in each class.
+
+    Attributes
+    ----------
+    least : ndarray of shape (n_features,), int64
+        Least number of categories of each column, 1 or more.
+    n_categories : ndarray of shape (n_features,), int64
+    counts : ndarray of shape (n_classes, n_categories.sum()), int64
+        Those of the first column, then those of the next, ...
+    starts : ndarray of shape (n_features,), int64
+        Where those of each column begin.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> every = np.arange(3)
+    >>> classes = Classes.fit(np.array([5, 5, 6]), every)
+    >>> least = np.ones(2, dtype=np.int64)
+    >>> counts = CategoryCounts.fit(rows, every, classes, least, survey(rows, every))
+    >>> counts.counts.tolist()
+    [[1, 1, 1, 0, 1], [0, 1, 0, 1, 0]]
+    >>> counts.remove(rows, np.array([0]), classes.codes)
+    >>> counts.settle(rows, np.array([0]), classes.codes, lambda: np.array([1, 2]))
+    1
+    >>> counts.n_categories, counts.counts.tolist()
+    (array([2, 2]), [[0, 1, 1, 0], [0, 1, 0, 1]])
+    """
+
+    least: Ints
+    n_categories: Ints
+    counts: Ints
+    starts: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the columns."""
+        self.starts = np.cumsum(self.n_categories) - self.n_categories
+
+    @classmethod
+    def fit(
+        cls,
+        matrix: NDArray[Any],
+        live: Ints,
+        classes: Classes,
+        least: Ints,
+        largest: Floats,
+        names: Any = None,
+    ) -> Self:
+        """Count the live rows, of which `survey` has found the largest categories.
+
+        Raises
+        ------
+        MagnitudeError
+            There are more than ``2**27`` counts to be kept.
+        """
+        n_classes = classes.labels.size
+        sizes = np.maximum(largest + 1.0, least)
+        if n_classes * sizes.sum() > _MOST:
+            widest = np.argsort(-sizes)[:3].tolist()
+            told = name_some(widest if names is None else [str(names[j]) for j in widest])
+            raise MagnitudeError(
+                f"the categories of {sizes.size} columns (most in {told}) and {n_classes} classes "
+                f"make more than {_MOST} counts; expected categories numbered 0, 1, ... without "
+                "gaps; encode them with OrdinalEncoder"
+            )
+        n_categories = sizes.astype(np.int64)
+        counts = np.zeros((n_classes, int(n_categories.sum())), dtype=np.int64)
+        made = cls(least, n_categories, counts)
+        kernels.count_categories(matrix, live, classes.codes, made.starts, 1, counts)
+        return made
+
+    def state(self) -> dict[str, Any]:
+        """Return the counts and how they belong to columns."""
+        return {"n_categories": self.n_categories, "categories": self.counts}
+
+    def remove(self, matrix: NDArray[Any], rows: Ints, codes: Codes) -> None:
+        """Take rows out of the counts of their classes."""
+        kernels.count_categories(matrix, rows, codes, self.starts, -1, self.counts)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Drop classes that are gone."""
+        self.counts = self.counts[kept]
+
+    def settle(self, matrix: NDArray[Any], rows: Ints, codes: Codes, live_rows: LiveRows) -> int:
+        """Drop the highest categories that no row has any more; count the columns they are of."""
+        starts = self.starts
+        highest = self.counts[:, starts + self.n_categories - 1]
+        shrinking = ~highest.any(axis=0) & (self.n_categories > self.least)
+        if not shrinking.any():
+            return 0
+        occurs: NDArray[np.bool_] = np.asarray(self.counts.any(axis=0))
+        n_categories = self.n_categories.copy()
+        kept = np.ones(occurs.size, dtype=np.bool_)
+        for j in np.flatnonzero(shrinking).tolist():
+            end = starts[j] + n_categories[j]
+            present = np.flatnonzero(occurs[starts[j] : end])
+            n_categories[j] = max(int(self.least[j]), int(present[-1]) + 1 if present.size else 1)
+            kept[starts[j] + n_categories[j] : end] = False
+        self.n_categories, self.counts = n_categories, self.counts[:, kept]
+        self.starts = np.cumsum(n_categories) - n_categories
+        return int(shrinking.sum())
+
+
+def survey(matrix: NDArray[Any], rows: Ints) -> Floats:
+    """Find the largest category of each column.
+
+    Raises
+    ------
+    InvalidDataError
+        Values that are negative or no whole numbers.
+
+    Examples
+    --------
+    >>> survey(np.array([[0.0, 2.0], [1.0, 0.0]]), np.arange(2))
+    array([1., 2.])
+    """
+    largest = np.zeros(matrix.shape[1])
+    wrong = np.zeros((2, matrix.shape[1]), dtype=np.int64)
+    kernels.survey_categories(matrix, rows, largest, wrong)
+    negative, broken = wrong.sum(axis=1).tolist()
+    if negative:
+        raise InvalidDataError(
+            f"Negative values in data passed to CategoricalNB: {negative} of them; expected "
+            "categories numbered 0, 1, ...; encode them with OrdinalEncoder"
+        )
+    if broken:
+        raise InvalidDataError(
+            f"X holds {broken} values that are no whole numbers; expected categories numbered "
+            "0, 1, ...; encode them with OrdinalEncoder, or cut numbers into classes"
+        )
+    return largest

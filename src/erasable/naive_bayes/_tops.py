@@ -1,0 +1,151 @@
+"""The grid of non-negative columns, of dense and of sparse rows.
+
+The law it keeps: the grid is a function of the live rows alone, and the same for a dense matrix
+and a sparse one of the same values. It hangs on no single record, except on one that is alone in
+the top power of two of a column: a deletion of any other costs time in its own values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.core import _class_kernels as kernels
+from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
+from erasable.core.errors import MagnitudeError
+from erasable.core.grid import MAX_ROWS
+from erasable.core.sparse import parts
+from erasable.core.values import Values
+from erasable.naive_bayes._base import Floats, Ints, LiveRows
+
+__all__ = ["TopGrid"]
+
+
+@dataclass(eq=False, slots=True)
+class TopGrid:
+    """Fixed-point grid without an origin, of columns without negative values.
+
+    Attributes
+    ----------
+    top : ndarray of shape (n_features,), int64
+        Exponents: ``x <= 2**top`` for every live value, and a gridded value is a multiple of
+        ``2**(top - 26)``. -480 where a lower one would do, as in columns of zeros.
+    half : ndarray of shape (n_features,), float64
+        ``2**(top - 1)``.
+    counts : ndarray of shape (n_features,), int64
+        How many live values are above `half`.
+    magic : ndarray of shape (n_features,), float64
+        ``2**(top + 26)``, what the kernels round with.
+    per_quantum : ndarray of shape (n_features,), float64
+        ``2**(26 - top)``, which makes gridded values whole numbers.
+
+    Examples
+    --------
+    >>> rows = np.array([[5.0, 0.0], [7.0, 0.5], [1.0, 1.0]])
+    >>> grid = TopGrid.fit(rows, np.arange(3))
+    >>> grid.top, grid.counts
+    (array([3, 0]), array([2, 1]))
+    >>> grid.remove(rows, np.array([0]), lambda: np.array([1, 2])) is None
+    True
+    >>> grid.remove(rows, np.array([1]), lambda: np.array([2]))
+    array([ True, False])
+    >>> grid.top
+    array([0, 0])
+    """
+
+    top: Ints
+    half: Floats
+    counts: Ints
+    magic: Floats
+    per_quantum: Floats
+
+    @classmethod
+    def fit(cls, matrix: Values, live: Ints) -> Self:
+        """Derive the grid from the live rows.
+
+        Raises
+        ------
+        MagnitudeError
+            If a value exceeds ``2**480``, or there are more than ``2**27`` rows.
+        """
+        if live.size > MAX_ROWS:
+            raise MagnitudeError(
+                f"{live.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
+                "split the data"
+            )
+        grid = cls.from_top(np.full(matrix.shape[1], MIN_TOP, dtype=np.int64))
+        if issparse(matrix):
+            kernels.find_tops_sparse(*parts(matrix), live, grid.half, grid.counts)
+        else:
+            kernels.find_tops(matrix, live, grid.half, grid.counts)
+        grid._follow()
+        huge = np.flatnonzero(grid.top > MAX_TOP)
+        if huge.size:
+            raise MagnitudeError(
+                f"{huge.size} columns hold values beyond 2**{MAX_TOP} (column {int(huge[0])}); "
+                "exact sums need smaller magnitudes; divide such columns by a constant"
+            )
+        return grid
+
+    @classmethod
+    def from_top(cls, top: Ints) -> Self:
+        """Make a grid that can round, but knows no rows to :meth:`remove`."""
+        d = top.size
+        half, counts = np.ldexp(0.5, top), np.zeros(d, dtype=np.int64)
+        grid = cls(top, half, counts, np.zeros(d), np.zeros(d))
+        grid._follow()
+        return grid
+
+    @property
+    def quantum(self) -> Floats:
+        """Distance of two neighbours on the grid, a float64 per column."""
+        return np.ldexp(1.0, self.top - BITS)
+
+    def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> NDArray[np.bool_] | None:
+        """Forget rows.
+
+        Parameters
+        ----------
+        matrix : ndarray or csr_array of shape (n_rows, n_features)
+            In which the rows can still be read.
+        rows : ndarray of int64
+            Positions of the rows, all of them live until now.
+        live_rows : callable
+            Returns the positions of the rows that are left; called only if needed.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), bool, or None
+            The columns that were read again, because they had lost their last value above
+            `half`; None if none had.
+        """
+        if issparse(matrix):
+            gone = kernels.forget_tops_sparse(*parts(matrix), rows, self.half, self.counts)
+        else:
+            gone = kernels.forget_tops(matrix, rows, self.half, self.counts)
+        if not gone:
+            return None
+        columns: NDArray[np.bool_] = (self.counts == 0) & (self.top > MIN_TOP)
+        if not columns.any():
+            return None
+        live = live_rows()
+        if issparse(matrix):  # its columns lie scattered over its rows
+            half = np.where(columns, np.ldexp(0.5, MIN_TOP), np.inf)
+            kernels.find_tops_sparse(*parts(matrix), live, half, self.counts)
+            self.half[columns] = half[columns]
+        else:
+            self.half[columns] = np.ldexp(0.5, MIN_TOP)
+            for j in np.flatnonzero(columns).tolist():
+                kernels.find_top(matrix, live, j, self.half, self.counts)
+        self._follow()
+        return columns
+
+    def _follow(self) -> None:
+        """Compute what follows from `half`."""
+        self.top = np.frexp(self.half)[1].astype(np.int64)
+        self.magic = np.ldexp(1.0, self.top + BITS)
+        self.per_quantum = np.ldexp(1.0, BITS - self.top)
