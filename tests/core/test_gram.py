@@ -128,9 +128,10 @@ def test_halves_at_their_bounds(m: int) -> None:
 def test_chunks_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     both = rng.normal(size=(500, 4)), rng.normal(size=(500, 1))
-    whole = pickle.dumps(fit(both))
+    whole = pickle.dumps(fit(both).state())
     monkeypatch.setattr(module, "_CHUNK", 64)
-    assert pickle.dumps(fit(both)) == whole
+    for rows in (np.arange(500), np.arange(500)[::-1], rng.permutation(500)):
+        assert pickle.dumps(fit(both, rows).state()) == whole
 
 
 def test_a_sparse_matrix_has_the_sums_of_its_dense_twin() -> None:
@@ -289,9 +290,9 @@ def test_the_textbook_formula_loses_digits() -> None:
 WHOLE = st.floats(-1e60, 1e60).filter(lambda x: x == 0 or abs(x) > 1e-60)
 
 
-@given(WHOLE, WHOLE, WHOLE.filter(bool))
-def test_double_doubles_add_multiply_and_divide(a: float, b: float, c: float) -> None:
-    small = b * 2.0**-60 if a == 0 else a * 2.0**-60
+@given(WHOLE, WHOLE.filter(bool))
+def test_double_doubles_add_multiply_and_divide(a: float, c: float) -> None:
+    small = a * 2.0**-60
     one, other = Fraction(a) + Fraction(small), Fraction(c) + Fraction(c * 2.0**-57)
     operations = {
         centring.add: one + other,
@@ -317,7 +318,7 @@ def test_state_restores_the_sums(sparse: bool) -> None:
     gram = fit(both)
     restored = Gram.from_state(gram.state(), 3, 50)
     assert type(restored.grid) is type(gram.grid)
-    for name in ("top", "columns", "sums", "products"):
+    for name in ("top", "columns", "totals"):
         assert getattr(restored, name).tobytes() == getattr(gram, name).tobytes()
     restored.remove(*both, np.array([7]))
     twin = copy.deepcopy(gram)

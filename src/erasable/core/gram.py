@@ -49,11 +49,13 @@ class Gram:
         Exponents of the p columns, see `Grid`.
     columns : ndarray of shape (3, p), float64
         Origin, magic number and quanta in a unit of each of the p columns.
-    sums : ndarray of shape (p,), float64
-        Integers, exact: the sums of m, where a gridded value is ``m = h 2**13 + l`` quanta.
-    products : ndarray of shape (3, p * (p + 1) / 2), float64
-        Integers, exact: the sums of ``h h'``, of ``h l' + l h'`` and of ``l l'``, for the pairs
-        of the upper triangle row by row. They are never combined: a combined sum may need 79 bits.
+    totals : ndarray of shape (p + 3 * p * (p + 1) / 2,), float64
+        Integers, exact, of which these two are views:
+    sums : ndarray of shape (p,)
+        The sums of m, where a gridded value is ``m = h 2**13 + l`` quanta.
+    products : ndarray of shape (3, p * (p + 1) / 2)
+        The sums of ``h h'``, of ``h l' + l h'`` and of ``l l'``, for the pairs of the upper
+        triangle row by row. They are never combined: a combined sum may need 79 bits.
 
     Examples
     --------
@@ -78,8 +80,7 @@ class Gram:
     n_rows: int
     top: Ints
     columns: Floats
-    sums: Floats
-    products: Floats
+    totals: Floats
 
     @classmethod
     def fit(
@@ -115,8 +116,8 @@ class Gram:
             More than 4096 features, or targets: the sums would not fit memory.
         """
         targets = _targets(matrix, targets)
-        check_width(matrix.shape[1], "features", "select or project features first")
-        check_width(targets.shape[1], "targets", "learn them in several models")
+        _check_width(matrix.shape[1], "features", "select or project features first")
+        _check_width(targets.shape[1], "targets", "learn them in several models")
         if target_grid is None:
             target_grid = Grid.from_state({"top": np.zeros(0), "origin": np.zeros(0)})
         gram = cls._empty(grid, target_grid)
@@ -133,8 +134,7 @@ class Gram:
             n_rows=0,
             top=np.zeros(p, dtype=np.int64),
             columns=np.zeros((3, p)),
-            sums=np.zeros(p),
-            products=np.zeros((3, p * (p + 1) // 2)),
+            totals=np.zeros(p + 3 * (p * (p + 1) // 2)),
         )
         gram._read_grids()
         return gram
@@ -147,8 +147,7 @@ class Gram:
             n_rows=self.n_rows,
             top=self.top.copy(),
             columns=self.columns.copy(),
-            sums=self.sums.copy(),
-            products=self.products.copy(),
+            totals=self.totals.copy(),
         )
 
     def add(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
@@ -191,6 +190,16 @@ class Gram:
         return np.concatenate([change.extremes for change in changes])
 
     @property
+    def sums(self) -> Floats:
+        """Sums of the columns, in quanta."""
+        return self.totals[: self.top.size]
+
+    @property
+    def products(self) -> Floats:
+        """Sums of the products of pairs of columns, in three parts."""
+        return self.totals[self.top.size :].reshape(3, -1)
+
+    @property
     def quantum(self) -> Floats:
         """Distance of two neighbours on the grid, a float64 for each of the p columns."""
         quantum: Floats = 1.0 / self.columns[2]
@@ -225,14 +234,13 @@ class Gram:
         -------
         dict
             ``top`` (int64) and ``origin`` of the columns, of the targets alone where the matrix is
-            sparse; ``sum`` and ``products``.
+            sparse; ``totals``.
         """
         first = self.grid.top.size if isinstance(self.grid, SparseGrid) else 0
         return {
             "top": self.top,
             "origin": self.columns[0, first:],
-            "sum": self.sums,
-            "products": self.products,
+            "totals": self.totals,
         }
 
     @classmethod
@@ -246,8 +254,7 @@ class Gram:
             Grid.from_state({"top": top[d:], "origin": origin if sparse else origin[d:]}),
         )
         gram.n_rows = n_rows
-        gram.sums = np.array(state["sum"], dtype=np.float64)
-        gram.products = np.array(state["products"], dtype=np.float64)
+        gram.totals = np.array(state["totals"], dtype=np.float64)
         return gram
 
     # -- sums ----------------------------------------------------------------------------------
@@ -292,8 +299,8 @@ class Gram:
         for k, square in enumerate(squares):
             kernels.pack(square.T, packed[k])
         hh, ll, both = packed
-        self.sums += sign * sums
-        self.products += sign * np.stack([hh, both - hh - ll, ll])
+        self.sums[:] += sign * sums
+        self.products[:] += sign * np.stack([hh, both - hh - ll, ll])
 
     def _sum_again(
         self, matrix: Any, targets: Floats, rows: Ints, wanted: NDArray[np.bool_]
@@ -316,7 +323,7 @@ class Gram:
         kernels.put_columns(chosen, found, self.products)
 
 
-def check_width(count: int, what: str, advice: str) -> None:
+def _check_width(count: int, what: str, advice: str) -> None:
     """Refuse more columns than exact sums of products have room for.
 
     Raises
@@ -339,7 +346,7 @@ def _blocks(matrix: Any, targets: Floats, rows: Ints, columns: Floats, sums: Flo
     p = sums.size
     size = min(max(_BLOCK // max(p, 1), 64), rows.size)
     # Rows that follow each other need not be looked up.
-    through = rows.size > 0 and bool(rows[-1] - rows[0] == rows.size - 1)
+    through = bool(np.all(rows[1:] - rows[:-1] == 1))
     block = np.zeros((3, size, p))
     for start in range(0, rows.size, size):
         part = block[:, : min(size, rows.size - start)]
