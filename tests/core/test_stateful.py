@@ -171,7 +171,9 @@ def test_a_kept_leaf_hash_gives_the_same_digest():
 
     model = Keeping().fit(X)
     whole = model._whole_state(model._state())
-    assert model.digest().endswith(state_root({**whole, "params": model._book.hash_params()}).hex())
+    constants = model._book.hash_constants(whole)
+    assert model.digest().endswith(state_root({**whole, **constants}).hex())
+    assert constants["seed"] == leaf_hash("seed", whole["seed"])
     assert isinstance(model.state()["sums"], np.ndarray)
 
 

@@ -50,8 +50,9 @@ class Book:
         Digest of the model as it is, once it was asked for.
     keys : ndarray of shape (n_rows,), uint64, or None
         Record keys, once they were asked for.
-    params_leaf : LeafHash or None
-        Hash of the parameters, once it was asked for.
+    constants : dict of str to LeafHash, or None
+        Hashes of what deletions do not change, once they were asked for; forgotten when a step of
+        a pipeline gets other columns.
     owner : object or None
         Sign of the pipeline that the model is a step of; it alone may delete.
     """
@@ -61,14 +62,23 @@ class Book:
     id_set: NDArray[np.uint64] | None = None
     digest: str | None = None
     keys: NDArray[np.uint64] | None = None
-    params_leaf: LeafHash | None = None
+    constants: dict[str, LeafHash] | None = None
     owner: object | None = None
 
-    def hash_params(self) -> LeafHash:
-        """Hash the parameters once for all digests: they do not change with deletions."""
-        if self.params_leaf is None:
-            self.params_leaf = leaf_hash("params", state_root(self.params).hex())
-        return self.params_leaf
+    def hash_constants(self, state: dict[str, Any]) -> dict[str, LeafHash]:
+        """Hash once for all digests what does not change with deletions."""
+        if self.constants is None:
+            names = state["feature_names"]
+            self.constants = {
+                "algorithm_version": leaf_hash("algorithm_version", state["algorithm_version"]),
+                "feature_names": leaf_hash(
+                    "feature_names", None if names is None else state_root({"": names}).hex()
+                ),
+                "n_features": leaf_hash("n_features", state["n_features"]),
+                "params": leaf_hash("params", state_root(self.params).hex()),
+                "seed": leaf_hash("seed", state["seed"]),
+            }
+        return self.constants
 
     def id_set_without(self, ids: NDArray[Any]) -> NDArray[np.uint64] | None:
         """Return what `id_set` is to be without some ids, in time that depends on these alone."""

@@ -23,6 +23,7 @@ from erasable.core.tape import Tape
 
 __all__ = ["LeafHash", "flatten", "id_set_hash", "leaf_hash", "merkle_root", "state_root"]
 
+_PLAIN = frozenset({bool, float, int, np.ndarray, str, type(None)})
 _LEAF, _NODE = b"\x00", b"\x01"
 _LENGTHS = struct.Struct("<QQ").pack
 # Two fixed, public seeds: the fractional parts of the square roots of 2 and 3.
@@ -86,8 +87,12 @@ def flatten(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
     for key, value in state.items():
         if not isinstance(key, str):
             raise TypeError(f"state has the key {key!r} under {prefix!r}; expected strings")
-        name = prefix + key.replace("\\", "\\\\").replace(".", "\\.")
-        if isinstance(value, Mapping):
+        if "." in key or "\\" in key:
+            key = key.replace("\\", "\\\\").replace(".", "\\.")
+        name = prefix + key
+        if type(value) in _PLAIN:
+            yield name, value
+        elif isinstance(value, Mapping):
             yield from flatten(value, name + ".")
             yield name, ("dict", len(value))
         elif isinstance(value, list | tuple):

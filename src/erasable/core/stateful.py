@@ -111,7 +111,7 @@ class Stateful(BaseEstimator):
         self._check_fitted()
         if self._book.digest is None:
             whole = self._whole_state(self._digest_state())
-            root = state_root({**whole, "params": self._book.hash_params()})
+            root = state_root({**whole, **self._book.hash_constants(whole)})
             self._book.digest = f"{class_path(type(self))}/{self.algorithm_version}:{root.hex()}"
         return self._book.digest
 

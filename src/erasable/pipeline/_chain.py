@@ -165,6 +165,7 @@ class Chain:
             same = change.origin is None and reads.records.n_features == width
             if same or change.origin is not None:
                 step._take_features(reads.records.n_features, None)
+                step._book.constants = None
                 outcome = step._resume(rows, np.arange(width) if same else change.origin)
                 self._changes[stage.name] = output_change(step)
                 return outcome

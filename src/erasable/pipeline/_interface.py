@@ -156,6 +156,13 @@ class Composed(Chained):
     decision_function = _forwarded("decision_function", "Decide with the last step.")
     score_samples = _forwarded("score_samples", "Score every row with the last step.")
 
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, where the last step is a classifier."""
+        self._check_fitted()
+        labels: NDArray[Any] = self.steps[-1][1].classes_
+        return labels
+
     @_where(_final_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
         """Score with the last step.

@@ -53,7 +53,12 @@ def all_estimators() -> list[tuple[str, type[Erasable], dict[str, Any]]]:
     for module in _public_modules(erasable):
         for name in getattr(module, "__all__", []):
             value = getattr(module, name, None)
-            if inspect.isclass(value) and issubclass(value, Erasable) and value is not Erasable:
+            # What is defined in `core` is a base of others.
+            if (
+                inspect.isclass(value)
+                and issubclass(value, Erasable)
+                and not value.__module__.startswith("erasable.core.")
+            ):
                 found[class_path(value)] = value
     estimators = [(cls.__name__, cls, _tags(cls)) for cls in found.values()]
     return sorted(estimators, key=lambda item: (item[0], class_path(item[1])))
