@@ -1,0 +1,12 @@
+"""Linear models, from which a record can be deleted.
+
+The law they keep is that of every room: after `delete` a model is, bit for bit, the one that a fit
+without those records makes. `LinearRegression` and `Ridge` are exact sums of products
+(`erasable.core.gram`), from which those of a record are subtracted.
+"""
+
+from erasable.linear_model._least_squares import LinearRegression
+from erasable.linear_model._logistic import LogisticRegression
+from erasable.linear_model._ridge import Ridge
+
+__all__ = ["LinearRegression", "LogisticRegression", "Ridge"]

@@ -1,0 +1,79 @@
+"""How far the optimum of a penalised softmax is, at most.
+
+Let F be the objective, H its Hessian, and g its gradient at w; delta = w* - w leads to the
+optimum. Along a segment, a record's logits z move in direction d; the third derivative of its loss
+is a third cumulant, ``|E (u - Eu)^2 (d - Ed)| <= range(d) Var(u)``, with range(d) the largest
+difference of two logits' changes. So the logarithm of ``u' H u`` changes at most at the rate R, the
+largest range of any record (Bach, "Self-concordant analysis for logistic regression", 2010):
+
+    exp(-t R) H(w) <= H(w + t delta) <= exp(t R) H(w).                                    (1)
+
+Let A be a matrix with ``(1 - e) A <= H(w) <= (1 + e) A``, all norms those of A and its inverse B,
+``l = |g|`` the Newton decrement, and r a bound of ``range / |delta|`` (the *reach*).
+
+*Distance.* ``-g = integral of H(w + t delta) delta``, so by (1)
+``l |delta| >= -g' delta >= (1 - e) (1 - exp(-R)) / R |delta|^2``, and with ``R <= r |delta|``
+
+    |delta| <= -log(1 - r l / (1 - e)) / r.                                               (2)
+
+*After a Newton step* ``w - B g`` the optimum is at ``delta + B g = B integral of (A - H) delta``,
+and with D the bound of (2), R = r D,
+
+    |delta + B g| <= ((1 + e) (exp(R) - 1) / R - 1) D.                                    (3)
+
+*A component.* ``|c' delta| <= sqrt(c' B c) |delta|``. An error q of the computed gradient adds
+``|q|`` to l in (2), and ``|c' B q|`` to a component after the step.
+
+*Without a Hessian* A is diagonal. From ``(a + b)^2 >= (1 - t) b^2 - (1 / t - 1) a^2``, which holds
+for variances as well,
+
+    H >= P + (1 - t) S - (1 / t - 1) s Q P >= P / 2 + S / (1 + 2 s Q),  t = 2 s Q / (1 + 2 s Q), (4)
+
+where P is the penalty's matrix, S the Hessian of the loss in the intercepts, s a bound of the sum
+of the largest eigenvalues of the records' Hessians in their logits, and Q the largest square of a
+row's norm in the inverse of P.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["distance", "distance_after_step"]
+
+
+def distance(decrement: float, reach: float, error: float = 0.0) -> float:
+    """Bound the distance of the optimum, equation (2); infinity where there is no bound.
+
+    Examples
+    --------
+    >>> round(distance(0.01, 1.0), 5), distance(2.0, 1.0)
+    (0.01005, inf)
+    """
+    share = reach * decrement / (1.0 - error) if error < 1.0 else math.inf
+    if not share < 1.0:
+        return math.inf
+    if share < 1e-8:
+        return 1.0001 * decrement / (1.0 - error)
+    return -1.0001 * math.log1p(-share) / reach
+
+
+def distance_after_step(decrement: float, reach: float, error: float, noise: float) -> float:
+    """Bound the distance of the optimum from where a Newton step has led, equation (3).
+
+    That is, from where it would have led without rounding.
+
+    Parameters
+    ----------
+    decrement : float
+        Norm of the gradient before the step, as computed.
+    reach, error : float
+        r and e.
+    noise : float
+        Bound of the norm of what the computed gradient is wrong by.
+    """
+    before = distance(decrement + noise, reach, error)
+    move = reach * before
+    if not move < 1.0:
+        return math.inf
+    stretch = 1.0 + 0.5 * move + move * move  # >= (exp(R) - 1) / R where R < 1
+    return 1.0001 * ((1.0 + error) * stretch - 1.0) * before

@@ -1,0 +1,73 @@
+"""Newton's method by conjugate gradients: no Hessian, so that there may be many coefficients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._convex import Convexity
+from ._lattice import Pair
+from ._newton import Move, Solver
+from ._softmax_design import Evaluation
+from ._softmax_kernels import Floats
+from ._softmax_problem import Problem
+
+__all__ = ["ConjugateSolver"]
+
+_FIRST = 1e-3
+
+
+class ConjugateSolver(Solver):
+    """Steps from conjugate gradients, certified by the convexity of the penalty alone."""
+
+    def __init__(self, problem: Problem, theta: Floats) -> None:
+        super().__init__(problem, theta)
+        self._strengths = np.zeros(0)
+        self._rows = 0.0
+        self._before = np.inf
+        self._chances = np.zeros((0, 0))
+
+    def _look(
+        self, theta: Pair, found: Evaluation, gradient: Floats, wrong: Floats, count: int
+    ) -> Move:
+        design, strengths = self.problem.design, self.problem.strengths
+        self._chances = design.chances(found.logits)
+        if strengths is not self._strengths:
+            self._rows = design.squared_rows(strengths[: design.unit.size])
+            self._strengths = strengths
+        convexity = Convexity(self.problem, self._chances, self._rows)
+        noise, size = convexity.norm(found.direct + wrong), convexity.norm(gradient)
+        half = convexity.half(size + noise) + 2.0**-96 * np.abs(theta[0]).sum(axis=0)
+        return Move(None, size, noise, theta, half)
+
+    def _step(self, gradient: Floats, move: Move, count: int) -> Floats:
+        # What a step leaves over is the square of what it came from, or what is asked for here.
+        share = move.decrement / self._before if count > 0 else np.inf
+        self._before = move.decrement
+        tolerance = 0.1 * share * share if share < 0.1 else _FIRST
+        tolerance = max(tolerance, 0.3 * move.noise / move.decrement, 1e-12)
+        return self._direction(self._chances, gradient, tolerance)
+
+    def _direction(self, chances: Floats, gradient: Floats, tolerance: float) -> Floats:
+        """Return the Newton step, but for a share of the gradient.
+
+        The columns are scaled by the roots of the Hessian's diagonal.
+        """
+        design, strengths = self.problem.design, self.problem.strengths
+        scale = 1.0 / np.maximum(design.diagonal(chances) + strengths, 2.0**-900)
+        residual = gradient.copy()
+        step = np.zeros_like(gradient)
+        direction = scale * residual
+        size = float(np.vdot(residual, direction))
+        goal = tolerance * tolerance * size
+        for _ in range(10 * gradient.size + 10):
+            if not size > goal:
+                break
+            image = design.multiply(chances, direction) + strengths * direction
+            length = size / float(np.vdot(direction, image))
+            step += length * direction
+            residual -= length * image
+            scaled = scale * residual
+            size, before = float(np.vdot(residual, scaled)), size
+            direction *= size / before
+            direction += scaled
+        return step

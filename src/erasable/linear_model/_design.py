@@ -1,0 +1,216 @@
+"""The columns that a linear model learns from, and their exact second moments.
+
+Without weights these are the features and targets as they are, and the constant is understood.
+With weights they are ``sqrt(w)`` times the features less their origins, ``sqrt(w)`` itself, and
+``sqrt(w)`` times the targets less theirs: what is rounded to the grid is then not the offset.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from erasable.core._grid_kernels import Floats, Ints, Matrix
+from erasable.core._jit import kernel
+from erasable.core.extremes import Extremes
+from erasable.core.gram import Gram
+from erasable.core.grid import Grid
+from erasable.core.records import Records
+from erasable.core.sparse import SparseGrid, blank_rows
+
+__all__ = ["Design"]
+
+
+class Design:
+    """What is summed of the live rows of records; an accelerator, but for `gram` and `origin`.
+
+    Parameters
+    ----------
+    records : Records
+        With targets of numbers.
+    live_rows : ndarray of int64
+        Positions of the rows that count.
+    names : sequence of str, optional
+        Names of the features, for messages.
+    warn : bool, default=False
+        Warn of columns in which many small values become 0?
+
+    Attributes
+    ----------
+    gram : Gram
+    origin : ndarray of shape (n_features + n_targets,), float64, or None
+        With weights, what features and targets are less before they are weighted.
+
+    Raises
+    ------
+    InvalidDataError, MagnitudeError
+        See `Gram.fit` and `Grid.fit`.
+    """
+
+    gram: Gram
+    origin: Floats | None
+
+    def __init__(
+        self,
+        records: Records,
+        live_rows: Ints,
+        names: Sequence[str] | None = None,
+        warn: bool = False,
+    ) -> None:
+        self._records = records
+        self._plain = _as_columns(records.y, live_rows)
+        self._matrix: Any = records.matrix
+        self._targets = self._plain
+        self._outer: list[Grid] = []
+        self.origin = None
+        rows = live_rows
+        if records.weights is not None:
+            rows = self._counted(live_rows)
+            self._weigh(rows)
+        of_targets = [f"y[{k}]" for k in range(self._targets.shape[1])]
+        grid = _grid(self._matrix, rows, names, warn)
+        target_grid = Grid.fit(self._targets, rows, names=of_targets, warn=warn)
+        self.gram = Gram.fit(grid, self._matrix, target_grid, self._targets, rows)
+
+    def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
+        """Take rows out of the sums.
+
+        Returns
+        -------
+        int or None
+            How many columns were read again; None if origins have changed, and everything has to
+            be summed anew.
+        """
+        if self.origin is not None:
+            rows = self._counted(rows)
+            every, live_rows = live_rows, lambda: self._counted(every())
+            if self._origins_move(rows, live_rows):
+                return None
+        read_again = self.gram.forget(self._matrix, self._targets, rows, live_rows)
+        return int(np.count_nonzero(read_again))
+
+    def wipe(self, rows: Ints) -> None:
+        """Overwrite what was copied of rows."""
+        if self._matrix is not self._records.matrix:
+            blank_rows(self._matrix, rows)
+        for copied in (self._plain, self._targets):
+            if not np.may_share_memory(copied, self._records.y):
+                copied[rows] = 0.0
+
+    @property
+    def tables(self) -> tuple[Any, Floats]:
+        """What is summed: the matrix, and the targets behind it."""
+        return self._matrix, self._targets
+
+    def keeps_grids(self, rows: Ints) -> NDArray[np.bool_]:
+        """Tell of each dense row whether taking it out surely changes no grid."""
+        graded: list[tuple[Any, Any]] = [
+            (self.gram.grid, self._matrix),
+            (self.gram.target_grid, self._targets),
+            *zip(self._outer, (self._records.matrix, self._plain), strict=False),
+        ]
+        kept = np.ones(rows.size, dtype=np.bool_)
+        for grid, matrix in graded:
+            kept &= ~alone_at_extreme(grid.extremes, matrix, rows)
+        if self._records.weights is not None:
+            kept[self._records.weights[rows] == 0.0] = False
+        return kept
+
+    def without(self, rows: Ints, live_rows: Ints) -> tuple[Gram, Floats | None]:
+        """Return the sums, and the origins, of the live rows without some of them."""
+        left = np.setdiff1d(live_rows, rows, assume_unique=True)
+        other = copy.copy(self)
+        other.gram, other._outer = copy.deepcopy((self.gram, self._outer))
+        if other.forget(rows, lambda: left) is None:
+            other = Design(self._records, left)
+        return other.gram, other.origin
+
+    # -- weights -------------------------------------------------------------------------------
+
+    def _counted(self, rows: Ints) -> Ints:
+        weights: Any = self._records.weights
+        counted: Ints = rows[weights[rows] > 0.0]
+        return counted
+
+    def _weigh(self, rows: Ints) -> None:
+        matrix, weights = self._records.matrix, self._records.weights
+        assert weights is not None
+        root = np.sqrt(weights[rows])[:, None]
+        self._outer = [Grid.fit(self._plain, rows, warn=False)]
+        self._targets = np.zeros((matrix.shape[0], 1 + self._plain.shape[1]))
+        self._targets[rows, :1] = root
+        self._targets[rows, 1:] = root * (self._plain[rows] - self._outer[0].origin)
+        if issparse(matrix):
+            self._matrix = _scaled(matrix, rows, root[:, 0])
+        else:
+            self._outer.insert(0, Grid.fit(matrix, rows, warn=False))
+            self._matrix = np.zeros(matrix.shape)
+            self._matrix[rows] = root * (matrix[rows] - self._outer[0].origin)
+        self.origin = self._origins()
+
+    def _origins(self) -> Floats:
+        of_features = [np.zeros(self._matrix.shape[1])] if issparse(self._matrix) else []
+        return np.concatenate([*of_features, *(grid.origin for grid in self._outer)])
+
+    def _origins_move(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
+        for grid, values in zip(
+            self._outer[::-1], (self._plain, self._records.matrix), strict=False
+        ):
+            grid.remove(values, rows, live_rows)
+        return self.origin is None or not np.array_equal(self._origins(), self.origin)
+
+
+def _as_columns(y: Any, rows: Ints) -> Floats:
+    """Return targets as columns of numbers, their own where they are such; else a copy of rows."""
+    table = y.reshape(y.shape[0], -1)
+    if table.dtype == np.float64:
+        own: Floats = table
+        return own
+    columns = np.zeros(table.shape)
+    columns[rows] = table[rows]
+    return columns
+
+
+def _grid(matrix: Any, rows: Ints, names: Sequence[str] | None, warn: bool) -> Grid | SparseGrid:
+    if issparse(matrix):
+        return SparseGrid.fit(matrix, rows)
+    return Grid.fit(matrix, rows, names=names, warn=warn)
+
+
+def _scaled(matrix: Any, rows: Ints, factors: Floats) -> csr_array:
+    """Copy some rows of a sparse matrix, each times a factor; the others are blank."""
+    every = np.zeros(matrix.shape[0])
+    every[rows] = factors
+    data = matrix.data * np.repeat(every, np.diff(matrix.indptr))
+    scaled = csr_array((data, matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape)
+    blank_rows(scaled, np.setdiff1d(np.arange(matrix.shape[0]), rows, assume_unique=True))
+    return scaled
+
+
+def alone_at_extreme(extremes: Extremes, matrix: Any, rows: Ints) -> NDArray[np.bool_]:
+    """Tell which rows are the only ones at the lowest or the highest value of some column."""
+    alone = np.zeros(rows.size, dtype=np.bool_)
+    _find_alone(matrix, rows, extremes.low, extremes.high, extremes.counts, alone)
+    return alone
+
+
+@kernel
+def _find_alone(
+    matrix: Matrix,
+    rows: Ints,
+    low: Floats,
+    high: Floats,
+    counts: Ints,
+    alone: NDArray[np.bool_],
+) -> None:
+    for i in range(rows.size):
+        row = matrix[rows[i]]
+        for j in range(row.size):
+            value = np.float64(row[j])
+            at_low = counts[0, j] == 1 and value == low[j]
+            alone[i] |= at_low or (counts[1, j] == 1 and value == high[j])

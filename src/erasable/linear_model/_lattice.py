@@ -1,0 +1,102 @@
+"""The lattice on which an optimum is published: multiples of 2**-20 in units of the columns.
+
+The optimum of strictly convex training is a function of the records alone, so the point of a
+lattice that is nearest to it is one, too, and can be told from any approximation that is known to
+be near enough. Numbers near a boundary come as sums of two floats (high, low).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["STEP", "Pair", "pair_divide", "pair_sum", "pair_times", "settle"]
+
+Floats = NDArray[np.float64]
+Pair = tuple[Floats, Floats]
+
+STEP = 2.0**-20
+TIE = 2.0**-60
+"""What is known to this share of a step to lie on a boundary goes to the even multiple."""
+
+_SPLITTER = 2.0**27 + 1.0
+
+
+def settle(high: Floats, low: Floats, half: Floats, tie: float = TIE) -> tuple[Floats, bool]:
+    """Round intervals to the lattice.
+
+    Parameters
+    ----------
+    high, low : ndarray
+        ``high + low`` are the middles of the intervals.
+    half : ndarray
+        Half their widths.
+    tie : float
+        Intervals that reach over a boundary by less than this share of a step are on it.
+
+    Returns
+    -------
+    ndarray
+        Multiples of `STEP`.
+    bool
+        Whether no interval reaches over a boundary; if one does, the values are of no use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> settle(np.array([3.2 * STEP]), np.zeros(1), np.array([0.2 * STEP]))[0] / STEP
+    array([3.])
+    >>> settle(np.array([3.2 * STEP]), np.zeros(1), np.array([0.4 * STEP]))[1]
+    False
+    """
+    if not float(half.max()) < 0.5 * STEP:
+        return high, False
+    scaled = high / STEP
+    nearest = np.rint(scaled)
+    offset = (scaled - nearest) + low / STEP
+    over = np.where(offset > 0.5, 1.0, np.where(offset < -0.5, -1.0, 0.0))
+    nearest, offset = nearest + over, offset - over
+    wide = half / STEP * (1.0 + 2.0**-20)
+    reaches = np.abs(offset) + wide >= 0.5
+    tied = reaches & (wide < tie)
+    neighbour = nearest + np.where(offset > 0, 1.0, -1.0)
+    even = np.where(np.fmod(nearest, 2.0) == 0.0, nearest, neighbour)
+    values = np.where(tied, even, nearest) * STEP + 0.0
+    return values, not bool((reaches & ~tied).any())
+
+
+def pair_sum(a: Pair, b: Pair) -> Pair:
+    """Return ``a + b``."""
+    total, error = _two_sum(a[0], b[0])
+    low, lower = _two_sum(a[1], b[1])
+    total, error = _two_sum(total, error + low)
+    return _two_sum(total, error + lower)
+
+
+def pair_times(a: Pair, factor: Floats | float) -> Pair:
+    """Return ``a * factor``."""
+    product = a[0] * factor
+    a_high, a_low = _split(a[0])
+    b_high, b_low = _split(np.asarray(factor, dtype=np.float64))
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return _two_sum(product, error + a[1] * factor)
+
+
+def pair_divide(a: Pair, divisor: float) -> Pair:
+    """Return ``a / divisor``."""
+    quotient = a[0] / divisor
+    high, low = pair_times((quotient, np.zeros_like(quotient)), -divisor)
+    rest = ((a[0] + high) + low + a[1]) / divisor
+    return _two_sum(quotient, rest)
+
+
+def _two_sum(a: Floats, b: Floats) -> Pair:
+    total = a + b
+    shadow = total - a
+    return total, (a - (total - shadow)) + (b - shadow)
+
+
+def _split(a: Floats) -> Pair:
+    scaled = _SPLITTER * a
+    high = scaled - (scaled - a)
+    return high, a - high

@@ -1,0 +1,126 @@
+"""Every record predicted by the model that has never seen it, without learning again.
+
+A record is taken out of a copy of the sums, what is left is solved, and the record comes back.
+Only records whose deletion may change a grid, because they are alone at an extreme of a column,
+take the long way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.core._gram_kernels import update
+from erasable.core._grid_kernels import Floats, Ints, Matrix
+from erasable.core._jit import kernel
+from erasable.core.errors import TooFewRecordsError
+
+from ._predict_kernels import predict_row
+from ._solve import Workspace, problem_arguments
+from ._solve_kernels import solve
+
+if TYPE_CHECKING:
+    from ._linear import LinearModel
+
+__all__ = ["leave_one_out"]
+
+Mask = NDArray[np.bool_]
+
+
+def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
+    """Predict each of some rows by the model without it.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Not changed.
+    rows : ndarray of int64
+        Positions of live records.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_targets), float64
+
+    Raises
+    ------
+    TooFewRecordsError
+        One of them is the last record, or the last with a positive weight.
+    """
+    held = model._attached()
+    if held.n_live < 2 and rows.size:
+        raise TooFewRecordsError(
+            f"leaving out 1 of {held.n_live} records leaves none; {type(model).__name__} needs at "
+            "least 1; fit on more records"
+        )
+    if model._accelerator is None:
+        model._reattach()
+    design = model._accelerator
+    problem = model._own_problem()
+    out = np.zeros((rows.size, problem.n_targets))
+    done = np.zeros(rows.size, dtype=np.bool_)
+    if not issparse(held.records.matrix):
+        gram = model._gram.copy()
+        matrix, targets = design.tables
+        leave_each_out(
+            matrix, targets, held.records.matrix, rows, design.keeps_grids(rows), out, done,
+            float(gram.n_rows), gram.columns, gram.sums, gram.products,
+            *problem_arguments(problem), *Workspace(problem).arguments(),
+        )  # fmt: skip
+    for i in np.flatnonzero(~done).tolist():
+        row = rows[i : i + 1]
+        model._refuse_deletion(row)
+        gram, origin = design.without(row, held.live_rows())
+        solution = model._problem(gram, origin).solve(gram)
+        out[i] = solution.predict(held.records.matrix[row], mapped=False)[0]
+    return out
+
+
+@kernel
+def leave_each_out(
+    matrix: Matrix,
+    targets: Floats,
+    raw: Matrix,
+    rows: Ints,
+    wanted: Mask,
+    out: Floats,
+    solved: Mask,
+    n_rows: float,
+    columns: Floats,
+    sums: Floats,
+    products: Floats,
+    n_features: int,
+    weighted: bool,
+    intercept: bool,
+    about_mean: bool,
+    inner: Floats,
+    offset: Floats,
+    unit: Floats,
+    shift: Floats,
+    penalties: Floats,
+    high: Floats,
+    low: Floats,
+    mean: Floats,
+    x: Floats,
+    slope: Floats,
+    constant: Floats,
+    middle: Floats,
+    base: Floats,
+) -> None:
+    """Take each wanted row out, solve, predict it as it is in `raw`, and put it back."""
+    scratch = np.zeros((3, sums.size))
+    for i in range(rows.size):
+        if not wanted[i]:
+            continue
+        one = rows[i : i + 1]
+        update(matrix, targets, one, -1.0, columns, sums, products, scratch)
+        solved[i] = solve(
+            n_rows - 1.0, sums, products, n_features, weighted, intercept, about_mean,
+            inner, offset, unit, shift, penalties,
+            high, low, mean, x, slope, constant, middle, base,
+        )  # fmt: skip
+        if solved[i]:
+            predict_row(raw[one[0]], middle, slope, base, out[i])
+        update(matrix, targets, one, 1.0, columns, sums, products, scratch)

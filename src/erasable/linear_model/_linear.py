@@ -1,0 +1,233 @@
+"""What linear regression and ridge share: exact moments that forget, and what is solved of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.deletion import Outcome
+from erasable.core.digest import LeafHash, leaf_hash
+from erasable.core.errors import ArtifactError, TooFewRecordsError
+from erasable.core.gram import Gram
+from erasable.core.steps import Rows
+from erasable.core.weighted import Weighted
+
+from ._design import Design
+from ._leave_one_out import leave_one_out
+from ._solve import Problem, Solution
+
+__all__ = ["LinearModel"]
+
+
+class LinearModel(RegressorMixin, Weighted):
+    """Base of the linear models whose state is exact second moments.
+
+    A deletion subtracts the products of a record from the sums, in O(n_features^2). Coefficients
+    are solved from the sums when they are asked for.
+
+    A subclass says by `_penalties` what squared coefficients cost. Behind an affine step of a
+    pipeline the model learns from the records as they are, and solves for mapped ones.
+    """
+
+    _takes_affine: ClassVar[bool] = True
+
+    fit_intercept: bool
+    _gram: Gram
+    _zero: Floats | None
+    _n_targets: int | None  # None where predictions have one dimension
+    _derived: _Derived
+
+    def _penalties(self) -> Floats:
+        """Penalties of squared coefficients, one for all targets or one for each."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _penalties()")
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        self._check_weights(np.empty(0, dtype=np.int64))
+        held = self._attached()
+        names = getattr(self, "feature_names_in_", None)
+        self._n_targets = self._count_targets(held.records.y)
+        self._learn_from(Design(held.records, held.live_rows(), names, warn=True))
+
+    def _count_targets(self, y: Any) -> int | None:
+        return int(y.shape[1]) if y.ndim == 2 else None
+
+    def _learn_from(self, design: Design) -> None:
+        self._accelerator = design
+        self._gram, self._zero = design.gram, design.origin
+        self._derived = _Derived()
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        held = self._attached()
+        design: Design = self._accelerator
+        self._derived.solution = None
+        read_again = design.forget(rows, held.live_rows)
+        if read_again is None:
+            self._learn_from(Design(held.records, held.live_rows()))
+            return Outcome("refit", held.n_live)
+        design.wipe(rows)
+        if read_again:
+            self._derived = _Derived()
+        touched = held.n_live if read_again else 0
+        return Outcome("updated", touched, {"columns_scanned": read_again})
+
+    def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
+        self._check_weights(rows)
+
+    def _check_weights(self, rows: NDArray[np.int64]) -> None:
+        held = self._attached()
+        weights = held.records.weights
+        if weights is None:
+            return
+        left = held.live.copy()
+        left[rows] = False
+        if not weights[left].any():
+            raise TooFewRecordsError(
+                f"the weights of all {int(left.sum())} records would be zero; "
+                f"{type(self).__name__} needs at least 1 record with a positive weight; "
+                "delete fewer, or change sample_weight"
+            )
+
+    def _state(self) -> dict[str, Any]:
+        gram = self._gram
+        state: dict[str, Any] = {**gram.state(), "n_targets": self._n_targets}
+        if self._zero is not None:
+            state["weighted"] = {"origin": self._zero, "n_rows": gram.n_rows}
+        if self._map is not None:
+            state["map"] = {"shift": self._map[0], "scale": self._map[1]}
+        return state
+
+    def _digest_state(self) -> dict[str, Any]:
+        state = self._state()
+        if not self._derived.leaves:
+            names = ("top", "origin", "n_targets")
+            self._derived.leaves = {name: leaf_hash(name, state[name]) for name in names}
+        return {**state, **self._derived.leaves}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        weighted = state.get("weighted")
+        held = self._held
+        n_rows = int(self._book.n_records or 0) if held is None else held.n_live
+        self._zero = None
+        if weighted is not None:
+            n_rows, self._zero = weighted["n_rows"], weighted["origin"]
+        if "map" in state:
+            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._gram = Gram.from_state(state, self.n_features_in_, n_rows)
+        self._n_targets = state["n_targets"]
+        self._derived = _Derived()
+
+    def _reattach(self) -> None:
+        held = self._attached()
+        told = "the records have other sums than the model"
+        if held.records.y is None:
+            told = "the records have no targets"
+        elif (held.records.weights is None) == (self._zero is None):
+            design = Design(held.records, held.live_rows())
+            if _same(design.gram, self._gram) and _equal(design.origin, self._zero):
+                self._learn_from(design)
+                return
+        raise ArtifactError(
+            f"{told}; expected those it was fitted on, with their targets and weights; "
+            "pass unchanged records as Records(X, y, sample_weight=..., ids=...), or fit again"
+        )
+
+    # -- what follows --------------------------------------------------------------------------
+
+    def _at_fit(self, name: str) -> Any:
+        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
+        return self._book.params[name]
+
+    def _problem(self, gram: Gram, origin: Floats | None) -> Problem:
+        return Problem.of(gram, origin, self._penalties(), self._at_fit("fit_intercept"), self._map)
+
+    def _own_problem(self) -> Problem:
+        """State the problem, which stays the same until a grid or the map changes."""
+        derived = self._derived
+        if derived.problem is None or derived.map is not self._map:
+            derived.problem, derived.map = self._problem(self._gram, self._zero), self._map
+        return derived.problem
+
+    def _solved(self) -> Solution:
+        self._check_fitted()
+        if self._derived.solution is None:
+            self._derived.solution = self._own_problem().solve(self._gram)
+        return self._derived.solution
+
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients, of shape (n_features,), or (n_targets, n_features) where y had columns."""
+        coefficients = self._solved().coefficients
+        return coefficients[0] if self._n_targets is None else coefficients
+
+    @property
+    def intercept_(self) -> float | Floats:
+        """What is predicted where all features are 0; 0.0 without an intercept."""
+        solution = self._solved()
+        if not self._at_fit("fit_intercept"):
+            return 0.0
+        constant = solution.constant
+        return float(constant[0]) if self._n_targets is None else constant.copy()
+
+    def predict(self, X: Any) -> Floats:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_targets), float64
+            Every row's by a formula of that row alone, whatever the others are.
+        """
+        rows = self._read_matrix(X)
+        mapped = self._map is not None and not (isinstance(X, Rows) and X.unmapped)
+        predicted = self._solved().predict(rows, mapped)
+        return predicted[:, 0] if self._n_targets is None else predicted
+
+    def _leave_one_out_predictions(self, rows: Ints) -> Floats:
+        """Predict records, at positions `rows`, by the model that has never seen each of them.
+
+        Bit for bit what a copy of the model predicts for a record after it has deleted that
+        record alone. The shape is (n_rows, n_targets), with one target too.
+        """
+        self._refuse_if_owned()
+        return leave_one_out(self, rows)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+@dataclass(eq=False, slots=True)
+class _Derived:
+    """What is made of the state when it is asked for; all but the solution of the grids alone."""
+
+    leaves: dict[str, LeafHash] = field(default_factory=dict)
+    problem: Problem | None = None
+    map: tuple[Any, Any] | None = None
+    solution: Solution | None = None
+
+
+def _same(one: Gram, other: Gram) -> bool:
+    names = ("columns", "totals")
+    return one.n_rows == other.n_rows and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
+    )
+
+
+def _equal(one: Floats | None, other: Floats | None) -> bool:
+    return (one is None and other is None) or (
+        one is not None and other is not None and np.array_equal(one, other)
+    )

@@ -1,0 +1,389 @@
+"""Logistic regression that deletes records exactly: the optimum itself, rounded to a lattice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from scipy.special import expit, log_expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from erasable.core.deletion import Outcome
+from erasable.core.errors import (
+    ArtifactError,
+    ErasableError,
+    InvalidParameterError,
+    TooFewRecordsError,
+)
+from erasable.core.params import decode_params
+from erasable.core.steps import Rows
+from erasable.core.weighted import Weighted
+
+from ._logistic_published import Published
+from ._logistic_work import Work
+from ._softmax_kernels import Floats
+
+__all__ = ["LogisticRegression"]
+
+
+class LogisticRegression(ClassifierMixin, Weighted):
+    """Logistic regression with an L2 penalty, from which records can be deleted exactly.
+
+    The objective is scikit-learn's: the sum of the records' log losses plus
+    ``||coef_||**2 / (2 C)``, with an intercept that is not penalised; for three classes or more
+    the loss is the softmax's. Its optimum is a function of the records alone. What is published
+    is the point of a lattice that is nearest to it, about 1e-6 in the logit of the largest values,
+    and it is published only when it is certain: every rounding error is accounted for. So it does
+    not matter where training started, or on which machine, and ``delete`` equals a refit bit for
+    bit.
+
+    A deletion takes a Newton step from the records that go, in O(n_features^2). The coefficients
+    are polished when they are asked for, by a prediction, a digest or ``coef_``: mostly one or two
+    passes over the records.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse of the strength of the penalty; positive.
+    fit_intercept : bool, default=True
+        Whether there is a constant in the logits.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the records' weights, by class. "balanced" makes the classes weigh the same,
+        and changes with every deletion. A class that is not in the dict has 1.
+    classes : array-like of shape (n_classes,), default=None
+        Labels of all classes. By default those of the records: when the last record of a class is
+        deleted, the class is gone.
+    max_iter : int, default=100
+        Most steps for one publication. Many fewer are needed; more than these are an error, not
+        another model.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        One row for two classes: the logit of the second. With more they sum to 0.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        What the logits are where all features are 0.
+    n_iter_ : ndarray of shape (1,)
+        Always 1: the optimum does not depend on how many steps led to it.
+    ids_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    TooFewRecordsError
+        Records of fewer than two classes (with a weight).
+    MagnitudeError
+        Values beyond ``2**480``.
+    UncertainOptimumError
+        The problem is so badly conditioned that even arithmetic of 100 bits cannot tell the
+        optimum.
+
+    Notes
+    -----
+    The lattice of a coefficient is ``2**-(20 + top)``, where ``2**top`` bounds the magnitude of
+    its column, or the span of one with an offset (`erasable.core.grid`).
+
+    A class without records that teach it, because ``classes`` names it and there are none or they
+    have the weight 0, has the probability 0: its coefficients are 0 and its intercept is -inf, to
+    which the optimum tends.
+
+    Behind a scaler of a pipeline the model learns from the records as they are, with penalties
+    scaled instead [1]_.
+
+    References
+    ----------
+    .. [1] The certificate follows F. Bach, "Self-concordant analysis for logistic regression",
+       Electronic Journal of Statistics 4, 2010; see `erasable.linear_model._certificate`.
+
+    Examples
+    --------
+    >>> from erasable.linear_model import LogisticRegression
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [9.0]], ["no", "no", "yes", "yes", "no"]
+    >>> model = LogisticRegression().fit(X, y, ids=list("abcde"))
+    >>> print(model.delete(["e"]).action)
+    updated
+    >>> model.predict([[0.5], [2.5]])
+    array(['no', 'yes'], dtype=object)
+    >>> fresh = LogisticRegression().fit(X[:4], y[:4], ids=list("abcd"))
+    >>> model.digest() == fresh.digest()
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "classes": ["array-like", None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+    _takes_affine: ClassVar[bool] = True
+    _settings: dict[str, Any]
+    _shown: _Shown
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        classes: Any = None,
+        max_iter: int = 100,
+    ) -> None:
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.classes = classes
+        self.max_iter = max_iter
+
+    # -- learning and forgetting ---------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        self._settings = decode_params(self._book.params)
+        self._check_settings()
+        work = Work(self._attached(), self._settings)
+        _refuse_few(work.taught.n_taught, "the records have", "fit on records of more classes")
+        self._check_class_weight(work)
+        work.open()
+        self._accelerator = work
+        self._shown = _Shown()
+        self._published()
+
+    def _check_settings(self) -> None:
+        if not np.isfinite(self._settings["C"]):
+            raise InvalidParameterError(
+                "C is infinite; expected a finite number, without which there may be no optimum; "
+                "pass 1e4 or so"
+            )
+        given = self._settings["class_weight"]
+        if isinstance(given, Mapping):
+            for weight in given.values():
+                if not (isinstance(weight, Real) and 0 <= weight < np.inf):
+                    raise InvalidParameterError(
+                        "class_weight= holds something that is no finite number of 0 or more; "
+                        "expected a weight for each class; pass {label: weight}"
+                    )
+
+    def _check_class_weight(self, work: Work) -> None:
+        given = self._settings["class_weight"]
+        if not isinstance(given, Mapping) or self._settings["classes"] is None:
+            return
+        strange = len(set(given) - set(work.taught.classes.labels.tolist()))
+        if strange:
+            raise InvalidParameterError(
+                f"class_weight= has {strange} labels that are not in classes=; expected no "
+                "others; leave them out"
+            )
+
+    def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
+        left = self._accelerator.taught.left(rows)
+        _refuse_few(left, f"deleting {rows.size} records would leave", "delete fewer")
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        scanned = self._accelerator.remove(rows)
+        self._shown = _Shown()
+        touched = self._attached().n_live if scanned else 0
+        return Outcome("updated", touched, {"columns_scanned": scanned})
+
+    def _resume(self, rows: NDArray[np.int64], origin: NDArray[np.int64]) -> Outcome:
+        """Delete rows where the whole table has changed; see `erasable.pipeline`."""
+        self._accelerator.resume(rows, origin)
+        self._shown = _Shown()
+        return Outcome("resumed", self._attached().n_live)
+
+    def _published(self) -> Published:
+        """Return the model, which is found out when it is needed."""
+        self._check_fitted()
+        if self._shown.published is None:
+            self._shown.published = self._accelerator.publish(self._map)
+        return self._shown.published
+
+    # -- keeping -------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        found = self._published()
+        state: dict[str, Any] = {
+            "classes": {"labels": found.labels, "counts": found.counts, "taught": found.taught},
+            "columns": {"origin": found.origin, "top": found.top},
+            "coefficients": found.values,
+        }
+        if self._map is not None:
+            state["map"] = {"shift": self._map[0], "scale": self._map[1]}
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._settings = decode_params(self._book.params)
+        if "map" in state:
+            self._map = (state["map"]["shift"], state["map"]["scale"])
+        classes, columns = state["classes"], state["columns"]
+        self._shown = _Shown(
+            Published(
+                classes["labels"], classes["counts"], classes["taught"], state["coefficients"],
+                columns["origin"], columns["top"],
+            )  # fmt: skip
+        )
+
+    def _reattach(self) -> None:
+        held, mine = self._attached(), self._published()
+        same = False
+        if held.records.y is not None:
+            try:
+                work = Work(held, self._settings, mine)
+                work.open()
+                same = work.publish(self._map).equals(mine)
+            except ErasableError:
+                same = False
+        if not same:
+            raise ArtifactError(
+                "the records have another optimum than the model; expected those it was fitted "
+                "on, with their targets and weights; pass unchanged records as "
+                "Records(X, y, sample_weight=..., ids=...), or fit again"
+            )
+        self._accelerator = work
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, sorted."""
+        self._check_fitted()
+        if self._shown.published is None:
+            labels: NDArray[Any] = self._accelerator.taught.classes.labels.copy()
+            return labels
+        return self._shown.published.labels.copy()
+
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients, a row for each class, or one for two classes."""
+        return self._equations()[0].copy()
+
+    @property
+    def intercept_(self) -> Floats:
+        """Logits where all features are 0."""
+        return self._equations()[1].copy()
+
+    @property
+    def n_iter_(self) -> NDArray[np.int32]:
+        """Always 1."""
+        self._check_fitted()
+        return np.ones(1, dtype=np.int32)
+
+    def _equations(self) -> tuple[Floats, Floats]:
+        """Return coefficients and intercepts for rows as everybody has them."""
+        found = self._published()
+        if self._shown.equations is None:
+            self._shown.equations = found.equations(self._map)
+        return self._shown.equations
+
+    # -- predictions ---------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the logits.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            With two classes, the logit of the second; -inf for a class that nothing teaches.
+        """
+        matrix = self._read_matrix(X)
+        found = self._published()
+        unmapped = self._map is None or (isinstance(X, Rows) and X.unmapped)
+        if issparse(matrix) or not unmapped:
+            slopes, constants = self._equations()
+            logits: Floats = matrix @ slopes.T
+            logits += constants
+        else:
+            logits = found.logits(matrix)
+        return logits[:, 0] if found.labels.size == 2 else logits
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of every row; of several, the first in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels, of the type of `classes_`.
+        """
+        logits = self.decision_function(X)
+        best = (logits > 0).astype(np.int64) if logits.ndim == 1 else logits.argmax(axis=1)
+        predicted: NDArray[Any] = self.classes_[best]
+        return predicted
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            A column for each of `classes_`; rows add up to 1.
+        """
+        logits = self.decision_function(X)
+        if logits.ndim == 1:
+            return np.column_stack([expit(-logits), expit(logits)])
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        out: Floats = shares / shares.sum(axis=1, keepdims=True)
+        return out
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            A column for each of `classes_`; -inf for a class that nothing teaches.
+        """
+        logits = self.decision_function(X)
+        if logits.ndim == 1:
+            return np.column_stack([log_expit(-logits), log_expit(logits)])
+        logits -= logits.max(axis=1, keepdims=True)
+        out: Floats = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return out
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _Shown:
+    """What was found out since the last deletion.
+
+    An object of its own, because a prediction must not change the attributes of an estimator.
+    """
+
+    def __init__(self, published: Published | None = None) -> None:
+        self.published = published
+        self.equations: tuple[Floats, Floats] | None = None
+
+
+def _refuse_few(n_classes: int, told: str, advice: str) -> None:
+    if n_classes < 2:
+        weights = "all weights are zero" if n_classes == 0 else "the data contains only one class"
+        raise TooFewRecordsError(
+            f"{told} {n_classes} class{'' if n_classes == 1 else 'es'} with a weight; "
+            f"LogisticRegression needs at least 2 ({weights}); {advice}"
+        )

@@ -1,0 +1,120 @@
+"""Which records teach, which classes they have, and what these weigh.
+
+A record of weight 0 is held, and teaches nothing; so does one whose class has the weight 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.classes import Classes
+from erasable.core.records import Attachment
+
+__all__ = ["TaughtClasses"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class TaughtClasses:
+    """The classes of the live records, and those of them that records teach.
+
+    Parameters
+    ----------
+    held : Attachment
+    fixed : array-like or None
+        Labels of all classes, if they are fixed.
+    class_weight : dict, "balanced" or None
+
+    Attributes
+    ----------
+    classes : Classes
+    counts : ndarray of shape (n_classes,), int64
+        How many live records teach each class.
+    teaches : ndarray of shape (n_rows,), bool
+    """
+
+    def __init__(self, held: Attachment, fixed: Any, class_weight: Any) -> None:
+        records = held.records
+        assert records.y is not None
+        self.classes = Classes.fit(records.y, held.live_rows(), fixed)
+        self._given = class_weight
+        self._weights: Floats | None = records.weights
+        self.teaches = held.live.copy()
+        if records.weights is not None:
+            self.teaches &= records.weights > 0
+        worths = self._worths()
+        if not worths.all():
+            self.teaches &= (worths > 0)[self.classes.codes]  # GONE is the last, and not live
+        self.counts = self._count(self.rows())
+
+    def rows(self) -> Ints:
+        """Positions of the records that teach."""
+        return np.flatnonzero(self.teaches)
+
+    def _count(self, rows: Ints) -> Ints:
+        codes = self.classes.codes[rows]
+        return np.bincount(codes, minlength=self.classes.labels.size).astype(np.int64)
+
+    @property
+    def n_taught(self) -> int:
+        """Number of classes that records teach."""
+        return int(np.count_nonzero(self.counts))
+
+    @property
+    def labels(self) -> list[Any]:
+        """Labels of the classes that records teach."""
+        known: list[Any] = self.classes.labels[self.counts > 0].tolist()
+        return known
+
+    def left(self, rows: Ints) -> int:
+        """Count the classes that records would teach without some rows."""
+        gone = self._count(rows[self.teaches[rows]])
+        return int(np.count_nonzero(self.counts - gone))
+
+    def remove(self, rows: Ints) -> bool:
+        """Forget rows; tell whether there are other classes now."""
+        before = self.classes.labels.size, self.n_taught
+        self.counts = self.counts - self._count(rows[self.teaches[rows]])
+        self.teaches[rows] = False
+        kept = self.classes.remove(rows)
+        if kept is not None:
+            self.counts = self.counts[kept]
+        return before != (self.classes.labels.size, self.n_taught)
+
+    def _worths(self) -> Floats:
+        """Weights of the classes as they are given; 1 where they depend on the records."""
+        labels = self.classes.labels.tolist()
+        if not isinstance(self._given, Mapping):
+            return np.ones(len(labels))
+        return np.array([float(self._given.get(label, 1.0)) for label in labels])
+
+    def class_weights(self) -> Floats:
+        """Return the weight of each class."""
+        worths = self._worths()
+        if self._given == "balanced":
+            totals = self._totals()
+            taught = totals > 0
+            worths[taught] = math.fsum(totals) / (int(taught.sum()) * totals[taught])
+        return worths
+
+    def _totals(self) -> Floats:
+        if self._weights is None:
+            return self.classes.counts.astype(np.float64)
+        codes, weights = self.classes.codes, self._weights
+        each = [math.fsum(weights[codes == code]) for code in range(self.classes.labels.size)]
+        return np.array(each)
+
+    def record_weights(self, class_weights: Floats) -> Floats:
+        """Return the weight of every row, 0 for those that do not teach."""
+        weights = self.teaches.astype(np.float64)
+        if self._weights is not None:
+            weights *= self._weights
+        if not (class_weights == 1.0).all():
+            weights *= class_weights[self.classes.codes]
+        return weights

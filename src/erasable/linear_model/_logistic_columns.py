@@ -1,0 +1,93 @@
+"""Origins and units of the columns: which powers of two bound the records that are learned from.
+
+The law kept here: they are a function of these records alone, and a deletion looks at a column
+again only where its last extreme has gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.core._grid_kernels import MAX_TOP, MIN_TOP, brackets
+from erasable.core.errors import MagnitudeError
+from erasable.core.extremes import Extremes
+from erasable.core.sparse import SparseGrid, tops
+
+__all__ = ["Columns"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Columns:
+    """Origin and top exponent of every column: ``|x - origin| <= 2**top``.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, d) or csr_array
+    rows : ndarray of int64
+        Rows that are learned from.
+    free : bool
+        Whether there is an intercept, which makes up for any origin.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (d,), float64
+    top : ndarray of shape (d,), int64
+    """
+
+    def __init__(self, matrix: Any, rows: Ints, free: bool) -> None:
+        self._free = free
+        self._bounds: Extremes | SparseGrid
+        if issparse(matrix):
+            self._bounds = SparseGrid.fit(matrix, rows)
+        else:
+            self._bounds = Extremes.fit(matrix, rows)
+            huge = np.maximum(np.abs(self._bounds.low), np.abs(self._bounds.high)) > 2.0**MAX_TOP
+            if huge.any():
+                raise MagnitudeError(
+                    f"{int(huge.sum())} columns hold values beyond 2**{MAX_TOP}; sums of products "
+                    "need smaller magnitudes; divide such columns by a constant"
+                )
+        self.settle(None)
+
+    def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        """Forget rows; return how many columns were scanned again."""
+        change = self._bounds.remove(matrix, rows, live_rows)
+        if isinstance(self._bounds, SparseGrid):
+            return int(change.extremes.sum())
+        return 0 if change is None else int(change.sum())
+
+    def settle(self, shift: Floats | None) -> bool:
+        """Derive origins and exponents anew; tell whether any has changed.
+
+        `shift` is what the steps of a pipeline before the model subtract: without an intercept
+        it must be the origin.
+        """
+        before = self.__dict__.get("origin"), self.__dict__.get("top")
+        bounds = self._bounds
+        if isinstance(bounds, SparseGrid):
+            self.origin, self.top = np.zeros(bounds.top.size), bounds.top.copy()
+        elif self._free:
+            d = bounds.low.size
+            self.origin, self.top = np.zeros(d), np.zeros(d, dtype=np.int64)
+            brackets(bounds.low, bounds.high, self.origin, self.top, np.zeros(d))
+        else:
+            self.origin = np.zeros(bounds.low.size) if shift is None else shift.copy()
+            low, high = np.abs(bounds.low - self.origin), np.abs(bounds.high - self.origin)
+            self.top = np.maximum(tops(np.maximum(low, high)), MIN_TOP)
+        return not (
+            np.array_equal(before[0], self.origin) and np.array_equal(before[1], self.top)
+            if before[0] is not None
+            else False
+        )
+
+    @property
+    def unit(self) -> Floats:
+        """``2**-top``."""
+        return np.ldexp(1.0, -self.top)

@@ -1,0 +1,88 @@
+"""What a logistic regression is, once it is published: points of a lattice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Published"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The model: the point of the lattice that is nearest to the optimum, and what it refers to.
+
+    Attributes
+    ----------
+    labels, counts : ndarray of shape (n_classes,)
+        Classes, and how many live records each has.
+    taught : ndarray of shape (n_classes,), int64
+        How many of these have a weight. A class that has none has no coefficients.
+    values : ndarray of shape (1 or number of taught classes, D)
+        Coefficients in units of the columns, and intercepts at the origin in the last column, if
+        there are intercepts.
+    origin, top : ndarray of shape (n_features,)
+        A unit of a column is ``2**top``.
+    """
+
+    labels: NDArray[Any]
+    counts: Ints
+    taught: Ints
+    values: Floats
+    origin: Floats
+    top: Ints
+
+    @property
+    def unit(self) -> Floats:
+        """``2**-top``."""
+        return np.ldexp(1.0, -self.top)
+
+    def equals(self, other: Published) -> bool:
+        """Tell whether this is the same model."""
+        names = ("labels", "counts", "taught", "values", "origin", "top")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    def _split(self) -> tuple[Floats, Floats]:
+        """Return coefficients and intercepts of all classes, in units and at the origin."""
+        d = self.top.size
+        slopes, constants = self.values[:, :d], np.zeros(self.values.shape[0])
+        if self.values.shape[1] > d:
+            constants = self.values[:, d]
+        if self.labels.size == 2:
+            return slopes, constants
+        every, last = np.zeros((self.labels.size, d)), np.full(self.labels.size, -np.inf)
+        every[self.taught > 0], last[self.taught > 0] = slopes, constants
+        return every, last
+
+    def logits(self, matrix: NDArray[Any]) -> Floats:
+        """Return the logits of rows like those of the records."""
+        slopes, constants = self._split()
+        if self.origin.any():
+            matrix = matrix - self.origin
+        out: Floats = matrix @ (slopes * self.unit).T
+        return np.asarray(out + constants, dtype=np.float64)
+
+    def equations(self, affine: tuple[Floats, Floats] | None) -> tuple[Floats, Floats]:
+        """Return coefficients and intercepts for rows behind a map (shift, scale), if any."""
+        slopes, constants = self._split()
+        slopes = slopes * self.unit
+        shift = np.zeros(self.top.size)
+        if affine is not None:
+            shift, scale = affine
+            for_rows = slopes * scale
+        else:
+            for_rows = slopes.copy()
+        moved = [
+            math.fsum([*(row * shift).tolist(), *(-row * self.origin).tolist(), constant])
+            if np.isfinite(constant)
+            else constant
+            for row, constant in zip(slopes, constants.tolist(), strict=True)
+        ]
+        return for_rows + 0.0, np.array(moved) + 0.0

@@ -1,0 +1,256 @@
+"""What a logistic regression needs to learn and to forget, and what is not part of the model.
+
+The published model is a function of the live records; everything here may depend on how it came
+about, and only decides how fast the published numbers are found. Nothing of a deleted record is
+kept: its weight, its class and its logits are overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.core.records import Attachment
+
+from ._conjugate import ConjugateSolver
+from ._logistic_classes import TaughtClasses
+from ._logistic_columns import Columns
+from ._logistic_published import Published
+from ._newton import NewtonSolver, Solver
+from ._softmax_dense import DenseDesign
+from ._softmax_design import Design
+from ._softmax_kernels import Codes, Floats
+from ._softmax_problem import Problem
+from ._softmax_sparse import SparseDesign
+
+__all__ = ["Work"]
+
+Ints = NDArray[np.int64]
+
+MOST = 1500
+"""Most coefficients for which a dense Hessian is made."""
+
+_SAMPLE = 5000
+_LEAST_STRENGTH, _LARGEST_STRENGTH = 2.0**-600, 2.0**200
+
+
+@dataclass(slots=True)
+class _Start:
+    """Where to start from: coefficients of the records as they are, for some classes."""
+
+    labels: list[Any]
+    slopes: Floats
+    constants: Floats
+
+
+class Work:
+    """The accelerator of a logistic regression.
+
+    Parameters
+    ----------
+    held : Attachment
+    settings : dict
+        Parameters at `fit`.
+    start : Published or None
+        Where to start from.
+    """
+
+    def __init__(
+        self, held: Attachment, settings: Mapping[str, Any], start: Published | None = None
+    ) -> None:
+        self.held, self._settings = held, settings
+        self.taught = TaughtClasses(held, settings["classes"], settings["class_weight"])
+        self._solver: Solver | None = None
+        self._solved: list[Any] = []
+        self._start: _Start | None = None
+        if start is not None:
+            labels = start.labels[start.taught > 0].tolist()
+            self._start = _start(labels, start.values, start.origin, np.ldexp(1.0, -start.top))
+
+    def open(self) -> None:
+        """Look at the columns, once it is known that there are records enough."""
+        matrix = self.held.records.matrix
+        self.columns = Columns(matrix, self.taught.rows(), self._settings["fit_intercept"])
+
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def remove(self, rows: Ints) -> int:
+        """Forget rows that can still be read; return how many columns were scanned again."""
+        teaching = rows[self.taught.teaches[rows]]
+        if self._solver is not None and teaching.size:
+            self._correct(self._solver, teaching)
+        if self.taught.remove(rows):
+            self._restart()
+        if teaching.size == 0:
+            return 0
+        return self.columns.remove(self.held.records.matrix, teaching, self.taught.rows)
+
+    def resume(self, rows: Ints, origin: Ints) -> None:
+        """Forget rows, and go on with another table.
+
+        Column j of the new table was column ``origin[j]`` of the old one, or is new where that
+        is -1.
+        """
+        self._restart()
+        self.taught.remove(rows)
+        if self._start is not None:
+            slopes = np.zeros((len(self._start.labels), origin.size))
+            kept = origin >= 0
+            slopes[:, kept] = self._start.slopes[:, origin[kept]]
+            self._start.slopes = slopes
+        self.open()
+
+    def _correct(self, solver: Solver, rows: Ints) -> None:
+        """Take rows out of the problem, and take the Newton step that this asks for."""
+        design = solver.problem.design
+        if isinstance(solver, NewtonSolver) and solver.metric is not None:
+            units = design.rows(rows)
+            residuals = design.residuals(units @ solver.theta.T, rows)
+            if solver.metric.forget(design, rows, units):
+                change = (residuals.T @ units).ravel()
+                solver.theta = solver.theta + (solver.metric.inverse @ change).reshape(
+                    solver.theta.shape
+                )
+            else:
+                solver.metric = None
+        design.forget(rows)
+
+    def _restart(self) -> None:
+        """Keep of the solver only where it stood."""
+        if self._solver is None:
+            return
+        problem, theta = self._solver.problem, self._solver.theta
+        values = problem.classes((theta, np.zeros_like(theta)))[0]
+        design = problem.design
+        self._start = _start(self._solved, values, design.origin, design.unit)
+        self._solver = None
+
+    # -- publishing ----------------------------------------------------------------------------
+
+    def publish(self, affine: tuple[Floats, Floats] | None) -> Published:
+        """Find the nearest point of the lattice.
+
+        `affine` is the (shift, scale) of the steps before, where the model is behind such.
+        """
+        self.columns.settle(None if affine is None else affine[0])
+        solver = self._solver
+        if solver is not None:
+            design = solver.problem.design
+            same = np.array_equal(design.origin, self.columns.origin)
+            if not (same and np.array_equal(design.unit, self.columns.unit)):
+                self._restart()
+        strengths = self._strengths(None if affine is None else affine[1])
+        weights = self.taught.class_weights()
+        if self._solver is None:
+            self._solver = self._new_solver(strengths, weights)
+        else:
+            self._update(self._solver.problem, strengths, weights)
+        values = self._solver.settle(self._settings["max_iter"])
+        classes = self.taught.classes
+        return Published(
+            classes.labels.copy(), classes.counts.copy(), self.taught.counts.copy(), values,
+            self.columns.origin.copy(), self.columns.top.copy(),
+        )  # fmt: skip
+
+    def _strengths(self, scale: Floats | None) -> Floats:
+        root = self.columns.unit if scale is None else self.columns.unit * scale
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.clip(root * root, _LEAST_STRENGTH, _LARGEST_STRENGTH)
+        strengths = squares / float(self._settings["C"])
+        return np.append(strengths, 0.0) if self._settings["fit_intercept"] else strengths
+
+    def _update(self, problem: Problem, strengths: Floats, weights: Floats) -> None:
+        problem.strengths = strengths
+        if not np.array_equal(weights, problem.class_weights):
+            problem.design.weights[:] = self.taught.record_weights(weights)
+            problem.class_weights = weights
+
+    def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:
+        taught, columns = self.taught, self.columns
+        n_classes, width = taught.n_taught, strengths.size
+        binary = taught.classes.labels.size == 2
+        dense = (n_classes - 1) * width <= MOST
+        n_logits = n_classes - 1 if binary or dense else n_classes
+        matrix = self.held.records.matrix
+        kind = SparseDesign if issparse(matrix) else DenseDesign
+        design: Design = kind(
+            matrix, taught.record_weights(weights), self._codes(binary), n_logits,
+            binary or dense, self._settings["fit_intercept"], columns.origin, columns.unit,
+        )  # fmt: skip
+        problem = Problem(design, strengths, dense and not binary, weights)
+        self._solved = taught.labels
+        made = NewtonSolver if dense else ConjugateSolver
+        theta = self._first(problem)
+        if theta is not None:
+            return made(problem, theta)
+        return self._from_sample(problem, made)
+
+    def _codes(self, binary: bool) -> Codes:
+        """Return the class of each row as a design counts them."""
+        counts = self.taught.counts
+        place = np.full(counts.size + 1, -1, dtype=np.int32)  # the last one is for GONE
+        place[:-1][counts > 0] = np.arange(self.taught.n_taught)
+        if binary:
+            place[:2] = [1, 0]
+        codes: Codes = place[self.taught.classes.codes]
+        return codes
+
+    def _first(self, problem: Problem) -> Floats | None:
+        """Return the coefficients from which to start, if any are known."""
+        start = self._start
+        self._start = None
+        if start is None:
+            return None
+        design = problem.design
+        slopes = np.zeros((len(self._solved), design.unit.size))
+        constants = np.zeros(len(self._solved))
+        for k, label in enumerate(self._solved):
+            if label in start.labels:
+                before = start.labels.index(label)
+                slopes[k], constants[k] = start.slopes[before], start.constants[before]
+        constants = constants + slopes @ design.origin
+        slopes = slopes / design.unit
+        rows = np.column_stack([slopes, constants]) if design.intercept else slopes
+        if problem.shape[0] == 1 and not problem.coupled:
+            return np.asarray(rows[1:] - rows[:1])
+        return problem.from_classes(rows - rows.mean(axis=0))
+
+    def _from_sample(self, problem: Problem, made: type[Solver]) -> Solver:
+        """Learn from some of the records first, where there are many."""
+        design = problem.design
+        solver = made(problem, np.zeros(problem.shape))
+        wanted = max(_SAMPLE, 20 * solver.theta.size)
+        taught = self.taught.rows()
+        if taught.size < 4 * wanted:
+            return solver
+        rows, weights = [], []
+        codes = design.codes[taught]
+        for code in range(len(self._solved)):
+            own = taught[codes == code]
+            step = max(1, min(taught.size // wanted, own.size // 100))
+            rows.append(own[::step])
+            weights.append(design.weights[own[::step]] * (own.size / rows[-1].size))
+        sample = design.take(np.concatenate(rows), np.concatenate(weights))
+        small = made(
+            Problem(sample, problem.strengths, problem.coupled, problem.class_weights),
+            solver.theta,
+        )
+        small.approach(0.1, self._settings["max_iter"])
+        solver.theta = small.theta
+        if isinstance(solver, NewtonSolver) and isinstance(small, NewtonSolver) and small.metric:
+            solver.metric = small.metric.as_guess()
+        return solver
+
+
+def _start(labels: list[Any], values: Floats, origin: Floats, unit: Floats) -> _Start:
+    if values.shape[0] == 1:  # one class against the other
+        values = np.vstack([-0.5 * values, 0.5 * values])
+    d = unit.size
+    slopes = values[:, :d] * unit
+    constants = values[:, d] if values.shape[1] > d else np.zeros(values.shape[0])
+    return _Start(list(labels), slopes, constants - slopes @ origin)

@@ -1,0 +1,200 @@
+"""An inverse Hessian that knows how wrong it is.
+
+The law kept here: ``(1 - error) A <= H <= (1 + error) A``, where A is the exact inverse of the
+matrix that is held, and H the exact Hessian at the logits of the records, which are held as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from ._softmax_design import UNIT, Design, curvatures
+from ._softmax_kernels import Floats
+
+__all__ = ["Metric", "invert"]
+
+
+@dataclass(slots=True)
+class Metric:
+    """The inverse B of an approximate Hessian.
+
+    Attributes
+    ----------
+    inverse : ndarray of shape (p, p)
+        B.
+    logits : ndarray of shape (n, m)
+        Where the Hessian was taken; 0 for rows that do not count.
+    error : float
+    condition : float
+        Bound of ``sum_j B_jj A_jj``, by which errors relative to the diagonal are magnified.
+    class_weights, strengths : ndarray
+        The weights of the classes, and the penalty, with which the Hessian was made.
+    """
+
+    inverse: Floats
+    logits: Floats
+    error: float
+    condition: float
+    class_weights: Floats
+    strengths: Floats
+
+    @property
+    def spread(self) -> Floats:
+        """Roots of the diagonal of B."""
+        roots: Floats = np.sqrt(np.diagonal(self.inverse))
+        return roots
+
+    def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
+        """Return the norm of a gradient, the Newton step, and a bound of their rounding.
+
+        The bound is that of the norm of the step's error, and of the decrement's.
+        """
+        flat = gradient.ravel()
+        step = self.inverse @ flat
+        size = float(self.spread @ np.abs(flat))
+        p = flat.size
+        square = max(float(flat @ step), 0.0) + 4 * (p + 2) * UNIT * size * size
+        rounding = (p + 2) * UNIT * size * float(np.sqrt(p * self.condition))
+        return float(np.sqrt(square)), step.reshape(gradient.shape), rounding
+
+    def noise(self, errors: Floats) -> tuple[float, Floats]:
+        """Bound the norm of any vector whose components are no larger than `errors`.
+
+        Returns
+        -------
+        float
+        ndarray of the shape of `errors`
+            Bounds of the components of B times it.
+        """
+        flat = errors.ravel()
+        moved = 1.001 * (np.abs(self.inverse) @ flat)
+        return 1.001 * float(np.sqrt(flat @ moved)), moved.reshape(errors.shape)
+
+    def _correlation(self) -> float:
+        """Bound the largest eigenvalue of B scaled to a diagonal of 1."""
+        scaled = np.abs(self.inverse) / self.spread
+        return float((scaled.sum(axis=1) / self.spread).max())
+
+    def reach(self, design: Design) -> float:
+        """Bound the range of any record's change of logits over the norm of the change."""
+        m = design.n_logits
+        traces = np.sort(np.diagonal(self.inverse).reshape(m, -1).sum(axis=1))[::-1]
+        by_columns = self._correlation() * float(traces[:2].sum())
+        largest = float(np.abs(self.inverse).sum(axis=1).max())
+        by_rows = largest * design.row_norm**2 * (1 if m == 1 else 2)
+        return 1.001 * float(np.sqrt(min(by_columns, by_rows)))
+
+    def drift(self, design: Design, logits: Floats) -> float:
+        """Return the largest range of a record's change of logits since the Hessian was taken."""
+        change = logits - self.logits
+        if change.shape[1] == 1:
+            ranges = np.abs(change[:, 0])
+        else:
+            high, low = change.max(axis=1), change.min(axis=1)
+            if design.reference:
+                high, low = np.maximum(high, 0.0), np.minimum(low, 0.0)
+            ranges = high - low
+        return float(ranges.max(where=design.weights > 0, initial=0.0))
+
+    def as_guess(self) -> Metric:
+        """Return an inverse for the same coefficients, of which nothing is known."""
+        return Metric(
+            self.inverse, np.zeros((0, 0)), np.inf, 1.0, self.class_weights, self.strengths
+        )
+
+    def forget(self, design: Design, rows: NDArray[np.int64], units: Floats) -> bool:
+        """Take rows, given in units, out of the Hessian; false where that is not worth it.
+
+        A Hessian that loses ``G G'`` has the inverse ``B + B G (1 - G' B G)^-1 G' B``.
+        """
+        m = design.n_logits
+        roots = _roots(self.logits[rows], design.weights[rows], design.reference)
+        taught = design.weights[rows] > 0
+        columns = np.einsum("ikl,ij->kjil", roots[taught], units[taught])
+        factor = columns.reshape(m * units.shape[1], -1)
+        if factor.shape[1] == 0:
+            return True
+        if 4 * factor.shape[1] > factor.shape[0]:
+            return False
+        moved = self.inverse @ factor
+        leverage = factor.T @ moved
+        rest = np.eye(leverage.shape[0]) - 0.5 * (leverage + leverage.T)
+        if np.abs(leverage).sum(axis=1).max() > 0.5:
+            return False
+        gain = moved @ np.linalg.inv(rest)
+        change = gain @ moved.T
+        self.inverse += 0.5 * (change + change.T)
+        terms = float((self.spread @ np.abs(factor)).sum())
+        self.error += 16 * factor.shape[0] * UNIT * (1.0 + terms) * self.condition
+        self.condition *= 1.0 + 2.0 * float(np.trace(leverage))
+        self.logits[rows] = 0.0
+        return True
+
+
+def invert(
+    hessian: Floats, relative: float, logits: Floats, class_weights: Floats, strengths: Floats
+) -> Metric | None:
+    """Invert a Hessian, and find out how wrong the result is.
+
+    Parameters
+    ----------
+    hessian : ndarray of shape (p, p)
+        Overwritten.
+    relative : float
+        How wrong element (i, j) may be, relative to the root of (i, i) times (j, j).
+    logits, class_weights, strengths
+        See `Metric`.
+
+    Returns
+    -------
+    Metric or None
+        None where it is not positive definite in float64. The error may be 1 or more: then it is
+        an inverse of which nothing is known.
+
+    Notes
+    -----
+    ``|B^1/2 H B^1/2 - 1| = rho(B H - 1) <= |B H - 1|_inf``, in coordinates in which the diagonal
+    of H is near 1; powers of two, so that the change of coordinates is exact.
+    """
+    p = hessian.shape[0]
+    diagonal = np.diagonal(hessian)
+    if not (np.isfinite(hessian).all() and (diagonal > 0).all()):
+        return None
+    scale = np.ldexp(1.0, -((np.frexp(diagonal)[1]) // 2))
+    scaled = hessian * scale[:, None] * scale
+    factor, failed = lapack.dpotrf(scaled, lower=1)
+    if failed:
+        return None
+    inverse, failed = lapack.dpotri(factor, lower=1)
+    if failed:
+        return None
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    sizes = np.abs(inverse).sum(axis=1)
+    rounding = (p + 2) * UNIT * float(sizes.max()) * float(np.abs(scaled).sum(axis=1).max())
+    wrong = float(np.abs(inverse @ scaled - np.eye(p)).sum(axis=1).max()) + rounding
+    if not wrong < 1.0:
+        error = condition = np.inf
+    else:
+        trace = float(np.trace(scaled))
+        condition = float(np.diagonal(inverse) @ np.diagonal(scaled)) / (1.0 - wrong)
+        largest = min(float(np.trace(inverse)), float(sizes.max())) / (1.0 - wrong)
+        error = (1.0 + wrong) * (1.0 + relative * trace * largest) - 1.0
+    inverse *= scale[:, None] * scale
+    return Metric(inverse, logits, error, condition, class_weights, strengths)
+
+
+def _roots(logits: Floats, weights: Floats, reference: bool) -> Floats:
+    """Return G with ``G G'`` the Hessian of each record in its logits, shape (n, m, m)."""
+    n, m = logits.shape
+    own, shared = curvatures(logits, weights, reference)
+    if m == 1:
+        return own.T.reshape(n, 1, 1)
+    blocks = -np.einsum("ki,li->ikl", shared, shared)
+    blocks[:, np.arange(m), np.arange(m)] = (own * own).T
+    values, vectors = np.linalg.eigh(blocks)
+    roots: Floats = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return roots

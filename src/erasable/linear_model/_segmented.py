@@ -1,0 +1,355 @@
+"""Segmented regression: a ridge regression for each cluster of a k-means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+
+from erasable.cluster import QuantizedKMeans
+from erasable.core._grid_kernels import Floats
+from erasable.core.deletion import Outcome
+from erasable.core.digest import LeafHash, leaf_hash
+from erasable.core.errors import ArtifactError
+from erasable.core.estimator import Erasable
+from erasable.core.gram import Gram
+from erasable.core.grid import Grid
+from erasable.core.params import encode_params
+from erasable.core.steps import Rows, View
+
+from ._segments import SegmentSums, add_up
+from ._solve import Problem, Solution
+
+__all__ = ["SegmentedRegression"]
+
+
+class SegmentedRegression(RegressorMixin, Erasable):
+    """Linear regression in pieces, from which records can be deleted.
+
+    A quantised k-means cuts the space of the features into segments, and each segment learns a
+    ridge regression from its own records [1]_. A deletion subtracts the products of the record
+    from the sums of its segment. Because centroids are rounded to a lattice, few deletions move
+    any; where one does, the records that change their segment are moved, without error.
+
+    Parameters
+    ----------
+    n_segments : int, default=8
+        Number of segments, and fewest records the model can exist with.
+    alpha : float, default=1.0
+        What a squared coefficient costs, 0 or more, in every segment.
+    max_iter : int, default=10
+        Lloyd iterations.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the k-means. None draws one from the system.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_segments, n_features), float64
+        Centroids: a row belongs to the nearest.
+    coef_ : ndarray of shape (n_segments, n_features), or (n_segments, n_targets, n_features)
+        Coefficients of every segment.
+    intercept_ : ndarray of shape (n_segments,) or (n_segments, n_targets)
+        Their constants.
+    labels_ : ndarray of shape (n_records,), int32
+        Segment of every record, in the order of ``ids_``.
+    n_iter_ : int
+        Lloyd iterations that were made.
+    ids_, seed_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    InvalidDataError
+        From `fit`, if there are more than 4096 features.
+    MagnitudeError
+        From `fit`, if values exceed ``2**480``.
+    TooFewRecordsError
+        From `fit` and `delete`: fewer records than segments.
+
+    See Also
+    --------
+    erasable.cluster.QuantizedKMeans : What makes the segments, with the same seed.
+    Ridge : One regression for all records.
+
+    Notes
+    -----
+    A segment without records predicts what a ridge regression of all records does. Segments are
+    those of the nearest centroid in the units of the features: put these on one scale first, with
+    ``StandardScaler(quantize=True)``, which few deletions change. Columns and targets are rounded
+    once to 26 bits, on grids that all segments share (`erasable.core.grid`); where the deletion
+    of an extreme changes a grid, all records are read again.
+
+    References
+    ----------
+    .. [1] Ginart, Guan, Valiant and Zou, "Making AI forget you: data deletion in machine
+       learning", NeurIPS 2019, section 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.linear_model import SegmentedRegression
+    >>> X = np.linspace(-1.0, 1.0, 400)[:, None]
+    >>> y = np.abs(X[:, 0])
+    >>> model = SegmentedRegression(n_segments=2, alpha=0.0, random_state=0).fit(X, y)
+    >>> np.sort(model.coef_[:, 0]).round(2)
+    array([-1.,  1.])
+    >>> model.delete([5, 300]).action in {"updated", "resumed", "refit"}
+    True
+    >>> keep = np.delete(np.arange(400), [5, 300])
+    >>> fresh = SegmentedRegression(n_segments=2, alpha=0.0, random_state=0)
+    >>> model.digest() == fresh.fit(X[keep], y[keep], ids=keep).digest()
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_segments": [Interval(Integral, 1, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": [
+            None,
+            Interval(Integral, 0, 2**64 - 1, closed="both"),
+            np.random.RandomState,
+            np.random.Generator,
+        ],
+    }
+    _kmeans: QuantizedKMeans
+    _grams: list[Gram]
+    _n_targets: int | None  # None where predictions have one dimension
+    _derived: _Derived
+
+    def __init__(
+        self,
+        n_segments: int = 8,
+        *,
+        alpha: float = 1.0,
+        max_iter: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.n_segments = n_segments
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _at_fit(self, name: str) -> Any:
+        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
+        return self._book.params[name]
+
+    def _minimum_records(self) -> int:
+        return int(self._at_fit("n_segments"))
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _new_kmeans(self) -> QuantizedKMeans:
+        return QuantizedKMeans(
+            self._at_fit("n_segments"), max_iter=self._at_fit("max_iter"), random_state=self.seed_
+        )
+
+    def _view(self) -> View:
+        """Show the records to the k-means, which is not to erase them."""
+        held = self._attached()
+        view = View(held, held.records.matrix)
+        view.records.feature_names = held.records.feature_names
+        return view
+
+    def _fit_rows(self) -> None:
+        y: Any = self._attached().records.y
+        n_targets = y.size // y.shape[0]
+        self._n_targets = n_targets if n_targets > 1 else None
+        self._kmeans = self._new_kmeans()
+        self._kmeans._draw_seed()
+        self._kmeans._relearn(self._view())
+        self._learn_from(self._new_sums(warn=True))
+
+    def _new_sums(self, warn: bool = False) -> SegmentSums:
+        held, kmeans = self._attached(), self._kmeans
+        return SegmentSums(
+            held.records,
+            kmeans._grid,
+            held.live_rows(),
+            kmeans.labels_,
+            self._at_fit("n_segments"),
+            warn,
+        )
+
+    def _learn_from(self, sums: SegmentSums) -> None:
+        self._accelerator = sums
+        self._grams = sums.grams
+        self._derived = _Derived()
+
+    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        held, kmeans = self._attached(), self._kmeans
+        sums: SegmentSums = self._accelerator
+        self._derived.forget(sums.remove(rows))
+        centers = kmeans._centers.copy()
+        outcome = kmeans._delete_rows(rows)
+        kmeans._book.settle(rows, None)
+        if not sums.keeps_grids(kmeans._grid, rows, held.live_rows):
+            self._learn_from(self._new_sums())
+            return Outcome("refit", outcome.rows_touched + held.n_live, outcome.counts)
+        moved = 0
+        if not np.array_equal(kmeans._centers, centers):
+            moving, segments = sums.relabel(held.live_rows(), kmeans.labels_)
+            self._derived.forget(segments)
+            moved = moving.size
+        sums.wipe(rows)
+        counts = {**outcome.counts, "moved": moved}
+        return Outcome(outcome.action, outcome.rows_touched + moved, counts)
+
+    def _state(self) -> dict[str, Any]:
+        kmeans, gram = self._kmeans, self._grams[0]
+        segments = {
+            str(s): {"n_records": gram.n_rows, "totals": gram.totals}
+            for s, gram in enumerate(self._grams)
+        }
+        return {
+            "kmeans": {"algorithm_version": kmeans.algorithm_version, **kmeans._state()},
+            "n_targets": self._n_targets,
+            "segments": segments,
+            "target_grid": gram.target_grid.state(),
+        }
+
+    def _digest_state(self) -> dict[str, Any]:
+        state, leaves = self._state(), self._derived.leaves
+        for s, segment in enumerate(state["segments"].values()):
+            if s not in leaves:
+                leaves[s] = leaf_hash(f"segments.{s}.totals", segment["totals"])
+            segment["totals"] = leaves[s]
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        kmeans = self._kmeans = self._new_kmeans()
+        shared = {
+            "feature_names": None if names is None else names.tolist(),
+            "n_features": self.n_features_in_,
+            "n_records": self._book.n_records,
+            "params": encode_params(kmeans),
+            "record_set": self._book.id_set,
+            "seed": self.seed_,
+        }
+        kmeans._adopt({**shared, **state["kmeans"]}, None)
+        grids = kmeans._grid.state(), Grid.from_state(state["target_grid"]).state()
+        both = {name: np.concatenate([grid[name] for grid in grids]) for name in grids[0]}
+        parts = state["segments"]
+        self._grams = [
+            Gram.from_state({**both, **part}, self.n_features_in_, part["n_records"])
+            for part in (parts[str(s)] for s in range(len(parts)))
+        ]
+        self._n_targets = state["n_targets"]
+        self._derived = _Derived()
+        if self._held is not None:
+            kmeans._held = self._view()
+
+    def _reattach(self) -> None:
+        kmeans, records = self._kmeans, self._attached().records
+        kmeans._held = self._view()
+        kmeans._reattach()
+        if records.y is not None:
+            sums = self._new_sums()
+            if all(map(_same, sums.grams, self._grams)):
+                self._learn_from(sums)
+                return
+        raise ArtifactError(
+            "the records have other targets than the model, or none; expected those it was fitted "
+            "on; pass unchanged records as Records(X, y, ids=...), or fit again"
+        )
+
+    # -- what follows --------------------------------------------------------------------------
+
+    def _solved(self, segment: int) -> Solution:
+        """Return the solution of a segment, or that of all records where it has none."""
+        self._check_fitted()
+        derived, grams = self._derived, self._grams
+        if derived.problem is None:
+            alpha = np.full(1, float(self._at_fit("alpha")))
+            derived.problem = Problem.of(grams[0], None, alpha, True, None)
+        key = segment if grams[segment].n_rows else -1
+        if key not in derived.solutions:
+            gram = grams[segment] if key >= 0 else add_up(grams)
+            derived.solutions[key] = derived.problem.solve(gram)
+        return derived.solutions[key]
+
+    def _every(self, name: str) -> Floats:
+        self._check_fitted()
+        found = np.array([getattr(self._solved(s), name) for s in range(len(self._grams))])
+        return found[:, 0] if self._n_targets is None else found
+
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients, shape (n_segments, n_features), or (n_segments, n_targets, n_features)."""
+        return self._every("coefficients")
+
+    @property
+    def intercept_(self) -> Floats:
+        """Predictions where all features are 0, shape (n_segments,) or (n_segments, n_targets)."""
+        return self._every("constant")
+
+    @property
+    def cluster_centers_(self) -> Floats:
+        """Centroids of the segments, shape (n_segments, n_features)."""
+        self._check_fitted()
+        return self._kmeans.cluster_centers_
+
+    @property
+    def n_iter_(self) -> int:
+        """Lloyd iterations that were made."""
+        self._check_fitted()
+        return self._kmeans.n_iter_
+
+    @property
+    def labels_(self) -> NDArray[np.int32]:
+        """Segment of every record, shape (n_records,), in the order of ``ids_``."""
+        self._attached()
+        return self._kmeans.labels_
+
+    def predict(self, X: Any) -> Floats:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_targets), float64
+            Every row's by a formula of that row alone, whatever the others are.
+        """
+        matrix = self._read_matrix(X)
+        labels = self._kmeans.predict(Rows(matrix))
+        out = np.zeros((matrix.shape[0], self._grams[0].target_grid.top.size))
+        for segment in np.unique(labels).tolist():
+            rows = np.flatnonzero(labels == segment)
+            out[rows] = self._solved(segment).predict(matrix[rows], mapped=False)
+        return out[:, 0] if self._n_targets is None else out
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+@dataclass(eq=False, slots=True)
+class _Derived:
+    """What is made of the state when it is asked for, by segment; -1 stands for all together."""
+
+    problem: Problem | None = None
+    solutions: dict[int, Solution] = field(default_factory=dict)
+    leaves: dict[int, LeafHash] = field(default_factory=dict)
+
+    def forget(self, segments: NDArray[np.int64]) -> None:
+        """Drop what was made of the sums of some segments."""
+        for segment in [-1, *segments.tolist()]:
+            self.solutions.pop(segment, None)
+            self.leaves.pop(segment, None)
+
+
+def _same(one: Gram, other: Gram) -> bool:
+    same = np.array_equal(one.columns, other.columns) and one.n_rows == other.n_rows
+    return same and np.array_equal(one.totals, other.totals)

@@ -1,0 +1,291 @@
+"""Records as a softmax model sees them: gradients and Hessians, with bounds of their rounding.
+
+Everything is in *units* of the columns: ``u = (x - origin) / 2**top``, so that no value of a live
+record exceeds 1, and a coefficient is a change of the logit. Origins and powers of two are exact
+(`erasable.core.grid`), so the problem in these units is the problem.
+
+The law kept here: whatever is returned is as near to the exact value as its bound says, on every
+machine, with every BLAS. The bounds hold for sums in any order: ``gamma_n`` for n terms at a time
+(Higham, "Accuracy and Stability of Numerical Algorithms", section 3.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _softmax_kernels as kernels
+from ._lattice import Pair, pair_sum
+from ._softmax_exact import add_products
+from ._softmax_kernels import Codes, Floats
+
+__all__ = ["BLOCK", "UNIT", "Design", "Evaluation", "Workspace", "curvatures"]
+
+UNIT = 2.0**-53
+BLOCK = 2048
+_NO_NUMBERS: Floats = np.zeros(0)
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The gradient of the loss at some coefficients.
+
+    Attributes
+    ----------
+    gradient, rest : ndarray of shape (m, D)
+        Their sum is the gradient, without the penalty's part; the last column is the intercept's,
+        where there is one. `rest` is 0 in simple precision.
+    logits : ndarray of shape (n, m)
+        In simple precision in any case.
+    logit_error : float
+        How wrong any logit of a record with a weight may be, what the exponential adds included.
+    energy : float
+        Bound of the norm of what errors of the logits do to the gradient, in the inverse of the
+        Hessian of the loss.
+    summing : ndarray of shape (m, D)
+        How wrong the gradient may be for given probabilities.
+    direct : ndarray of shape (m, D)
+        How wrong it may be altogether.
+    precise : bool
+        Whether it was computed in twice the precision.
+    """
+
+    gradient: Floats
+    rest: Floats
+    logits: Floats
+    logit_error: float
+    energy: float
+    summing: Floats
+    direct: Floats
+    precise: bool = False
+
+
+class Design:
+    """Records, their classes and weights; see `DenseDesign` and `SparseDesign`.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n,), float64
+        0 for rows that do not count.
+    codes : ndarray of shape (n,), int32
+        Class of each record: 0 to m - 1, and m for the reference class.
+    n_logits : int
+        m.
+    reference : bool
+        Whether there is one more class, whose logit is 0.
+    intercept : bool
+    unit, origin : ndarray of shape (d,)
+        ``u = (x - origin) * unit``.
+    column_norms : ndarray of shape (D,)
+        Bounds of the Euclidean norms of the columns, the intercept's included.
+    row_norm : float
+        Bound of the Euclidean norms of the rows with the intercept's 1.
+    """
+
+    def __init__(
+        self,
+        weights: Floats,
+        codes: Codes,
+        n_logits: int,
+        reference: bool,
+        intercept: bool,
+        origin: Floats,
+        unit: Floats,
+    ) -> None:
+        self.weights, self.codes = weights, codes
+        self.n_logits, self.reference, self.intercept = n_logits, reference, intercept
+        self.origin, self.unit = origin, unit
+        self.column_norms = _NO_NUMBERS
+        self.row_norm = 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those without weight included."""
+        return int(self.weights.size)
+
+    @property
+    def width(self) -> int:
+        """Number of coefficients of a logit, the intercept included."""
+        return int(self.unit.size) + int(self.intercept)
+
+    @property
+    def sharing(self) -> float:
+        """How much an error of the logits may change a residual, relative to the two.
+
+        ``|dp_k| <= 2 p_k (1 - p_k) max |dz|``, half of it if there is but one logit.
+        """
+        return 1.0 if self.n_logits == 1 else 2.0
+
+    def squared_rows(self, strengths: Floats) -> float:
+        """Return the largest sum of ``u_j**2 / strength_j`` of a row, without the intercept."""
+        raise NotImplementedError
+
+    def evaluate(self, theta: Floats) -> Evaluation:
+        """Return the gradient of the loss at `theta`, of shape (m, D)."""
+        raise NotImplementedError
+
+    def energy(self, theta: Floats, logits: Floats) -> float:
+        """Return a sharper bound of the energy of an evaluation at `theta`.
+
+        Errors e of the logits make an error ``X' S J e`` of the gradient, of which the square of
+        the norm is at most ``sum_i s_i Var_i(e)``, and ``Var(e) <= 4 (1 - p) max |e|**2`` with any
+        p of a class; a quarter of it where there is one logit.
+        """
+        raise NotImplementedError
+
+    def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
+        """Return the gradient at ``theta + rest``, computed with about 100 bits."""
+        raise NotImplementedError
+
+    def _exact(
+        self, theta: Floats, gradient: Floats, rest: Floats, squares: Floats, missing: float
+    ) -> Evaluation:
+        """Say how wrong a gradient in double-double arithmetic may be."""
+        logit_error = 2.0**-98 * (self.width + 64) * (1.0 + self.logit_bound(theta))
+        energy = self.sharing * logit_error * float(np.sqrt(1.001 * missing))
+        spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms
+        summing = (self.n_rows + self.n_logits + 64) * 2.0**-102 * spread
+        return Evaluation(
+            gradient, rest, self.evaluate(theta).logits, logit_error, energy, summing,
+            summing + self.sharing * logit_error * spread, precise=True,
+        )  # fmt: skip
+
+    def hessian(self, logits: Floats) -> Floats:
+        """Return the Hessian of the loss, shape (m D, m D), at given logits."""
+        raise NotImplementedError
+
+    def hessian_precisely(self, logits: Floats) -> Pair:
+        """Return the same as a pair, for weights of the records that are right in float64."""
+        m, width = self.n_logits, self.width
+        high, low = np.zeros((2, m, width, m, width))
+        for start in range(0, self.n_rows, BLOCK):
+            rows = np.arange(start, min(start + BLOCK, self.n_rows))
+            rows = rows[self.weights[rows] > 0]
+            shares = _couplings(logits[rows], self.weights[rows], self.reference)
+            add_products(*self.rows_precisely(rows), *shares, high, low)
+        return _mirrored(high), _mirrored(low)
+
+    def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
+        """Return some rows in units, as a pair."""
+        raise NotImplementedError
+
+    def multiply(self, chances: Floats, directions: Floats) -> Floats:
+        """Return the Hessian of the loss times `directions`, at given probabilities."""
+        raise NotImplementedError
+
+    def diagonal(self, chances: Floats) -> Floats:
+        """Return the diagonal of the Hessian of the loss, shape (m, D), at given probabilities."""
+        raise NotImplementedError
+
+    def rows(self, rows: NDArray[np.int64]) -> Floats:
+        """Return some rows in units, shape (len(rows), D)."""
+        raise NotImplementedError
+
+    def take(self, rows: NDArray[np.int64], weights: Floats) -> Design:
+        """Copy some rows, with other weights."""
+        raise NotImplementedError
+
+    def forget(self, rows: NDArray[np.int64]) -> None:
+        """Take rows out; what is known of them is overwritten."""
+        self.weights[rows] = 0.0
+        self.codes[rows] = -1
+
+    @property
+    def hessian_error(self) -> float:
+        """Error of an element (i, j) of `hessian`, relative to the root of (i, i) times (j, j)."""
+        blocks = -(-self.n_rows // BLOCK)
+        return (min(BLOCK, self.n_rows) + blocks + 40) * UNIT
+
+    def logit_bound(self, theta: Floats) -> float:
+        """Bound the sum of the magnitudes of the terms of any logit."""
+        size = np.abs(theta).max(axis=0)
+        return float(min(size.sum(), 1.01 * np.sqrt(size @ size) * self.row_norm))
+
+    def residuals(self, logits: Floats, rows: NDArray[np.int64]) -> Floats:
+        """Return the residuals of some rows at given logits, shape (len(rows), m)."""
+        space = Workspace(rows.size, self.n_logits, rows.size)
+        return space.fill(logits, self.codes[rows], self.weights[rows], self.reference)[0]
+
+    def chances(self, logits: Floats) -> Floats:
+        """Return the probabilities of the m classes that have a logit, shape (n, m)."""
+        out = np.zeros_like(logits)
+        size = logits.shape[0] * (self.n_logits + 1)
+        kernels.probabilities(
+            logits, self.reference, np.zeros(size), np.zeros(size, dtype=np.int64), out
+        )
+        return out
+
+
+class Workspace:
+    """Scratch space of one pass over blocks of rows, gone with the pass."""
+
+    def __init__(self, n_rows: int, m: int, block: int = BLOCK) -> None:
+        block = min(block, n_rows)
+        self.residuals = np.zeros((block, m))
+        self.missing = np.zeros(block)
+        self.scratch = np.zeros(block * (m + 1))
+        self.bits = np.zeros(block * (m + 1), dtype=np.int64)
+
+    def fill(
+        self, logits: Floats, codes: Codes, weights: Floats, reference: bool
+    ) -> tuple[Floats, Floats]:
+        """Return the residuals of a block, and what its classes' probabilities lack of s."""
+        n, m = logits.shape
+        out = self.residuals[:n]
+        if m == 1 and reference:
+            kernels.residuals_of_one(
+                logits[:, 0], codes, weights, self.scratch[:n], self.bits[:n], out[:, 0]
+            )
+            return out, np.abs(out[:, 0])
+        size = n * (m + 1)
+        missing = self.missing[:n]
+        kernels.residuals_of_many(
+            logits, codes, weights, reference, self.scratch[:size], self.bits[:size], out, missing
+        )
+        return out, missing
+
+
+def curvatures(logits: Floats, weights: Floats, reference: bool) -> tuple[Floats, Floats]:
+    """Return what `_softmax_kernels.curvature_of_many` does, for any number of logits."""
+    n, m = logits.shape
+    own, shared = np.zeros((m, n)), np.zeros((m, n) if m > 1 else (0, 0))
+    bits = np.zeros(n * (m + 1), dtype=np.int64)
+    if m == 1 and reference:
+        kernels.curvature_of_one(logits[:, 0], weights, bits[:n], own[0])
+    else:
+        scratch = np.zeros(bits.size)
+        kernels.curvature_of_many(logits, weights, reference, scratch, bits, own, shared)
+    return own, shared
+
+
+def _couplings(logits: Floats, weights: Floats, reference: bool) -> Pair:
+    """Return the Hessians of records in their logits, shape (n, m, m), as a pair.
+
+    They are ``s p_k p_l`` for two classes, rounded, and exact sums of these: so rounding changes
+    the form ``s sum_kl p_k p_l (z_k - z_l)**2 / 2`` by a share of itself.
+    """
+    n, m = logits.shape
+    scratch = np.zeros(n * (m + 1))
+    kernels.shares(logits, reference, scratch, np.zeros(scratch.size, dtype=np.int64))
+    chances = scratch.reshape(n, m + 1)
+    chances /= chances.sum(axis=1, keepdims=True)
+    both = chances[:, :m, None] * chances[:, None, :] * weights[:, None, None]
+    high, low = -both[:, :, :m], np.zeros((n, m, m))
+    for k in range(m):
+        total: Pair = np.zeros(n), np.zeros(n)
+        for other in range(m + 1):
+            if other != k:
+                total = pair_sum(total, (both[:, k, other], np.zeros(n)))
+        high[:, k, k], low[:, k, k] = total
+    return high, low
+
+
+def _mirrored(half: Floats) -> Floats:
+    """Complete blocks (k, :, l, :) of which the lower halves are filled."""
+    m, width = half.shape[:2]
+    columns = np.arange(width)
+    whole = half + half.transpose(0, 3, 2, 1)
+    whole[:, columns, :, columns] = half[:, columns, :, columns]
+    return whole.reshape(m * width, m * width)

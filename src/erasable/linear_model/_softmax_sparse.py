@@ -1,0 +1,333 @@
+"""Sparse records as a softmax model sees them; see `_softmax_design`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from erasable.core._jit import kernel
+from erasable.core._moment_kernels import two_sum
+from erasable.core.sparse import parts
+
+from ._lattice import Pair
+from ._softmax_design import BLOCK, UNIT, Design, Evaluation, Workspace, curvatures
+from ._softmax_exact import exact_gradient_sparse
+from ._softmax_kernels import EXP_ERROR, Floats
+
+__all__ = ["SparseDesign"]
+
+# A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
+Indices = NDArray[np.int32] | NDArray[np.int64]
+
+
+class SparseDesign(Design):
+    """Rows of a matrix in canonical CSR form; the origin is 0.
+
+    Parameters
+    ----------
+    matrix : csr_array of shape (n, d), float64 or float32
+    others
+        See `Design`.
+
+    Examples
+    --------
+    >>> X, codes = csr_array([[1.0], [0.5]]), np.array([0, 1], dtype=np.int32)
+    >>> design = SparseDesign(X, np.ones(2), codes, 1, True, True, np.zeros(1), np.ones(1))
+    >>> design.evaluate(np.zeros((1, 2))).gradient
+    array([[-0.25,  0.  ]])
+    """
+
+    def __init__(self, matrix: csr_array, *others: Any) -> None:
+        super().__init__(*others)
+        self.matrix = matrix
+        squares = np.zeros(self.width)
+        largest = _squares(*parts(matrix), self.unit, self.weights, self.intercept, squares)
+        self.column_norms = 1.001 * np.sqrt(squares)
+        self.row_norm = 1.001 * float(np.sqrt(largest))
+
+    def _split(self, theta: Floats) -> tuple[Floats, Floats]:
+        d = self.unit.size
+        last = theta[:, d] if self.intercept else np.zeros(theta.shape[0])
+        return theta[:, :d] * self.unit, np.ascontiguousarray(last)
+
+    def _join(self, body: Floats, last: Floats) -> Floats:
+        body = body * self.unit
+        return np.column_stack([body, last]) if self.intercept else body
+
+    def evaluate(self, theta: Floats) -> Evaluation:
+        """See `Design`: one pass over the values, with sums that are compensated."""
+        m, d = self.n_logits, self.unit.size
+        data, indices, indptr = parts(self.matrix)
+        coefficients, last = self._split(theta)
+        logits, sizes = np.zeros((self.n_rows, m)), np.zeros(self.n_rows)
+        _logits(data, indices, indptr, self.weights, coefficients, last, logits, sizes)
+        body, low, errors = np.zeros((3, m, d))
+        ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
+        space = Workspace(self.n_rows, m)
+        slack = self.sharing * (4 * UNIT * sizes + EXP_ERROR) + (m + 8) * UNIT
+        for start in range(0, self.n_rows, BLOCK):
+            part = slice(start, min(start + BLOCK, self.n_rows))
+            residuals, lacking = space.fill(
+                logits[part], self.codes[part], self.weights[part], self.reference
+            )
+            errors_here = 4 * UNIT * sizes[part] + EXP_ERROR
+            energy += float((lacking * errors_here) @ errors_here)
+            squares += np.einsum("ik,ik->k", residuals, residuals)
+            _scatter(
+                data, indices, indptr[start : part.stop + 1], self.weights[part], residuals,
+                slack[part], body, low, errors, ends,
+            )  # fmt: skip
+        gradient = self._join(body + low, ends[0] + ends[1])
+        direct = self._join(errors, ends[2]) + 4 * UNIT * np.abs(gradient)
+        spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms
+        logit_error = 4 * UNIT * float(sizes.max(initial=0.0)) + EXP_ERROR
+        summing = (m + 24) * UNIT * spread + 4 * UNIT * np.abs(gradient)
+        energy = self.sharing * float(np.sqrt(1.001 * energy))
+        return Evaluation(
+            gradient, np.zeros_like(gradient), logits, logit_error, energy, summing,
+            1.001 * direct,
+        )  # fmt: skip
+
+    def energy(self, theta: Floats, logits: Floats) -> float:
+        """See `Design`: `evaluate` has found the sharpest already."""
+        return np.inf
+
+    def squared_rows(self, strengths: Floats) -> float:
+        """See `Design`."""
+        unit = self.unit / np.sqrt(strengths)
+        return _squares(*parts(self.matrix), unit, self.weights, False, np.zeros(unit.size))
+
+    def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
+        """See `Design`: in double-double arithmetic."""
+        m = self.n_logits
+        (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
+        missing = exact_gradient_sparse(
+            *parts(self.matrix), self.unit, self.weights, self.codes, self.reference,
+            self.intercept, theta, rest, gradient, low, squares,
+        )  # fmt: skip
+        return self._exact(theta, gradient, low, squares, missing)
+
+    def hessian(self, logits: Floats) -> Floats:
+        """See `Design`: blocks of rows made dense."""
+        m, width = self.n_logits, self.width
+        out = np.zeros((m, width, m, width))
+        for start in range(0, self.n_rows, BLOCK):
+            part = slice(start, min(start + BLOCK, self.n_rows))
+            own, shared = curvatures(logits[part], self.weights[part], self.reference)
+            rows = np.arange(part.start, part.stop)
+            for k in range(m):
+                tile = self._dense(rows, own[k])
+                out[k, :, k] += tile.T @ tile
+            if m > 1:
+                tiles = np.hstack([self._dense(rows, shared[k]) for k in range(m)])
+                products = (tiles.T @ tiles).reshape(out.shape)
+                for k in range(m):
+                    products[k, :, k] = 0.0
+                out -= products
+        return out.reshape(m * width, m * width)
+
+    def multiply(self, chances: Floats, directions: Floats) -> Floats:
+        """See `Design`."""
+        coefficients, last = self._split(directions)
+        body, last_sum = np.zeros_like(coefficients), np.zeros_like(last)
+        _multiply(
+            *parts(self.matrix), chances, self.weights, coefficients, last, body, last_sum
+        )  # fmt: skip
+        return self._join(body, last_sum)
+
+    def diagonal(self, chances: Floats) -> Floats:
+        """See `Design`."""
+        p = chances * (1.0 - chances) * self.weights[:, None]
+        body = np.zeros((self.n_logits, self.unit.size))
+        _add_squares(*parts(self.matrix), self.weights, p, body)
+        return self._join(body * self.unit, p.sum(axis=0))
+
+    def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
+        """See `Design`."""
+        units = self.rows(rows)
+        return units, np.zeros_like(units)
+
+    def rows(self, rows: NDArray[np.int64]) -> Floats:
+        """See `Design`."""
+        return self._dense(rows, np.ones(rows.size))
+
+    def _dense(self, rows: NDArray[np.int64], weights: Floats) -> Floats:
+        out = np.zeros((rows.size, self.width))
+        _densify(*parts(self.matrix), self.unit, rows, weights, self.intercept, out)
+        return out
+
+    def take(self, rows: NDArray[np.int64], weights: Floats) -> SparseDesign:
+        """See `Design`."""
+        return SparseDesign(
+            csr_array(self.matrix[rows]), weights, self.codes[rows], self.n_logits,
+            self.reference, self.intercept, self.origin, self.unit,
+        )  # fmt: skip
+
+
+@kernel
+def _squares(
+    data: NDArray[np.float64],
+    indices: Indices,
+    indptr: Indices,
+    unit: Floats,
+    weights: Floats,
+    intercept: bool,
+    sums: Floats,
+) -> float:
+    """Add to `sums` the squares of every column, and return the largest sum of a row."""
+    largest = 0.0
+    for i in range(weights.size):
+        if weights[i] == 0.0:
+            continue
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            value = np.float64(data[e]) * unit[indices[e]]
+            sums[indices[e]] += value * value
+            total += value * value
+        if intercept:
+            sums[unit.size] += 1.0
+            total += 1.0
+        largest = max(largest, total)
+    return largest
+
+
+@kernel
+def _logits(
+    data: NDArray[np.float64],
+    indices: Indices,
+    indptr: Indices,
+    weights: Floats,
+    coefficients: Floats,
+    last: Floats,
+    logits: Floats,
+    sizes: Floats,
+) -> None:
+    """Fill `logits`, by compensated sums, and `sizes` with the magnitudes of their terms."""
+    for i in range(sizes.size):
+        if weights[i] == 0.0:
+            continue
+        row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        for k in range(last.size):
+            own = coefficients[k]
+            total, low, size = last[k], 0.0, abs(last[k])
+            for e in range(row.size):
+                term = np.float64(row[e]) * own[np.uint64(columns[e])]
+                total, error = two_sum(total, term)
+                low += error
+                size += abs(term)
+            logits[i, k] = total + low
+            sizes[i] = max(sizes[i], size)
+
+
+@kernel
+def _scatter(
+    data: NDArray[np.float64],
+    indices: Indices,
+    indptr: Indices,
+    weights: Floats,
+    residuals: Floats,
+    slack: Floats,
+    sums: Floats,
+    low: Floats,
+    errors: Floats,
+    ends: Floats,
+) -> None:
+    """Add ``residuals.T @ rows`` to ``sums + low``, and its error for a relative `slack`.
+
+    The intercepts' sums, their low parts and errors are added to the rows of `ends`.
+    """
+    n, m = residuals.shape
+    for i in range(n):
+        if weights[i] == 0.0:
+            continue
+        for k in range(m):
+            ends[0, k], error = two_sum(ends[0, k], residuals[i, k])
+            ends[1, k] += error
+            ends[2, k] += abs(residuals[i, k]) * slack[i]
+        row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        for k in range(m):
+            of_sums, of_low, of_errors, share = sums[k], low[k], errors[k], residuals[i, k]
+            for e in range(row.size):
+                j, term = np.uint64(columns[e]), share * np.float64(row[e])
+                of_sums[j], error = two_sum(of_sums[j], term)
+                of_low[j] += error
+                of_errors[j] += abs(term) * slack[i]
+
+
+@kernel
+def _multiply(
+    data: NDArray[np.float64],
+    indices: Indices,
+    indptr: Indices,
+    chances: Floats,
+    weights: Floats,
+    coefficients: Floats,
+    last: Floats,
+    sums: Floats,
+    last_sum: Floats,
+) -> None:
+    """Add the Hessian times a direction, of shape (m, d) and (m,), to `sums` and `last_sum`."""
+    n, m = chances.shape
+    z = np.zeros(m)
+    for i in range(n):
+        if weights[i] == 0.0:
+            continue
+        row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        mean = 0.0
+        for k in range(m):
+            own, total = coefficients[k], last[k]
+            for e in range(row.size):
+                total += np.float64(row[e]) * own[np.uint64(columns[e])]
+            z[k] = total
+            mean += chances[i, k] * total
+        for k in range(m):
+            own, share = sums[k], weights[i] * chances[i, k] * (z[k] - mean)
+            last_sum[k] += share
+            for e in range(row.size):
+                own[np.uint64(columns[e])] += share * np.float64(row[e])
+
+
+@kernel
+def _add_squares(
+    data: NDArray[np.float64],
+    indices: Indices,
+    indptr: Indices,
+    weights: Floats,
+    shares: Floats,
+    sums: Floats,
+) -> None:
+    """Add to `sums` the squares of every column, with the shares of the rows."""
+    n, m = shares.shape
+    for i in range(n):
+        if weights[i] == 0.0:
+            continue
+        row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        for k in range(m):
+            own, share = sums[k], shares[i, k]
+            for e in range(row.size):
+                own[np.uint64(columns[e])] += share * np.float64(row[e]) * np.float64(row[e])
+
+
+@kernel
+def _densify(
+    data: NDArray[np.float64],
+    indices: Indices,
+    indptr: Indices,
+    unit: Floats,
+    rows: NDArray[np.int64],
+    weights: Floats,
+    intercept: bool,
+    out: Floats,
+) -> None:
+    """Write weighted rows, in units, to a matrix of zeros."""
+    for i in range(rows.size):
+        if weights[i] == 0.0:
+            continue
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            j = indices[e]
+            out[i, j] = np.float64(data[e]) * unit[j] * weights[i]
+        if intercept:
+            out[i, unit.size] = weights[i]
