@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 
-from erasable.core.errors import ErasableError, TooFewRecordsError
+from erasable.core.errors import ErasableError, InvalidDataError, TooFewRecordsError
 from erasable.utils._checks.data_sets import DataSet
 from erasable.utils._checks.kinds import suited
 
@@ -224,11 +224,15 @@ def assert_same_state(left: Any, right: Any, told: str, *, but: str = "") -> Non
 
 
 def outputs(model: Any, data: DataSet) -> dict[str, Any]:
-    """Call every prediction method that the model has."""
+    """Call every prediction method that the model has; a named refusal is an answer, too."""
     told: dict[str, Any] = {}
     for name in _METHODS:
         if hasattr(model, name):
-            made = getattr(model, name)(data.X)
+            try:
+                made = getattr(model, name)(data.X)
+            except InvalidDataError as error:  # a category that was deleted is unknown
+                told[name] = type(error).__name__
+                continue
             told[name] = made.toarray() if issparse(made) else np.asarray(made)
     if hasattr(model, "score"):
         told["score"] = float(model.score(data.X, data.y))

@@ -41,6 +41,8 @@ def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
     """
     tags, accepts = estimator.__sklearn_tags__(), Accepts.of(estimator)
     positive = tags.input_tags.positive_only
+    # A column transformer reads a table with words in it, but its parts may take none.
+    takes_words = getattr(estimator, "_takes_words", accepts.objects and not positive)
     result = []
     for data in data_sets:
         if tags.classifier_tags is not None:
@@ -52,7 +54,7 @@ def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
         if accepts.documents:
             texts = [" ".join(_words(row, few=False)) for row in data.X]
             data = replace(data, X=np.array([*texts, None], dtype=object)[:-1])
-        elif accepts.objects and not positive and data.name in _IN_WORDS:
+        elif takes_words and data.name in _IN_WORDS:
             few = not data.name.startswith("marked")
             table = np.empty(data.X.shape, dtype=object)
             table[:] = [_words(row, few) for row in data.X]
