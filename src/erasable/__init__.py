@@ -16,18 +16,33 @@ if TYPE_CHECKING:
     from erasable.core.deletion import Deletion
     from erasable.core.estimator import load
     from erasable.core.records import Records
+    from erasable.refit import Refit
     from erasable.utils.discovery import all_estimators
 
-__all__ = ["Deletion", "Records", "__version__", "all_estimators", "load"]
+__all__ = ["Deletion", "Records", "Refit", "__version__", "all_estimators", "load"]
 __version__ = "0.1.0"
 
 _HOMES = {
     "Deletion": "erasable.core.deletion",
     "Records": "erasable.core.records",
+    "Refit": "erasable.refit",
     "all_estimators": "erasable.utils.discovery",
     "load": "erasable.core.estimator",
 }
-_ROOMS = ("audit", "cluster", "compose", "pipeline", "preprocessing", "utils")
+_ROOMS = (
+    "audit",
+    "cluster",
+    "compose",
+    "decomposition",
+    "feature_extraction",
+    "kernel",
+    "linear_model",
+    "model_selection",
+    "naive_bayes",
+    "pipeline",
+    "preprocessing",
+    "utils",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from sklearn.base import TransformerMixin
 from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, Tags, get_tags
 
-from erasable.compose._selection import Selection, positions
+from erasable.compose._selection import is_empty, plan_part, positions
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
@@ -22,7 +22,7 @@ from erasable.core.steps import Rows
 from erasable.core.values import Accepts, Values
 from erasable.pipeline._chained import Chained
 from erasable.pipeline._changes import ANYTHING, Change, union
-from erasable.pipeline._stages import Stage, as_table, check_steps, compose, plan
+from erasable.pipeline._stages import Stage, as_table, check_steps, compose
 
 __all__ = ["ColumnTransformer", "make_column_transformer"]
 
@@ -139,7 +139,7 @@ class ColumnTransformer(TransformerMixin, Chained):
         return [
             (name, part, columns)
             for name, part, columns in self.transformers
-            if not (isinstance(part, str) and part == "drop") and not _is_empty(columns)
+            if not (isinstance(part, str) and part == "drop") and not is_empty(columns)
         ]
 
     def _parts(self) -> list[tuple[str, Any]]:
@@ -175,7 +175,7 @@ class ColumnTransformer(TransformerMixin, Chained):
         if places[_REST] and self.remainder != "drop":
             parts.append((_REST, self.remainder))
         known = told or [f"x{place}" for place in range(self.n_features_in_)]
-        return {name: _plan_part(name, part, places[name], known) for name, part in parts}
+        return {name: plan_part(name, part, places[name], known) for name, part in parts}
 
     # -- learning and forgetting ---------------------------------------------------------------
 
@@ -346,35 +346,6 @@ class ColumnTransformer(TransformerMixin, Chained):
             cls([("one", StandardScaler(), [0]), ("two", MinMaxScaler(), slice(1, None))]),
             cls([("one", nested, [1, 0]), ("gone", "drop", [0])], remainder="passthrough"),
         ]
-
-
-def _is_empty(columns: Any) -> bool:
-    if isinstance(columns, str | int | slice) or callable(columns):
-        return False
-    values = np.asarray(columns)
-    return values.size == 0 or (values.dtype == bool and not values.any())
-
-
-def _plan_part(name: str, part: Any, places: list[int], known: list[str]) -> list[Stage]:
-    if not places:
-        raise InvalidInputError(
-            f"{name!r} has no columns; expected at least one; leave it out, or pass an empty list"
-        )
-    accepts = Accepts(sparse=True, missing=True, objects=True)
-    if not isinstance(part, str):
-        accepts = Accepts.of(part)
-    if accepts.documents and len(places) > 1:
-        raise InvalidInputError(
-            f"{name!r} reads texts and is given {len(places)} columns; expected one; "
-            "make one transformer for each column"
-        )
-    selection = Selection(
-        places,
-        [known[place] for place in places],
-        text=accepts.objects or accepts.documents,
-        missing=accepts.missing,
-    )
-    return plan([("columns", selection), (name, part)])
 
 
 def _side_by_side(parts: list[Values], rows: Values) -> Values:

@@ -13,9 +13,10 @@ from sklearn.utils import Tags
 
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import name_some
-from erasable.core.values import Values
+from erasable.core.values import Accepts, Values
+from erasable.pipeline._stages import Stage, plan
 
-__all__ = ["Selection", "positions"]
+__all__ = ["Selection", "is_empty", "plan_part", "positions"]
 
 
 class Selection(TransformerMixin, BaseEstimator):
@@ -83,6 +84,37 @@ class Selection(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
+
+
+def is_empty(columns: Any) -> bool:
+    """Tell whether a choice of columns is none, before it is known which there are."""
+    if isinstance(columns, str | int | slice) or callable(columns):
+        return False
+    values = np.asarray(columns)
+    return values.size == 0 or (values.dtype == bool and not values.any())
+
+
+def plan_part(name: str, part: Any, places: list[int], known: list[str]) -> list[Stage]:
+    """Lay out the chain of one part: its columns are selected, then it transforms them."""
+    if not places:
+        raise InvalidInputError(
+            f"{name!r} has no columns; expected at least one; leave it out, or pass an empty list"
+        )
+    accepts = Accepts(sparse=True, missing=True, objects=True)
+    if not isinstance(part, str):
+        accepts = Accepts.of(part)
+    if accepts.documents and len(places) > 1:
+        raise InvalidInputError(
+            f"{name!r} reads texts and is given {len(places)} columns; expected one; "
+            "make one transformer for each column"
+        )
+    selection = Selection(
+        places,
+        [known[place] for place in places],
+        text=accepts.objects or accepts.documents,
+        missing=accepts.missing,
+    )
+    return plan([("columns", selection), (name, part)])
 
 
 def positions(columns: Any, n_features: int, names: Sequence[str] | None, part: str) -> list[int]:

@@ -11,6 +11,7 @@
     │   └── MagnitudeError               so large that exact sums would overflow
     ├── UnknownIdError (LookupError)     no such record: never there, or already deleted
     ├── TooFewRecordsError (ValueError)  fewer records than the model needs to exist
+    │   └── UnlearnableError (InvalidDataError)  a wrapped estimator cannot learn from them
     ├── KeyCollisionError                two ids share a record key; another seed separates them
     ├── DetachedError                    the model was loaded without its records
     ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
@@ -43,6 +44,7 @@ __all__ = [
     "TooFewRecordsError",
     "UncertainOptimumError",
     "UnknownIdError",
+    "UnlearnableError",
     "UnsupportedStepError",
 ]
 
@@ -84,6 +86,10 @@ class UnknownIdError(ErasableError, LookupError):
 
 class TooFewRecordsError(ErasableError, ValueError):
     """The model needs more records than there are, or than the deletion would leave."""
+
+
+class UnlearnableError(TooFewRecordsError, InvalidDataError):
+    """A wrapped estimator says that it cannot learn from these records, or from so few."""
 
 
 class KeyCollisionError(ErasableError, RuntimeError):

@@ -6,9 +6,12 @@ whether what came with it is in the same order. Errors name columns, never a val
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.ids import name_some, shorten
@@ -19,12 +22,14 @@ __all__ = [
     "difference",
     "index_of",
     "is_numeric",
+    "make_frame",
     "refuse_missing_column",
     "refuse_other_index",
     "refuse_other_names",
     "refuse_text_columns",
 ]
 
+_LIBRARIES = ("pandas", "polars", "pyarrow")
 _PLAIN = (np.ndarray, list, tuple, str, type(None))
 
 
@@ -82,10 +87,59 @@ def as_series(X: Any) -> Any:
 
 
 def is_numeric(dtype: Any) -> bool:
-    """Tell whether a column of a frame holds numbers or booleans."""
+    """Tell whether a column of a frame holds numbers or booleans.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = as_frame(pd.DataFrame({"age": [40], "city": ["Bonn"]}))
+    >>> [is_numeric(dtype) for dtype in frame.schema.values()]
+    [True, False]
+    """
     import narwhals.stable.v1 as nw
 
     return bool(dtype.is_numeric()) or dtype == nw.Boolean
+
+
+def make_frame(table: NDArray[Any], names: list[str], text: Container[int] = ()) -> Any:
+    """Make a frame of a table, with pandas, or polars or pyarrow where there is no pandas.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_rows, n_columns), float64 or object
+    names : list of str
+    text : container of int, default=()
+        Columns that stay text, with gaps; all others become float64.
+
+    Returns
+    -------
+    frame, or `table` where there is no library that makes frames
+
+    Examples
+    --------
+    >>> make_frame(np.array([["Bonn", 40]], dtype=object), ["city", "age"], text=[0])
+       city   age
+    0  Bonn  40.0
+    """
+    import narwhals.stable.v1 as nw
+
+    installed = (name for name in _LIBRARIES if importlib.util.find_spec(name) is not None)
+    backend: Any = next(installed, None)
+    if backend is None:
+        return table
+    if table.dtype != object:
+        return nw.from_numpy(table, schema=names, backend=backend).to_native()
+    columns = []
+    for place, name in enumerate(names):
+        values: Any = table[:, place]
+        dtype: Any = None
+        if place not in text:
+            values, dtype = values.astype(np.float64), nw.Float64()
+        elif backend != "pandas":
+            values = [value if value == value else None for value in values.tolist()]
+            dtype = nw.String()
+        columns.append(nw.new_series(name, values, dtype, backend=backend))
+    return nw.from_dict({column.name: column for column in columns}).to_native()
 
 
 def difference(names: list[str], expected: list[str]) -> str:

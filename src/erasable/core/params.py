@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from itertools import takewhile
+from types import FunctionType
 from typing import Any
 
 import numpy as np
+import scipy.special
 from sklearn.base import BaseEstimator
 from sklearn.utils import _param_validation as sklearn_validation
 
@@ -23,6 +26,8 @@ __all__ = [
     "decode_params",
     "encode_params",
     "find_class",
+    "find_function",
+    "function_path",
     "part_params",
 ]
 
@@ -30,6 +35,14 @@ _ESTIMATOR, _FUNCTION = "__estimator__", "__function__"
 _TUPLE, _SLICE, _MAPPING = "__tuple__", "__slice__", "__mapping__"
 _KEYS = (bool, int, float, str, np.generic)
 _LOADABLE = ("erasable.", "sklearn.")
+_UFUNCS = {"numpy": np, "scipy.special": scipy.special}
+_COMPUTING = (
+    "sklearn.cluster._kmeans.",
+    "sklearn.feature_selection.",
+    "sklearn.metrics.",
+    "sklearn.preprocessing.",
+    "sklearn.utils.extmath.",
+)
 
 
 def check_params(estimator: BaseEstimator) -> None:
@@ -78,7 +91,7 @@ def _only_numbers(constraints: Any) -> bool:
 
 
 def class_path(cls: type) -> str:
-    """Where users import a class from: its module without private parts, and its name.
+    """Where users import a class from: its module up to the first private part, and its name.
 
     Examples
     --------
@@ -86,8 +99,62 @@ def class_path(cls: type) -> str:
     >>> class_path(Records)
     'erasable.core.records.Records'
     """
-    public = [part for part in cls.__module__.split(".") if not part.startswith("_")]
+    parts = cls.__module__.split(".")
+    public = list(takewhile(lambda part: not part.startswith("_"), parts))
     return ".".join([*(public or [cls.__module__]), cls.__name__])
+
+
+def function_path(function: Any) -> str:
+    """Where a function was defined, and its name; of an elementwise one, where it is found.
+
+    Examples
+    --------
+    >>> function_path(np.log1p), function_path(np.mean), function_path(scipy.special.expit)
+    ('numpy.log1p', 'numpy.mean', 'scipy.special.expit')
+    """
+    name: str = getattr(function, "__qualname__", None) or function.__name__
+    if isinstance(function, np.ufunc):
+        homes = (home for home, at in _UFUNCS.items() if getattr(at, name, None) is function)
+        return f"{next(homes, 'unknown')}.{name}"
+    return f"{function.__module__}.{name}"
+
+
+def find_function(path: str) -> Any:
+    """Import a function that only computes, by where it was defined.
+
+    Raises
+    ------
+    ArtifactError
+        If it is none of NumPy's or SciPy's elementwise functions or NumPy's types, and not from
+        those parts of scikit-learn that only compute: a file must not choose what is run.
+
+    Examples
+    --------
+    >>> find_function("numpy.log1p")
+    <ufunc 'log1p'>
+    >>> find_function("numpy.save")
+    Traceback (most recent call last):
+    erasable.core.errors.ArtifactError: the model was made with the function numpy.save, ...
+    """
+    home, _, name = path.rpartition(".")
+    found = None
+    if home in _UFUNCS:
+        found = getattr(_UFUNCS[home], name, None)
+        scalar = isinstance(found, type) and issubclass(found, np.generic)
+        found = found if scalar or isinstance(found, np.ufunc) else None
+    elif f"{home}.".startswith(_COMPUTING) and ".tests." not in path:
+        try:
+            found = getattr(importlib.import_module(home), name, None)
+        except ImportError:
+            found = None
+        own = isinstance(found, FunctionType) and found.__module__ == home
+        found = found if own else None
+    if found is None:
+        raise ArtifactError(
+            f"the model was made with the function {path}, which a file cannot carry; expected one "
+            "of NumPy or scikit-learn that only computes; fit again where the function is at hand"
+        )
+    return found
 
 
 def find_class(path: str) -> type[BaseEstimator]:
@@ -154,7 +221,7 @@ def decode_params(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ArtifactError
-        If a parameter was a function other than a NumPy ufunc, or a class from elsewhere.
+        If a parameter was a function that `find_function` refuses, or a class from elsewhere.
 
     Examples
     --------
@@ -203,10 +270,8 @@ def _encode(name: str, value: Any) -> Any:
         return {_ESTIMATOR: class_path(type(value)), "params": encode_params(value)}
     if value is float or value is int or isinstance(value, np.dtype):
         return {_FUNCTION: f"numpy.{np.dtype(value).name}"}
-    if isinstance(value, np.ufunc):
-        return {_FUNCTION: f"numpy.{value.__name__}"}
-    if callable(value) and hasattr(value, "__qualname__"):
-        return {_FUNCTION: f"{value.__module__}.{value.__qualname__}"}
+    if isinstance(value, np.ufunc) or (callable(value) and hasattr(value, "__qualname__")):
+        return {_FUNCTION: function_path(value)}
     if hasattr(value, "__array__"):
         return np.array(value)
     raise InvalidInputError(
@@ -230,13 +295,5 @@ def _decode(value: Any) -> Any:
     if _ESTIMATOR in value:
         return find_class(value[_ESTIMATOR])(**decode_params(value["params"]))
     if _FUNCTION in value:
-        module, _, name = value[_FUNCTION].rpartition(".")
-        function = getattr(np, name, None) if module == "numpy" else None
-        scalar = isinstance(function, type) and issubclass(function, np.generic)
-        if not (scalar or isinstance(function, np.ufunc)):
-            raise ArtifactError(
-                f"the model was made with the function {value[_FUNCTION]}, which a file cannot "
-                "carry; expected a NumPy ufunc or type; fit again where the function is at hand"
-            )
-        return function
+        return find_function(value[_FUNCTION])
     return {key: _decode(item) for key, item in value.items()}

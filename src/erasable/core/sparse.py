@@ -20,7 +20,7 @@ from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP, Floats, Ints
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import MAX_ROWS, GridChange
 
-__all__ = ["SparseGrid", "blank_rows", "canonical", "parts", "take_rows"]
+__all__ = ["SparseGrid", "blank_rows", "canonical", "parts", "take_rows", "tops"]
 
 
 def canonical(X: Any) -> csr_array:
@@ -52,7 +52,13 @@ def canonical(X: Any) -> csr_array:
 
 
 def parts(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return what kernels take: (data, indices, indptr)."""
+    """Return what kernels take: (data, indices, indptr).
+
+    Examples
+    --------
+    >>> [part.tolist() for part in parts(canonical(csr_array([[0.0, 5.0], [6.0, 7.0]])))]
+    [[5.0, 6.0, 7.0], [1, 0, 1], [0, 1, 3]]
+    """
     return matrix.data, matrix.indices, matrix.indptr
 
 
@@ -73,7 +79,13 @@ def blank_rows(matrix: Any, rows: Ints) -> None:
 
 
 def take_rows(matrix: Any, rows: Any) -> Any:
-    """Copy rows of a dense or sparse matrix; sparse ones come in canonical form."""
+    """Copy rows of a dense or sparse matrix; sparse ones come in canonical form.
+
+    Examples
+    --------
+    >>> take_rows(canonical(csr_array([[0.0, 5.0], [6.0, 7.0]])), np.array([1])).toarray()
+    array([[6., 7.]])
+    """
     return canonical(matrix[rows]) if issparse(matrix) else matrix[rows]
 
 

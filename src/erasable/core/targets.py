@@ -174,6 +174,13 @@ def check_target(estimator: BaseEstimator, y: NDArray[Any]) -> NDArray[Any]:
     ------
     InvalidDataError
         Continuous targets for a classifier, text for a regressor, or too many columns.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> check_target(GaussianNB(), np.array([0.5, 0.25]))
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: Unknown label type: continuous. GaussianNB learns ...
     """
     name = type(estimator).__name__
     tags = get_tags(estimator)

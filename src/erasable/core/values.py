@@ -23,7 +23,7 @@ from erasable.core.frames import is_numeric, refuse_text_columns
 from erasable.core.ids import name_some
 from erasable.core.sparse import canonical
 
-__all__ = ["ANYTHING", "Accepts", "Values", "read_values", "refuse_unsuited"]
+__all__ = ["ANYTHING", "Accepts", "read_values", "refuse_unsuited"]
 
 # An ndarray or a csr_array, which has no types.
 Values: TypeAlias = Any
@@ -44,6 +44,12 @@ class Accepts:
         Columns of text beside columns of numbers, read into a table of objects.
     documents : bool
         A list of texts, read into a table of one column, and nothing else.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> Accepts.of(CountVectorizer()).documents
+    True
     """
 
     sparse: bool = False
@@ -98,10 +104,18 @@ def read_values(
     ------
     InvalidDataError
         Something that is not accepted.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> encoder, X = OneHotEncoder(), [["Bonn", 1], [None, 2]]
+    >>> read_values(encoder, X, None, Accepts(objects=True), reset=True, copy=True)
+    array([['Bonn', 1],
+           [nan, 2]], dtype=object)
     """
     if accepts.documents or (accepts is ANYTHING and _are_documents(X)):
         return _read_documents(estimator, X, reset)
-    if accepts.objects and _has_text(X, frame):
+    if accepts.objects and _has_text(X, frame, accepts):
         return _read_objects(estimator, X, frame, reset)
     if frame is not None:
         refuse_text_columns(frame)
@@ -124,6 +138,13 @@ def refuse_unsuited(
         Rows that it is to learn from.
     names : list of str or None
         Names of the columns.
+
+    Examples
+    --------
+    >>> from sklearn.cluster import KMeans
+    >>> refuse_unsuited(KMeans(), np.array([["Bonn"]], dtype=object), np.array([True]), None)
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: the records hold text; KMeans expected numbers; ...
     """
     accepts, name = Accepts.of(estimator), type(estimator).__name__
     if issparse(matrix):
@@ -211,12 +232,14 @@ def _refuse_not_finite(matrix: Values, names: Any, missing: bool) -> None:
 # -- text ----------------------------------------------------------------------------------------
 
 
-def _has_text(X: Any, frame: Any) -> bool:
+def _has_text(X: Any, frame: Any, accepts: Accepts) -> bool:
     if frame is not None:
         return not all(is_numeric(dtype) for dtype in frame.schema.values())
     if isinstance(X, np.ndarray):
         if X.dtype != object:
             return X.dtype.kind in "UT"
+        if accepts is not ANYTHING:  # so that no record decides how the others are read
+            return True
         return any(isinstance(value, str) for value in X.reshape(-1).tolist())
     if isinstance(X, list | tuple):
         return any(

@@ -15,6 +15,13 @@ class Weighted(Erasable):
 
     The weight of a record is part of the record: it is copied, shared and erased with it. A record
     of weight 0 is held, and can be deleted, but teaches nothing.
+
+    Examples
+    --------
+    >>> from erasable.linear_model import Ridge
+    >>> model = Ridge(alpha=0.0).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 99.0], [1.0, 1.0, 0.0])
+    >>> model.predict([[2.0]]).round(6)
+    array([5.])
     """
 
     _takes_weights: ClassVar[bool] = True

@@ -1,0 +1,215 @@
+"""Writes docs/estimators.md: of the estimators themselves, and of what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from data import ROOT
+from results import NONE, table
+from twins import TWINS
+
+import erasable
+from erasable.core.params import class_path
+
+PAGE = ROOT / "docs" / "estimators.md"
+
+# What is kept, and what a deletion costs: n records, d features, k clusters, p features made,
+# m values of a sparse record or documents' words.
+COSTS: dict[str, tuple[str, str, str]] = {
+    "BernoulliNB": ("exact counts per class", "O(d), sparse O(m)", "a whole class: O(n)"),
+    "CategoricalNB": ("exact counts per class", "O(d)", "a column's largest code: O(n)"),
+    "ColumnTransformer": ("that of its parts", "that of its parts", "that of its parts"),
+    "CountVectorizer": ("vocabulary and counts", "O(m)", "a new table when a word goes: O(nm)"),
+    "DivideAndConquerKMeans": ("a tree of k-means", "see benchmarks", "a leaf learned again"),
+    "GaussianNB": ("exact moments per class", "O(d)", "a column's extreme: O(n) a column"),
+    "KMeans": ("every iteration", "see benchmarks", "a seed: the races again"),
+    "LinearRegression": ("exact second moments", "O(d^2); solving O(d^3)",
+                         "a column's extreme: O(nd) a column"),
+    "LogisticRegression": ("the optimum, on a lattice",
+                           "O(d^2); published in one pass, O(nd)", "far-off records: more passes"),
+    "MaxAbsScaler": ("largest magnitudes", "O(d), sparse O(m)", "a column's extreme: O(n)"),
+    "MinMaxScaler": ("extremes", "O(d)", "a column's extreme: O(n)"),
+    "MultinomialNB": ("exact sums per class", "O(d), sparse O(m)", "a column's extreme: O(n)"),
+    "OneHotEncoder": ("categories and counts", "O(d)", "a category: what follows resumes"),
+    "OrdinalEncoder": ("categories and counts", "O(d)", "a category: codes above it shift"),
+    "PCA": ("exact second moments", "O(d^2); solving O(d^3)",
+            "a column's extreme: O(nd) a column"),
+    "Pipeline": ("that of its steps", "that of its steps", "a step that learns again"),
+    "QuantizedKMeans": ("every iteration", "see benchmarks", "a centroid that moves by a step"),
+    "RandomFourierRidge": ("exact second moments of p features", "O(dp + p^2); solving O(p^3)",
+                           "the same"),
+    "Refit": ("the fitted estimator", "a refit", "a refit"),
+    "Ridge": ("exact second moments", "O(d^2); solving O(d^3)",
+              "a column's extreme: O(nd) a column"),
+    "RobustScaler": ("quantiles", "O(d)", "a window of order statistics used up: O(n)"),
+    "SegmentedRegression": ("k-means, and exact second moments per cluster",
+                            "O(kd + d^2)", "centroids that move: records change clusters"),
+    "SimpleImputer": ("what fills gaps", "O(d)", "the most frequent value: O(values)"),
+    "StandardScaler": ("exact moments", "O(d)", "a column's extreme: O(n) a column"),
+    "TfidfVectorizer": ("vocabulary and counts", "O(m)", "all weights change with n: O(nm)"),
+}  # fmt: skip
+
+INTRO = """# What a deletion costs, estimator by estimator
+
+<!-- Written by benchmarks/estimators.py from the code and benchmarks/results; do not edit. -->
+
+Every estimator here is *bitwise* exact: after `delete` it is, in every bit of its state, what `fit`
+makes of the records that are left. `audit.equality(model)` checks that by learning again.
+
+**Against somebody who chooses.** A deletion may be asked for by somebody who has seen the model
+(Ginart et al., appendix A.1, robust deletion). The bits are equal to a refit's whatever is deleted.
+Where learning draws nothing at random, that is the whole claim, and nobody can weaken it. Where it
+does, the *distributional* claim, that the model is distributed as one trained from scratch, needs
+deletions chosen without knowledge of the tape; somebody who has seen the model, or knows the seed,
+voids it. The last column says which it is.
+
+**What a model still tells.** A fixed hyperparameter remembers nothing; one that was tuned on the
+records does. See [model selection](model-selection.md).
+"""
+
+MEASURED = """
+## Measured
+
+One thread. Deletions are single, at random, of {deleted}. *bare*: `delete([id], digest=False)`.
+*used*: with both digests, and what the model is asked for then (coefficients, scales). *x*: how
+many times as long fitting scikit-learn's estimator again takes. *batch*: one call for 1,000,
+against 1,000 bare ones. *hurtful*: deletions chosen to hurt, at extremes of columns, rare
+values or the longest texts; mean and worst. *fit*: our time over scikit-learn's.
+"""
+
+
+def _micro(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _estimators() -> str:
+    rows = []
+    for name, cls, tags in erasable.all_estimators():
+        kept, cost, worst = COSTS[name]
+        random = "random_state" in cls._get_param_names()
+        rows.append(
+            [
+                f"`{class_path(cls).removeprefix('erasable.')}`",
+                tags["exactness"],
+                kept,
+                cost,
+                worst,
+                "bits; distribution if chosen blindly" if random else "always",
+            ]
+        )
+    head = ["estimator", "exactness", "kept", "a deletion", "at worst", "holds against a chooser"]
+    return table(head, rows, left=range(6))
+
+
+def _aims(name: str, cell: dict[str, Any]) -> list[tuple[str, bool]]:
+    aims = TWINS[name].aims
+    told = []
+    for what, limit in aims.items():
+        if what == "fit":
+            value = cell["fit"] / cell["peer"]
+            told.append((f"fit {value:.2f} of scikit-learn's, aim {limit:g}", value <= limit))
+        elif what.endswith("_us"):
+            value = cell[what.removesuffix("_us")] * 1e6
+            told.append((f"{what[:4]} {value:.0f} us, aim {limit:g}", value <= limit))
+        else:
+            value = cell["peer"] / cell[what.removesuffix("_x")]
+            told.append((f"{what[:4]} {value:.1f} x, aim {limit:g}", value >= limit))
+    return told
+
+
+def write(folder: Path) -> None:
+    """Write the page from the results in a folder."""
+    cells = {
+        name: json.loads((folder / f"estimator-{name}.json").read_text(encoding="utf-8"))
+        for name in [*TWINS, "leave-one-out"]
+        if (folder / f"estimator-{name}.json").exists()
+    }
+    alone = cells.pop("leave-one-out", None)
+    parts = [INTRO, _estimators()]
+    if cells:
+        some = next(iter(cells.values()))["environment"]
+        parts.append(MEASURED.format(deleted="n records with d features"))
+        parts.append(f"{some['processor']}, Python {some['python']}, NumPy {some['numpy']}, "
+                     f"scikit-learn {some['scikit-learn']}.\n")  # fmt: skip
+        parts.append(_costs(cells))
+        parts.append(_verdict(cells, alone))
+        parts.append("\n### Growth with n and with the share deleted (used)\n")
+        parts.append(_growth(cells))
+        parts.append("\n### Scores on the same five splits\n")
+        parts.append(_scores(cells))
+    PAGE.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
+
+
+def _costs(cells: dict[str, Any]) -> str:
+    rows = []
+    for name, cell in cells.items():
+        bare, used, peer = cell["bare"], cell["used"], cell["peer"]
+        hurtful = cell["hurtful"]
+        told = f"{_micro(hurtful['mean'])}, {_micro(hurtful['worst'])}"
+        rows.append(
+            [
+                TWINS[name].title,
+                f"{cell['n']:,} x {cell['d']}",
+                _micro(bare),
+                f"{peer / bare:.3g} x",
+                _micro(used),
+                f"{peer / used:.3g} x",
+                f"{cell['batch'] / (1000 * bare):.1%}",
+                told,
+                _micro(hurtful["class"]) if "class" in hurtful else NONE,
+                f"{cell['fit'] / peer:.2f}",
+                "equal" if cell["law"] else "**BROKEN**",
+            ]
+        )
+    head = ["estimator", "n x d", "bare", "x", "used", "x", "batch", "hurtful", "a whole class",
+            "fit", "digest against a refit"]  # fmt: skip
+    return table(head, rows, left=(0,))
+
+
+def _verdict(cells: dict[str, Any], alone: dict[str, Any] | None) -> str:
+    told = [(name, *aim) for name, cell in cells.items() for aim in _aims(name, cell)]
+    met = sum(good for *_, good in told)
+    lines = [f"\n{met} of {len(told)} aims met."]
+    lines += [f"- missed: {TWINS[name].title}: {what}" for name, what, good in told if not good]
+    if alone is not None:
+        times = alone["n"] * alone["refit"] / alone["seconds"]
+        lines.append(
+            f"\nLeaving each of {alone['n']:,} records out of a ridge regression, in turn, took "
+            f"{alone['seconds']:.2f} s: {times:.0f} x faster than as many refits of "
+            f"scikit-learn's (aim 100 x); predictions differ by {alone['differs']:.1g} at most."
+        )
+    return "\n".join(lines)
+
+
+def _growth(cells: dict[str, Any]) -> str:
+    rows = []
+    for name, cell in cells.items():
+        by_size = {size: seconds for size, digest, seconds in cell["growth"] if digest}
+        rows.append(
+            [
+                TWINS[name].title,
+                *(_micro(by_size[s]) if s in by_size else NONE for s in (1e3, 1e4, 1e5)),
+                *(_micro(seconds) for _, seconds in cell["shares"]),
+            ]
+        )
+    head = ["estimator", "1,000", "10,000", "100,000", "0 % gone", "1 %", "5 %", "10 %", "20 %"]
+    return table(head, rows, left=(0,))
+
+
+def _scores(cells: dict[str, Any]) -> str:
+    rows = []
+    for name, cell in cells.items():
+        if (scores := cell["accuracy"]) is not None:
+            rows.append(
+                [
+                    TWINS[name].title,
+                    f"{scores['ours']:.4f}",
+                    f"{scores['theirs']:.4f}",
+                    f"{scores['p']:.2f}",
+                ]
+            )
+    return table(["estimator", "ours", "scikit-learn's", "p, paired"], rows, left=(0,))

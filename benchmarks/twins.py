@@ -1,0 +1,353 @@
+"""The everyday estimators beside their twins of scikit-learn, each on data of a stated kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sklearn.compose
+import sklearn.decomposition
+import sklearn.feature_extraction.text
+import sklearn.impute
+import sklearn.kernel_approximation
+import sklearn.linear_model
+import sklearn.naive_bayes
+import sklearn.pipeline
+import sklearn.preprocessing
+from data import FOLDER
+
+import erasable
+from erasable import compose, decomposition, feature_extraction, kernel, linear_model, naive_bayes
+from erasable import preprocessing as ours
+from erasable.pipeline import make_pipeline
+
+theirs = sklearn.preprocessing
+Pair = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Records, with what is asked of a model on them.
+
+    Attributes
+    ----------
+    X, y : what `fit` takes
+    hurtful : positions of records whose deletion should cost most
+    """
+
+    X: Any
+    y: Any
+    hurtful: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Pair:
+        X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]
+        return X, None if self.y is None else self.y[rows]
+
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """One line of the page.
+
+    Attributes
+    ----------
+    title : str
+    make : callable
+        Returns our estimator and scikit-learn's, unfitted.
+    data : callable
+        Takes the number of records (None: all) and returns `Data`.
+    use : callable
+        What is asked of a model after a deletion, so that lazy work is counted.
+    aims : dict
+        ``bare_us``, ``used_us``: microseconds at most; ``bare_x``, ``used_x``: times a refit of
+        scikit-learn's at least; ``fit``: times its fit at most.
+    """
+
+    title: str
+    make: Callable[[], Pair]
+    data: Callable[[int | None], Data]
+    use: Callable[[Any], Any]
+    aims: dict[str, float]
+
+
+def _extremes(X: np.ndarray) -> np.ndarray:
+    """Rows at an extreme of some column, column after column."""
+    order = np.argsort(X, axis=0)
+    rows = np.column_stack([order[:20].T, order[-20:].T]).T.ravel()
+    return np.array(list(dict.fromkeys(rows.tolist())))
+
+
+@cache
+def _numbers(n: int | None, kind: str) -> Data:
+    n, rng = n or 100_000, np.random.default_rng(7)
+    X = rng.normal(size=(n, 50)) * np.exp(rng.normal(size=50)) + rng.normal(size=50)
+    score = (X - X.mean(0)) / X.std(0) @ rng.normal(size=50) / 4.0
+    if kind == "regression":
+        return Data(X, score + rng.normal(size=n), _extremes(X))
+    y = np.digitize(score + rng.logistic(size=n), [0.0] if kind == "two" else [-1.0, 1.0])
+    if kind == "counts":
+        counts = rng.poisson(np.exp(0.5 * np.outer(y, rng.normal(size=50))))
+        return Data(counts.astype(float), y, _extremes(counts.astype(float)))
+    if kind == "codes":
+        codes = rng.integers(0, 8 + y[:, None], size=(n, 50))
+        return Data(codes.astype(float), y, _extremes(codes.astype(float)))
+    if kind == "gaps":
+        return Data(np.where(rng.random(X.shape) < 0.05, np.nan, X), None, _extremes(X))
+    return Data(X, y, _extremes(X))
+
+
+@cache
+def adult(n: int | None) -> Data:
+    frame = pd.read_csv(FOLDER / "adult" / "adult.csv.gz").replace("?", np.nan).dropna()
+    frame = frame[frame["split"] == "train"].head(n).reset_index(drop=True)
+    y = (frame["income"] == ">50K").to_numpy().astype(int)
+    X = frame.drop(columns=["income", "split"])
+    texts = X.select_dtypes(exclude="number")
+    rare = texts.apply(lambda column: column.map(column.value_counts())).min(axis=1)
+    return Data(X, y, np.argsort(rare.to_numpy(), kind="stable")[:200])
+
+
+def adult_texts(n: int | None) -> Data:
+    data = adult(n)
+    return Data(data.X.select_dtypes(exclude="number"), None, data.hurtful)
+
+
+@cache
+def sms(n: int | None) -> Data:
+    path = FOLDER / "sms_spam" / "SMSSpamCollection.tsv.gz"
+    frame = pd.read_csv(path, sep="\t", header=None, quoting=3).head(n)
+    lengths = frame[1].str.len().to_numpy()
+    return Data(frame[1].to_numpy(), frame[0].to_numpy(), np.argsort(-lengths)[:200])
+
+
+def _of(kind: str) -> Callable[[int | None], Data]:
+    return lambda n: _numbers(n, kind)
+
+
+def _columns(room: Any, encoder: Any) -> list[Any]:
+    frame = adult(50).X
+    numbers = list(frame.select_dtypes("number"))
+    texts = [name for name in frame if name not in numbers]
+    return [("numbers", room.StandardScaler(), numbers), ("texts", encoder, texts)]
+
+
+def _adult_pipelines() -> Pair:
+    unknown = {"handle_unknown": "ignore"}
+    return (
+        make_pipeline(
+            compose.ColumnTransformer(_columns(ours, ours.OneHotEncoder(**unknown))),
+            linear_model.LogisticRegression(),
+        ),
+        sklearn.pipeline.make_pipeline(
+            sklearn.compose.ColumnTransformer(_columns(theirs, theirs.OneHotEncoder(**unknown))),
+            sklearn.linear_model.LogisticRegression(max_iter=1000),
+        ),
+    )
+
+
+def _sms_pipelines() -> Pair:
+    text = sklearn.feature_extraction.text
+    return (
+        make_pipeline(feature_extraction.TfidfVectorizer(), linear_model.LogisticRegression()),
+        sklearn.pipeline.make_pipeline(
+            text.TfidfVectorizer(), sklearn.linear_model.LogisticRegression(max_iter=1000)
+        ),
+    )
+
+
+def _fourier() -> Pair:
+    sampler = sklearn.kernel_approximation.RBFSampler(gamma=0.01, random_state=0)
+    return (
+        kernel.RandomFourierRidge(gamma=0.01, random_state=0),
+        sklearn.pipeline.make_pipeline(sampler, sklearn.linear_model.Ridge()),
+    )
+
+
+def _nothing(model: Any) -> None:
+    return None
+
+
+def _coefficients(model: Any) -> Any:
+    return (model[-1] if hasattr(model, "steps") else model).coef_
+
+
+BARE = {"bare_us": 50.0, "fit": 3.0}
+TWINS: dict[str, Twin] = {
+    "ridge": Twin(
+        "Ridge",
+        lambda: (linear_model.Ridge(), sklearn.linear_model.Ridge()),
+        _of("regression"),
+        _coefficients,
+        {"bare_us": 60.0, "used_us": 150.0, "fit": 3.0},
+    ),
+    "least-squares": Twin(
+        "LinearRegression",
+        lambda: (linear_model.LinearRegression(), sklearn.linear_model.LinearRegression()),
+        _of("regression"),
+        _coefficients,
+        {"fit": 3.0},
+    ),
+    "logistic": Twin(
+        "LogisticRegression",
+        lambda: (linear_model.LogisticRegression(), sklearn.linear_model.LogisticRegression()),
+        _of("two"),
+        _coefficients,
+        {"bare_x": 50.0, "used_x": 8.0, "fit": 2.0},
+    ),
+    "logistic-three": Twin(
+        "LogisticRegression, 3 classes",
+        lambda: (linear_model.LogisticRegression(), sklearn.linear_model.LogisticRegression()),
+        _of("three"),
+        _coefficients,
+        {},
+    ),
+    "gaussian-bayes": Twin(
+        "GaussianNB",
+        lambda: (naive_bayes.GaussianNB(), sklearn.naive_bayes.GaussianNB()),
+        _of("three"),
+        lambda model: model.theta_,
+        BARE,
+    ),
+    "multinomial-bayes": Twin(
+        "MultinomialNB",
+        lambda: (naive_bayes.MultinomialNB(), sklearn.naive_bayes.MultinomialNB()),
+        _of("counts"),
+        lambda model: model.feature_log_prob_,
+        BARE,
+    ),
+    "bernoulli-bayes": Twin(
+        "BernoulliNB",
+        lambda: (naive_bayes.BernoulliNB(), sklearn.naive_bayes.BernoulliNB()),
+        _of("counts"),
+        lambda model: model.feature_log_prob_,
+        BARE,
+    ),
+    "categorical-bayes": Twin(
+        "CategoricalNB",
+        lambda: (naive_bayes.CategoricalNB(), sklearn.naive_bayes.CategoricalNB()),
+        _of("codes"),
+        lambda model: model.feature_log_prob_,
+        BARE,
+    ),
+    "standard-scaler": Twin(
+        "StandardScaler",
+        lambda: (ours.StandardScaler(), theirs.StandardScaler()),
+        _of("two"),
+        lambda model: model.scale_,
+        BARE,
+    ),
+    "min-max-scaler": Twin(
+        "MinMaxScaler",
+        lambda: (ours.MinMaxScaler(), theirs.MinMaxScaler()),
+        _of("two"),
+        lambda model: model.scale_,
+        BARE,
+    ),
+    "max-abs-scaler": Twin(
+        "MaxAbsScaler",
+        lambda: (ours.MaxAbsScaler(), theirs.MaxAbsScaler()),
+        _of("two"),
+        lambda model: model.scale_,
+        BARE,
+    ),
+    "robust-scaler": Twin(
+        "RobustScaler",
+        lambda: (ours.RobustScaler(), theirs.RobustScaler()),
+        _of("two"),
+        lambda model: model.scale_,
+        BARE,
+    ),
+    "one-hot-encoder": Twin(
+        "OneHotEncoder (Adult)",
+        lambda: (ours.OneHotEncoder(), theirs.OneHotEncoder()),
+        adult_texts,
+        lambda model: model.categories_,
+        {"fit": 3.0},
+    ),
+    "ordinal-encoder": Twin(
+        "OrdinalEncoder (Adult)",
+        lambda: (ours.OrdinalEncoder(), theirs.OrdinalEncoder()),
+        adult_texts,
+        lambda model: model.categories_,
+        {"fit": 3.0},
+    ),
+    "imputer": Twin(
+        "SimpleImputer",
+        lambda: (ours.SimpleImputer(), sklearn.impute.SimpleImputer()),
+        _of("gaps"),
+        lambda model: model.statistics_,
+        {"fit": 3.0},
+    ),
+    "imputer-median": Twin(
+        "SimpleImputer, median",
+        lambda: (
+            ours.SimpleImputer(strategy="median"),
+            sklearn.impute.SimpleImputer(strategy="median"),
+        ),
+        _of("gaps"),
+        lambda model: model.statistics_,
+        {"fit": 3.0},
+    ),
+    "pca": Twin(
+        "PCA",
+        lambda: (decomposition.PCA(5), sklearn.decomposition.PCA(5)),
+        _of("two"),
+        lambda model: model.components_,
+        {"fit": 3.0},
+    ),
+    "count-vectorizer": Twin(
+        "CountVectorizer (SMS)",
+        lambda: (
+            feature_extraction.CountVectorizer(),
+            sklearn.feature_extraction.text.CountVectorizer(),
+        ),
+        sms,
+        _nothing,
+        {"fit": 3.0},
+    ),
+    "tfidf-vectorizer": Twin(
+        "TfidfVectorizer (SMS)",
+        lambda: (
+            feature_extraction.TfidfVectorizer(),
+            sklearn.feature_extraction.text.TfidfVectorizer(),
+        ),
+        sms,
+        lambda model: model.idf_,
+        {"fit": 3.0},
+    ),
+    "tfidf-logistic": Twin(
+        "TfidfVectorizer -> LogisticRegression (SMS)",
+        _sms_pipelines,
+        sms,
+        _coefficients,
+        {"used_x": 5.0, "fit": 3.0},
+    ),
+    "columns-logistic": Twin(
+        "ColumnTransformer -> LogisticRegression (Adult)",
+        _adult_pipelines,
+        adult,
+        _coefficients,
+        {"used_x": 10.0, "fit": 3.0},
+    ),
+    "fourier-ridge": Twin("RandomFourierRidge", _fourier, _of("regression"), _coefficients, {}),
+    "segmented": Twin(
+        "SegmentedRegression",
+        lambda: (linear_model.SegmentedRegression(random_state=0), sklearn.linear_model.Ridge()),
+        _of("regression"),
+        _nothing,
+        {},
+    ),
+    "refit": Twin(
+        "Refit(Ridge)",
+        lambda: (erasable.Refit(sklearn.linear_model.Ridge()), sklearn.linear_model.Ridge()),
+        _of("regression"),
+        _nothing,
+        {},
+    ),
+}
