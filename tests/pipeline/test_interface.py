@@ -11,7 +11,7 @@ import pytest
 import sklearn
 import sklearn.pipeline
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -20,6 +20,7 @@ from erasable.cluster import KMeans
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import Erasable
+from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import Pipeline, make_pipeline
 from erasable.preprocessing import MinMaxScaler, StandardScaler
 from pipeline.small_steps import Sums
@@ -191,3 +192,12 @@ def test_targets_reach_the_last_step(first: Any) -> None:
     pipeline.delete(range(0, 40, 2))
     assert pipeline.score(X, y) == 0.5
     assert pipeline.predict(X[:3]).tolist() == [1, 1, 1]
+
+
+def test_classes_are_those_of_the_last_step() -> None:
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, ["a", "b", "a", "b"])
+    assert model.classes_.tolist() == ["a", "b"]
+    assert not hasattr(make_pipeline(StandardScaler(), KMeans(2)).fit(X), "classes_")
+    scores = cross_val_score(model, np.tile(X, (5, 1)), ["a", "b", "a", "b"] * 5, scoring="roc_auc")
+    assert len(scores) == 5

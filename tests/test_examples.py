@@ -1,0 +1,86 @@
+"""The worked examples run on the real data, find equal digests, and fail where they differ."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from erasable.core.estimator import Erasable
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+NAMES = ("heart_disease", "spam_filter", "users_with_many_records")
+
+
+def example(name: str) -> ModuleType:
+    """Import an example, set to measure times once."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.REPEATS = 1
+    return module
+
+
+@pytest.fixture
+def real_data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ERASABLE_DATA", str(data_dir))
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*NAMES, "demo"}
+
+
+@pytest.mark.usefixtures("real_data")
+def test_a_patient_leaves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert example("heart_disease").main() == 0
+    shown = capsys.readouterr().out
+    assert "1025 rows, of which 302 are distinct" in shown
+    rows, patients = map(float, re.findall(r"at a time +(\d\.\d+)", shown))
+    assert rows > patients + 0.01  # what copies teach of each other
+    before, one, left, never = map(float, re.findall(r"^  (0\.\d+)  ", shown, re.MULTILINE))
+    assert left == never
+    assert abs(before - one) < abs(before - never) / 4
+    assert "after one row is deleted  no" in shown
+    assert re.search(r"after \d more are deleted yes, by digest", shown)
+
+
+@pytest.mark.usefixtures("real_data")
+def test_a_sender_leaves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert example("spam_filter").main() == 0
+    shown = capsys.readouterr().out
+    assert "The collection names no senders" in shown
+    assert re.search(r"words that nobody else used +[1-9]", shown)
+    assert re.search(r"no other word [1-9]\d*, still in the model: 0\n", shown)
+    assert min(map(float, re.findall(r"(0\.\d+) (?:before|after)", shown))) > 0.9
+    assert "yes, by digest" in shown
+
+
+@pytest.mark.usefixtures("real_data")
+def test_users_leave(capsys: pytest.CaptureFixture[str]) -> None:
+    assert example("users_with_many_records").main() == 0
+    shown = capsys.readouterr().out
+    assert shown.count("yes, by digest") == 2
+    for after, never in re.findall(r"([\d.]+) after, ([\d.]+) by a refit", shown):
+        assert after == never
+
+
+@pytest.mark.usefixtures("real_data")
+@pytest.mark.parametrize("name", ["spam_filter", "users_with_many_records"])
+def test_an_example_fails_when_digests_differ(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = example(name)
+    monkeypatch.setattr(Erasable, "digest", lambda self: f"fake:{id(self)}")
+    assert module.main() == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_says_where_it_looks_for_data(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ERASABLE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(SystemExit, match=r"no data at .*nowhere; set ERASABLE_DATA"):
+        example(name).main()
