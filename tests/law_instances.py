@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 import erasable
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
@@ -15,10 +17,16 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"classes": [0, 1, 2, 7]},
     ],
     "KMeans": [{"n_clusters": 3}, {"n_clusters": 2, "max_iter": 100, "tol": 1e-3}],
+    "LinearRegression": [{"fit_intercept": False}],
     "MinMaxScaler": [{"feature_range": (-1, 1)}],
     "MultinomialNB": [{"alpha": 0.0, "classes": [0, 1, 2, 5]}, {"class_prior": [1, 1, 1]}],
     "PCA": [{"n_components": 2, "whiten": True}],
     "QuantizedKMeans": [{"n_clusters": 3}],
+    "RandomFourierRidge": [
+        {"n_components": 7, "alpha": 0.0, "gamma": 0.03, "fit_intercept": False}
+    ],
+    "Ridge": [{"alpha": 0.0}, {"alpha": np.array([2.5]), "fit_intercept": False}],
+    "SegmentedRegression": [{"n_segments": 3, "alpha": 0.0, "max_iter": 2}],
     "StandardScaler": [{"with_mean": False}, {"with_std": False}],
 }
 """Parameters, beside the default ones, that take another way through the code."""

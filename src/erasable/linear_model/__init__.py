@@ -8,5 +8,6 @@ without those records makes. `LinearRegression` and `Ridge` are exact sums of pr
 from erasable.linear_model._least_squares import LinearRegression
 from erasable.linear_model._logistic import LogisticRegression
 from erasable.linear_model._ridge import Ridge
+from erasable.linear_model._segmented import SegmentedRegression
 
-__all__ = ["LinearRegression", "LogisticRegression", "Ridge"]
+__all__ = ["LinearRegression", "LogisticRegression", "Ridge", "SegmentedRegression"]

@@ -51,26 +51,35 @@ class LinearModel(RegressorMixin, Weighted):
 
     def _fit_rows(self) -> None:
         self._check_weights(np.empty(0, dtype=np.int64))
+        self._n_targets = self._count_targets(self._attached().records.y)
+        self._learn_from(self._new_design(warn=True))
+
+    def _new_design(self, warn: bool = False) -> Any:
+        """Sum the records that are held, into an accelerator with the methods of `Design`."""
         held = self._attached()
         names = getattr(self, "feature_names_in_", None)
-        self._n_targets = self._count_targets(held.records.y)
-        self._learn_from(Design(held.records, held.live_rows(), names, warn=True))
+        return Design(held.records, held.live_rows(), names, warn)
+
+    @property
+    def _n_columns(self) -> int:
+        """How many columns, beside those of weights and targets, are summed."""
+        return int(self.n_features_in_)
 
     def _count_targets(self, y: Any) -> int | None:
         return int(y.shape[1]) if y.ndim == 2 else None
 
-    def _learn_from(self, design: Design) -> None:
+    def _learn_from(self, design: Any) -> None:
         self._accelerator = design
         self._gram, self._zero = design.gram, design.origin
         self._derived = _Derived()
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         held = self._attached()
-        design: Design = self._accelerator
+        design = self._accelerator
         self._derived.solution = None
         read_again = design.forget(rows, held.live_rows)
         if read_again is None:
-            self._learn_from(Design(held.records, held.live_rows()))
+            self._learn_from(self._new_design())
             return Outcome("refit", held.n_live)
         design.wipe(rows)
         if read_again:
@@ -120,7 +129,7 @@ class LinearModel(RegressorMixin, Weighted):
             n_rows, self._zero = weighted["n_rows"], weighted["origin"]
         if "map" in state:
             self._map = (state["map"]["shift"], state["map"]["scale"])
-        self._gram = Gram.from_state(state, self.n_features_in_, n_rows)
+        self._gram = Gram.from_state(state, self._n_columns, n_rows)
         self._n_targets = state["n_targets"]
         self._derived = _Derived()
 
@@ -130,7 +139,7 @@ class LinearModel(RegressorMixin, Weighted):
         if held.records.y is None:
             told = "the records have no targets"
         elif (held.records.weights is None) == (self._zero is None):
-            design = Design(held.records, held.live_rows())
+            design = self._new_design()
             if _same(design.gram, self._gram) and _equal(design.origin, self._zero):
                 self._learn_from(design)
                 return

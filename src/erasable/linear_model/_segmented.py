@@ -138,7 +138,8 @@ class SegmentedRegression(RegressorMixin, Erasable):
 
     def _at_fit(self, name: str) -> Any:
         """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        return self._book.params[name]
+        book = self.__dict__.get("_book")
+        return getattr(self, name) if book is None else book.params[name]
 
     def _minimum_records(self) -> int:
         return int(self._at_fit("n_segments"))
@@ -204,8 +205,8 @@ class SegmentedRegression(RegressorMixin, Erasable):
     def _state(self) -> dict[str, Any]:
         kmeans, gram = self._kmeans, self._grams[0]
         segments = {
-            str(s): {"n_records": gram.n_rows, "totals": gram.totals}
-            for s, gram in enumerate(self._grams)
+            "counts": np.array([each.n_rows for each in self._grams], dtype=np.int64),
+            "totals": {str(s): each.totals for s, each in enumerate(self._grams)},
         }
         return {
             "kmeans": {"algorithm_version": kmeans.algorithm_version, **kmeans._state()},
@@ -216,10 +217,10 @@ class SegmentedRegression(RegressorMixin, Erasable):
 
     def _digest_state(self) -> dict[str, Any]:
         state, leaves = self._state(), self._derived.leaves
-        for s, segment in enumerate(state["segments"].values()):
+        for s, gram in enumerate(self._grams):
             if s not in leaves:
-                leaves[s] = leaf_hash(f"segments.{s}.totals", segment["totals"])
-            segment["totals"] = leaves[s]
+                leaves[s] = leaf_hash(f"segments.totals.{s}", gram.totals)
+            state["segments"]["totals"][str(s)] = leaves[s]
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -236,10 +237,10 @@ class SegmentedRegression(RegressorMixin, Erasable):
         kmeans._adopt({**shared, **state["kmeans"]}, None)
         grids = kmeans._grid.state(), Grid.from_state(state["target_grid"]).state()
         both = {name: np.concatenate([grid[name] for grid in grids]) for name in grids[0]}
-        parts = state["segments"]
+        totals = state["segments"]["totals"]
         self._grams = [
-            Gram.from_state({**both, **part}, self.n_features_in_, part["n_records"])
-            for part in (parts[str(s)] for s in range(len(parts)))
+            Gram.from_state({**both, "totals": totals[str(s)]}, self.n_features_in_, count)
+            for s, count in enumerate(state["segments"]["counts"].tolist())
         ]
         self._n_targets = state["n_targets"]
         self._derived = _Derived()
