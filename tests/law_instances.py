@@ -11,6 +11,10 @@ import erasable
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "BernoulliNB": [{"alpha": 0.0, "binarize": 1.5, "fit_prior": False}],
+    "CountVectorizer": [
+        {"max_features": 5, "max_df": 0.4},
+        {"ngram_range": (1, 2), "binary": True},
+    ],
     "DivideAndConquerKMeans": [{"n_clusters": 2}],
     "GaussianNB": [
         {"priors": [0.2, 0.3, 0.5], "var_smoothing": 0.0},
@@ -27,6 +31,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "Ridge": [{"alpha": 0.0}, {"alpha": np.array([2.5]), "fit_intercept": False}],
     "SegmentedRegression": [{"n_segments": 3, "alpha": 0.0, "max_iter": 2}],
+    "TfidfVectorizer": [
+        {"quantize": True, "max_df": 0.9},
+        {"use_idf": False, "norm": "l1", "sublinear_tf": True},
+    ],
     "StandardScaler": [{"with_mean": False}, {"with_std": False}],
 }
 """Parameters, beside the default ones, that take another way through the code."""
@@ -44,7 +52,8 @@ def instances_of(name: str, cls: type[Any], tags: dict[str, Any]) -> list[Any]:
     return [cls(), *(cls(**params) for params in VARIANTS.get(name, []))]
 
 
-def law_instances() -> Iterator[Any]:
-    """Unfitted instances of every estimator of erasable."""
+def law_instances() -> Iterator[tuple[Any, bool]]:
+    """Unfitted instances of every estimator of erasable, and whether each is its first."""
     for name, cls, tags in erasable.all_estimators():
-        yield from instances_of(name, cls, tags)
+        for place, estimator in enumerate(instances_of(name, cls, tags)):
+            yield estimator, place == 0

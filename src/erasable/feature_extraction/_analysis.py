@@ -1,0 +1,202 @@
+"""What the parameters of a vectorizer say: how texts are cut into terms, and which terms stay.
+
+Texts are cut by scikit-learn's own analyzer, so that both libraries see the same terms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import sklearn.feature_extraction.text
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+
+from erasable.core.errors import InvalidParameterError, TooFewRecordsError
+
+__all__ = ["COUNT_CONSTRAINTS", "check_analysis", "choose", "make_tool", "read_vocabulary"]
+
+Ints = NDArray[np.int64]
+
+COUNT_CONSTRAINTS: Mapping[str, Any] = {
+    "strip_accents": [StrOptions({"ascii", "unicode"}), None, callable],
+    "lowercase": ["boolean"],
+    "preprocessor": [callable, None],
+    "tokenizer": [callable, None],
+    "stop_words": [StrOptions({"english"}), list, None],
+    "token_pattern": [str, None],
+    "ngram_range": [tuple],
+    "analyzer": [StrOptions({"word", "char", "char_wb"}), callable],
+    "max_df": [
+        Interval(RealNotInt, 0, 1, closed="both"),
+        Interval(Integral, 1, None, closed="left"),
+    ],
+    "min_df": [
+        Interval(RealNotInt, 0, 1, closed="both"),
+        Interval(Integral, 1, None, closed="left"),
+    ],
+    "max_features": [Interval(Integral, 1, None, closed="left"), None],
+    "vocabulary": [Mapping, "array-like", None],
+    "binary": ["boolean"],
+}
+_ANALYSIS = (
+    "strip_accents",
+    "lowercase",
+    "preprocessor",
+    "tokenizer",
+    "stop_words",
+    "token_pattern",
+    "ngram_range",
+    "analyzer",
+)
+
+
+def make_tool(vectorizer: Any) -> sklearn.feature_extraction.text.CountVectorizer:
+    """Make scikit-learn's vectorizer with the same way to cut texts, to be asked for it."""
+    params = {name: getattr(vectorizer, name) for name in _ANALYSIS}
+    return sklearn.feature_extraction.text.CountVectorizer(**params)
+
+
+def check_analysis(vectorizer: Any) -> None:
+    """Refuse parameters that cannot be used together, or whose function has no name.
+
+    Raises
+    ------
+    InvalidParameterError
+    """
+    for name in ("strip_accents", "preprocessor", "tokenizer", "analyzer"):
+        value = getattr(vectorizer, name)
+        if callable(value) and "<" in getattr(value, "__qualname__", "<"):
+            raise InvalidParameterError(
+                f"{name} is a function without a name of its own; expected one that can be told "
+                "from others by its name; define it with def at the top of a module"
+            )
+    span = vectorizer.ngram_range
+    whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in span)
+    if len(span) != 2 or not whole or not 1 <= span[0] <= span[1]:
+        raise InvalidParameterError(
+            f"Invalid value for ngram_range={span!r}; expected two integers, 1 <= min_n <= max_n; "
+            "pass (1, 2) for words and pairs of words"
+        )
+    uses_pattern = vectorizer.analyzer == "word" and vectorizer.tokenizer is None
+    if uses_pattern:
+        _check_pattern(vectorizer.token_pattern)
+    low, high = vectorizer.min_df, vectorizer.max_df
+    if isinstance(low, Integral) == isinstance(high, Integral) and high < low:
+        raise InvalidParameterError(
+            f"max_df={high} corresponds to < documents than min_df={low}; expected max_df >= "
+            "min_df; raise max_df or lower min_df"
+        )
+
+
+def _check_pattern(pattern: str | None) -> None:
+    try:
+        groups = re.compile(pattern or "").groups
+    except re.error as error:
+        raise InvalidParameterError(
+            f"token_pattern is no regular expression ({' '.join(str(error).split())}); expected "
+            "one that matches a term; correct it"
+        ) from None
+    if pattern is None or groups > 1:
+        told = "token_pattern is None" if pattern is None else "More than 1 capturing group"
+        raise InvalidParameterError(
+            f"{told} in token pattern; expected an expression with a single group or none; "
+            "write (?:...) for groups that are not captured"
+        )
+
+
+def read_vocabulary(given: Any) -> dict[str, int] | None:
+    """Read the parameter `vocabulary` into a dict from terms to columns.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is empty, repeats terms, or its columns are not 0, 1, 2, ...
+
+    Examples
+    --------
+    >>> read_vocabulary(["spam", "ham"])
+    {'spam': 0, 'ham': 1}
+    """
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        terms, places = list(given), [int(place) for place in given.values()]
+    else:
+        terms = np.asarray(given, dtype=object).reshape(-1).tolist()
+        places = list(range(len(terms)))
+    if not terms or not all(isinstance(term, str) for term in terms):
+        raise InvalidParameterError(
+            "empty vocabulary passed to fit, or one of other things than strings; expected terms; "
+            "pass a list of str, or vocabulary=None to learn them"
+        )
+    if len(set(terms)) < len(terms) or sorted(places) != list(range(len(terms))):
+        raise InvalidParameterError(
+            f"the vocabulary of {len(terms)} terms has {len(set(terms))} different ones in "
+            f"{len(set(places))} different columns; expected each term once, in columns "
+            "0, 1, 2, ...; pass a list of different terms"
+        )
+    return dict(zip(map(str, terms), places, strict=True))
+
+
+def choose(df: Ints, tf: Ints, n_documents: int, params: Mapping[str, Any]) -> Ints:
+    """Choose the terms of a vocabulary: a function of how the documents that are left use them.
+
+    Parameters
+    ----------
+    df, tf : ndarray of shape (n_slots,), int64
+        In how many documents each term is, and how often; slots are in the order of the terms.
+    n_documents : int
+    params : dict
+        With ``min_df``, ``max_df`` and ``max_features``. Of terms used equally often, the first
+        in the order of the alphabet stay.
+
+    Returns
+    -------
+    ndarray of shape (n_terms,), int64
+        Slots, ascending.
+
+    Raises
+    ------
+    TooFewRecordsError
+        If no terms remain.
+
+    Examples
+    --------
+    >>> df, tf = np.array([2, 1, 3, 0, 1]), np.array([2, 5, 3, 0, 5])
+    >>> limits = {"min_df": 1, "max_df": 0.7, "max_features": 2}
+    >>> choose(df, tf, 3, limits)
+    array([1, 4])
+    """
+    low, high = (_documents(params[name], n_documents) for name in ("min_df", "max_df"))
+    if high < low:
+        raise TooFewRecordsError(
+            f"max_df corresponds to < documents than min_df: of {n_documents} documents, at most "
+            f"{high:g} and at least {low:g} may have a term; expected more documents; "
+            "lower min_df or raise max_df"
+        )
+    mask = df >= max(low, 1)
+    if high < n_documents:
+        mask &= df <= high
+    kept: Ints = np.flatnonzero(mask)
+    if kept.size == 0:
+        if not df.any():
+            raise TooFewRecordsError(
+                f"empty vocabulary: {n_documents} documents have no term; perhaps the documents "
+                "only contain stop words; expected one term or more; change how terms are found"
+            )
+        raise TooFewRecordsError(
+            f"After pruning, no terms remain of {np.count_nonzero(df)} terms of {n_documents} "
+            "documents; expected one or more; Try a lower min_df or a higher max_df"
+        )
+    limit = params["max_features"]
+    if limit is not None and kept.size > limit:
+        kept = np.sort(kept[np.argsort(-tf[kept], kind="stable")[:limit]])
+    return kept
+
+
+def _documents(limit: float, n_documents: int) -> float:
+    return limit if isinstance(limit, Integral) else limit * n_documents

@@ -1,0 +1,251 @@
+"""How often each term is in each document, kept so that a document is never read again.
+
+The law it keeps: the terms with their counts are a function of the live documents alone. Terms
+that no live document has are gone, and so is their text. The places of terms (slots) and the
+holes that deleted documents leave are history, and enter no state.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from erasable.core.errors import InvalidDataError
+from erasable.feature_extraction import _text_kernels as kernels
+from erasable.feature_extraction._text_kernels import Counts, Ints, Slots
+
+__all__ = ["CountRows", "TermCounts", "count_terms"]
+
+Analyzer = Callable[[str], Iterable[str]]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CountRows:
+    """Counts of documents in the columns of a vocabulary, as CSR: columns ascend in every row.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_entries,), int32
+    columns : ndarray of shape (n_entries,), int32
+    indptr : ndarray of shape (n_documents + 1,), int64
+    """
+
+    counts: Counts
+    columns: Slots
+    indptr: Ints
+
+    def csr(self, data: NDArray[Any], n_columns: int) -> csr_array:
+        """Make a matrix of values for the entries."""
+        shape = (self.indptr.size - 1, n_columns)
+        small = self.columns.size < 2**31
+        indptr = self.indptr.astype(np.int32) if small else self.indptr
+        matrix = csr_array((data, self.columns, indptr), shape=shape)
+        matrix.has_sorted_indices = matrix.has_canonical_format = True
+        return matrix
+
+
+def count_terms(
+    documents: Iterable[str], analyze: Analyzer, places: Mapping[str, int], *, binary: bool
+) -> CountRows:
+    """Count the terms of documents, each in its place.
+
+    Parameters
+    ----------
+    documents : iterable of str
+    analyze : callable
+        Makes terms of a document.
+    places : dict of str to int
+        A defaultdict gives new terms the next place; in any other dict unknown terms are ignored.
+    binary : bool
+        Whether every count is 1.
+
+    Examples
+    --------
+    >>> rows = count_terms(["b a b", "c"], str.split, {"a": 0, "b": 1}, binary=False)
+    >>> rows.counts.tolist(), rows.columns.tolist(), rows.indptr.tolist()
+    ([1, 2], [0, 1], [0, 2, 2])
+    """
+    counts, slots, ends = array("i"), array("i"), array("q", [0])
+    learns = isinstance(places, defaultdict)
+    for document in documents:
+        terms = analyze(document)
+        found = Counter(terms if learns else filter(places.__contains__, terms))
+        slots.extend(map(places.__getitem__, found))
+        counts.extend(found.values())
+        ends.append(len(slots))
+    rows = CountRows(
+        np.array(counts, dtype=np.int32), np.array(slots, dtype=np.int32), np.array(ends)
+    )
+    if binary:
+        rows.counts[:] = 1
+    return rows if learns else _sorted(rows, len(places))
+
+
+def _sorted(rows: CountRows, n_columns: int) -> CountRows:
+    matrix = csr_array(
+        (rows.counts, rows.columns, rows.indptr), shape=(rows.indptr.size - 1, n_columns)
+    )
+    matrix.sort_indices()
+    return CountRows(matrix.data, matrix.indices.astype(np.int32, copy=False), rows.indptr)
+
+
+@dataclass(eq=False, slots=True)
+class TermCounts:
+    """Counts of the terms of all live documents, whether they are in the vocabulary or not.
+
+    Attributes
+    ----------
+    terms : ndarray of shape (n_slots,), object (str)
+        The term of each slot, ascending; "" where no live document has it any more.
+    df : ndarray of shape (n_slots,), int64
+        How many live documents have the term.
+    tf : ndarray of shape (n_slots,), int64
+        How often they have it.
+    rows : CountRows
+        One row for each record, with slots as columns; rows not live are empty or 0.
+    fixed : bool
+        Whether the terms were given and stay.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> texts = np.array(["b a b", "a c", "gone"], dtype=object)
+    >>> counts = TermCounts.fit(texts, np.arange(2), str.split, None, binary=False)
+    >>> counts.terms.tolist(), counts.df.tolist(), counts.tf.tolist()
+    (['a', 'b', 'c'], [2, 1, 1], [2, 2, 1])
+    >>> counts.remove(np.array([1]))
+    >>> counts.terms.tolist(), counts.df.tolist()
+    (['a', 'b', ''], [1, 1, 0])
+    """
+
+    terms: NDArray[Any]
+    df: Ints
+    tf: Ints
+    rows: CountRows
+    fixed: bool
+
+    @classmethod
+    def fit(
+        cls,
+        documents: NDArray[Any],
+        live_rows: Ints,
+        analyze: Analyzer,
+        vocabulary: Mapping[str, int] | None,
+        *,
+        binary: bool,
+    ) -> Self:
+        """Count the terms of the live documents.
+
+        Parameters
+        ----------
+        documents : ndarray of shape (n_rows,), object (str)
+        live_rows : ndarray of int64
+            Positions of the documents to read, ascending.
+        analyze : callable
+            Makes terms of a document.
+        vocabulary : dict of str to int, or None
+            The terms there are, where they are given.
+        binary : bool
+            Whether every count is 1.
+
+        Raises
+        ------
+        InvalidDataError
+            Terms that are not strings, or that UTF-8 cannot encode.
+        """
+        places: Any = vocabulary
+        if vocabulary is None:
+            places = defaultdict[str, int]()
+            places.default_factory = places.__len__
+        read = count_terms(documents[live_rows].tolist(), analyze, places, binary=binary)
+        _refuse_strange(places)
+        terms = np.empty(len(places), dtype=object)
+        if vocabulary is None:
+            terms[:] = sorted(places)
+            rank = np.zeros(terms.size, dtype=np.int32)
+            rank[[places[term] for term in terms]] = np.arange(terms.size, dtype=np.int32)
+            read = _sorted(CountRows(read.counts, rank[read.columns], read.indptr), terms.size)
+        else:
+            terms[list(places.values())] = list(places)
+        indptr = np.zeros(documents.shape[0] + 1, dtype=np.int64)
+        indptr[live_rows + 1] = np.diff(read.indptr)
+        rows = CountRows(read.counts, read.columns, np.cumsum(indptr))
+        made = cls(
+            terms,
+            np.zeros(terms.size, dtype=np.int64),
+            np.zeros(terms.size, dtype=np.int64),
+            rows,
+            vocabulary is not None,
+        )
+        made._tally(live_rows, 1, made.df, made.tf)
+        return made
+
+    def without(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return what `df` and `tf` would be without some documents."""
+        df, tf = self.df.copy(), self.tf.copy()
+        self._tally(rows, -1, df, tf)
+        return df, tf
+
+    def remove(self, rows: Ints) -> None:
+        """Forget documents, in time in their terms."""
+        self._tally(rows, -1, self.df, self.tf)
+        gone = np.zeros(int((self.rows.indptr[rows + 1] - self.rows.indptr[rows]).sum()), np.int64)
+        n_gone = kernels.wipe(*self._parts(), rows, self.df, gone)
+        if not self.fixed:
+            self.terms[gone[:n_gone]] = ""
+
+    def select(self, rows: Ints, kept: Ints) -> CountRows:
+        """Return the counts of documents in the columns of a vocabulary.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Positions of live documents.
+        kept : ndarray of shape (n_columns,), int64
+            The slot of each column, ascending.
+        """
+        column = np.full(self.terms.size, -1, dtype=np.int32)
+        column[kept] = np.arange(kept.size, dtype=np.int32)
+        starts = np.zeros(rows.size + 1, dtype=np.int64)
+        kernels.measure(self.rows.columns, self.rows.indptr, rows, column, starts)
+        counts = np.zeros(int(starts[-1]), dtype=np.int32)
+        columns = np.zeros(counts.size, dtype=np.int32)
+        kernels.pick(*self._parts(), rows, column, counts, columns)
+        return CountRows(counts, columns, starts)
+
+    def holders(self, rows: Ints, slots: Ints) -> Ints:
+        """Find those of the live documents `rows` that have a term of some slots."""
+        wanted = np.zeros(self.terms.size, dtype=np.bool_)
+        wanted[slots] = True
+        out = np.zeros(rows.size, dtype=np.int64)
+        found = kernels.holders(self.rows.columns, self.rows.indptr, rows, wanted, out)
+        return out[:found].copy()
+
+    def _parts(self) -> tuple[Counts, Slots, Ints]:
+        return self.rows.counts, self.rows.columns, self.rows.indptr
+
+    def _tally(self, rows: Ints, sign: int, df: Ints, tf: Ints) -> None:
+        kernels.tally(*self._parts(), rows, sign, df, tf)
+
+
+def _refuse_strange(terms: Mapping[Any, int]) -> None:
+    kinds = sorted({type(term).__name__ for term in terms} - {"str"})
+    if kinds:
+        raise InvalidDataError(
+            f"the analyzer made terms of type {', '.join(kinds)}; expected strings; "
+            "let it return a list of str"
+        )
+    try:
+        "".join(terms).encode()
+    except UnicodeEncodeError:
+        raise InvalidDataError(
+            "the documents hold lone surrogates; expected text that UTF-8 can encode; "
+            "repair the decoding that produced them"
+        ) from None

@@ -1,0 +1,301 @@
+"""What the vectorizers share: a vocabulary that is learned and forgotten, and its interface.
+
+The state is the vocabulary with the number of documents of each term. The counts of every
+document, and of terms that are not in the vocabulary now, are kept beside it: a deletion takes a
+document's counts out, and cuts no other text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, csr_matrix, issparse
+from sklearn.base import TransformerMixin
+from sklearn.utils import Tags
+
+from erasable.core.deletion import Outcome
+from erasable.core.digest import LeafHash, leaf_hash
+from erasable.core.errors import ArtifactError, InvalidDataError
+from erasable.core.estimator import Erasable
+from erasable.core.steps import Rows
+from erasable.feature_extraction._analysis import (
+    check_analysis,
+    choose,
+    make_tool,
+    read_vocabulary,
+)
+from erasable.feature_extraction._counts import CountRows, TermCounts, count_terms
+
+__all__ = ["Vectorizer"]
+
+Ints = NDArray[np.int64]
+
+
+class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Base of the vectorizers; a subclass says what values the counts of a document become."""
+
+    vocabulary: Any
+    binary: bool
+    dtype: Any
+
+    _kept: Ints  # the slot of each column in the accelerator
+    _counts: Ints
+    _found_terms: NDArray[Any] | None
+    _terms_leaf: LeafHash | None
+    _columns: dict[str, int] | None
+    _tool: Any
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        check_analysis(self)
+
+    def _fit_rows(self) -> None:
+        self._tool = make_tool(self)
+        counts = self._count_documents()
+        self._accelerator = counts
+        self._publish(self._choose(counts.df, counts.tf))
+
+    def _refuse_deletion(self, rows: Ints) -> None:
+        counts: TermCounts = self._accelerator
+        if not counts.fixed:
+            self._choose(*counts.without(rows), n_gone=rows.size)
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        counts: TermCounts = self._accelerator
+        kept, held_in = self._kept, self._counts
+        counts.remove(rows)
+        after = self._choose(counts.df, counts.tf)
+        self._changed_columns = self._changed_rows = self._origin = None
+        moved = not np.array_equal(kept, after)
+        if moved:
+            place = np.minimum(np.searchsorted(kept, after), kept.size - 1)
+            self._origin = np.where(kept[place] == after, place, -1)
+        n_gone = kept.size - after.size + int(moved and np.sum(self._origin == -1))
+        self._publish(after)
+        self._tell_changes(kept, held_in, rows.size)
+        return Outcome("updated", 0, {"terms_dropped": n_gone})
+
+    def _tell_changes(self, kept: Ints, counts: Ints, n_gone: int) -> None:
+        """Set ``_changed_columns`` and ``_changed_rows``.
+
+        `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.
+        """
+        raise NotImplementedError
+
+    def _state(self) -> dict[str, Any]:
+        return {"document_counts": self._counts, "terms": self._terms()}
+
+    def _digest_state(self) -> dict[str, Any]:
+        if self._terms_leaf is None:
+            terms = self._terms().tolist()
+            lengths = np.fromiter(map(len, terms), np.int64, len(terms))
+            text = np.frombuffer("".join(terms).encode(), dtype=np.uint8)
+            whole = leaf_hash("lengths", lengths) + leaf_hash("text", text)
+            self._terms_leaf = leaf_hash("terms", whole.hex())
+        return {"document_counts": self._counts, "terms": self._terms_leaf}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._found_terms, self._counts = state["terms"], state["document_counts"]
+        self._terms_leaf = self._columns = None
+        self._tool = make_tool(self)
+
+    def _reattach(self) -> None:
+        counts = self._count_documents()
+        kept = self._choose(counts.df, counts.tf)
+        same = np.array_equal(counts.terms[kept], self._terms())
+        if not (same and np.array_equal(counts.df[kept], self._counts)):
+            raise ArtifactError(
+                "the documents have other terms than the vectorizer; expected those it was fitted "
+                "on; pass unchanged documents, or fit again"
+            )
+        self._accelerator, self._kept = counts, kept
+
+    def _count_documents(self) -> TermCounts:
+        held, binary = self._attached(), self._at_fit("binary")
+        documents = held.records.matrix[:, 0]
+        vocabulary = read_vocabulary(self._at_fit("vocabulary"))
+        analyze = self._tool.build_analyzer()
+        return TermCounts.fit(documents, held.live_rows(), analyze, vocabulary, binary=binary)
+
+    def _choose(self, df: Ints, tf: Ints, *, n_gone: int = 0) -> Ints:
+        if self.fixed_vocabulary_:
+            return np.arange(df.size)
+        return choose(df, tf, self._attached().n_live - n_gone, self._book.params)
+
+    def _publish(self, kept: Ints) -> None:
+        counts: TermCounts = self._accelerator
+        before = self.__dict__.get("_kept")
+        self._kept, self._counts = kept, counts.df[kept]
+        if before is None or not np.array_equal(before, kept):
+            self._found_terms = self._terms_leaf = self._columns = None
+
+    def _terms(self) -> NDArray[Any]:
+        """Return the term of each column; collecting them takes longer than a deletion."""
+        if self._found_terms is None:
+            found: NDArray[Any] = self._accelerator.terms[self._kept]
+            self._found_terms = found
+        return self._found_terms
+
+    def _at_fit(self, name: str) -> Any:
+        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
+        return self._book.params[name]
+
+    @property
+    def _n_documents(self) -> int:
+        held = self._held
+        return int(self._book.n_records or 0) if held is None else held.n_live
+
+    # -- what follows --------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Any:
+        """Make a row of numbers of each document.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Documents. Terms that are not in the vocabulary are ignored.
+
+        Returns
+        -------
+        sparse array or matrix of shape (n_documents, n_terms), CSR
+            An array or a matrix, as scikit-learn would return (its setting ``sparse_interface``).
+        """
+        documents = self._read_matrix(X)[:, 0].tolist()
+        analyze = self._tool.build_analyzer()
+        binary = self._at_fit("binary")
+        counted = count_terms(documents, analyze, self._places(), binary=binary)
+        made = self._values(counted)
+        return made if isinstance(X, Rows) else _as_configured(made)
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> Any:
+        """Fit, and transform the documents without cutting them twice; see `fit` and `transform`.
+
+        Parameters
+        ----------
+        X : iterable of str, or Records
+            Documents.
+        y : ignored
+        ids : array-like of int or str, default=None
+            Which record each document is.
+        groups : array-like of int or str, default=None
+            Which documents leave together.
+
+        Returns
+        -------
+        sparse array or matrix of shape (n_documents, n_terms), CSR
+        """
+        held = self.fit(X, y, ids=ids, groups=groups)._attached()
+        return _as_configured(self._transform_held(held.live_rows()))
+
+    def _transform_held(self, rows: Ints) -> csr_array:
+        """Transform live records, at these positions, from what is known of them."""
+        if self._accelerator is None:
+            self._reattach()
+        return self._values(self._accelerator.select(rows, self._kept))
+
+    def _values(self, counted: CountRows) -> csr_array:
+        raise NotImplementedError
+
+    def inverse_transform(self, X: Any) -> list[NDArray[Any]]:
+        """Return the terms of each row that are not 0.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_terms)
+
+        Returns
+        -------
+        list of ndarray of str
+            One for each row.
+
+        Raises
+        ------
+        InvalidDataError
+            Another width than that of the vocabulary.
+        """
+        self._check_fitted()
+        rows = csr_array(X) if issparse(X) else csr_array(np.atleast_2d(np.asarray(X)))
+        if rows.shape[1] != self._counts.size:
+            raise InvalidDataError(
+                f"X has {rows.shape[1]} columns; expected {self._counts.size}, one for each term; "
+                "pass what transform returned"
+            )
+        rows.eliminate_zeros()
+        rows.sort_indices()
+        terms = self._terms().astype(str)
+        return [terms[part] for part in np.split(rows.indices, rows.indptr[1:-1])]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the term of each column.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of shape (n_terms,), object (str)
+        """
+        self._check_fitted()
+        return self._terms().copy()
+
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        """The column of each term; a copy."""
+        self._check_fitted()
+        return dict(self._places())
+
+    @property
+    def fixed_vocabulary_(self) -> bool:
+        """Whether the vocabulary was given and not learned."""
+        self._check_fitted()
+        return self._at_fit("vocabulary") is not None
+
+    def _places(self) -> dict[str, int]:
+        if self._columns is None:
+            self._columns = {term: place for place, term in enumerate(self._terms().tolist())}
+        return self._columns
+
+    def build_preprocessor(self) -> Callable[[str], str]:
+        """Return the function that treats a text before it is cut."""
+        function: Callable[[str], str] = make_tool(self).build_preprocessor()
+        return function
+
+    def build_tokenizer(self) -> Callable[[str], list[str]]:
+        """Return the function that cuts a text into words."""
+        function: Callable[[str], list[str]] = make_tool(self).build_tokenizer()
+        return function
+
+    def build_analyzer(self) -> Callable[[str], list[str]]:
+        """Return the function that makes terms of a document."""
+        function: Callable[[str], list[str]] = make_tool(self).build_analyzer()
+        return function
+
+    def get_stop_words(self) -> frozenset[str] | None:
+        """Return the words that are left out, or None."""
+        words: frozenset[str] | None = make_tool(self).get_stop_words()
+        return words
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _as_configured(made: csr_array) -> Any:
+    wanted = sklearn.get_config().get("sparse_interface", "spmatrix")
+    return csr_matrix(made) if wanted == "spmatrix" else made

@@ -1,0 +1,10 @@
+"""Any estimator of scikit-learn, made to forget by learning again: the honest baseline.
+
+What can delete faster has a room of its own. For everything else there is `Refit`: the same
+estimator fitted on what is left, in an order and with seeds that depend on the records alone, so
+that a deletion equals never having seen the record, bit for bit.
+"""
+
+from erasable.refit._refit import Refit
+
+__all__ = ["Refit"]

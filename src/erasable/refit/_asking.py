@@ -1,0 +1,234 @@
+"""What can be asked of a refitted estimator: the methods that it has, and their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+
+from erasable.core.estimator import Erasable
+from erasable.refit._names import parts_of
+
+__all__ = ["Asking"]
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _where(name: str) -> Callable[[_Method], _Method]:
+    """Show a method only where the estimator has one of this name."""
+
+    def check(model: Any) -> bool:
+        getattr(model._answering(), name)
+        return True
+
+    decorator: Callable[[_Method], _Method] = available_if(check)
+    return decorator
+
+
+def _forwarded(method: str, summary: str) -> Any:
+    def call(self: Any, X: Any) -> Any:
+        return self._ask(method, X)
+
+    call.__name__, call.__qualname__ = method, f"Refit.{method}"
+    call.__doc__ = f"""{summary}
+
+        Parameters
+        ----------
+        X : as `fit` takes
+            Rows to be asked about.
+
+        Returns
+        -------
+        What the estimator returns: one row or number for each.
+        """
+    return _where(method)(call)
+
+
+class Asking(Erasable):
+    """The half of `Refit` that answers; it asks its fitted estimator."""
+
+    estimator: Any
+    estimator_: BaseEstimator
+    _text: list[int]
+
+    predict = _forwarded("predict", "Predict with the estimator.")
+    predict_proba = _forwarded("predict_proba", "Predict probabilities with the estimator.")
+    predict_log_proba = _forwarded("predict_log_proba", "Predict their logarithms.")
+    decision_function = _forwarded("decision_function", "Decide with the estimator.")
+    score_samples = _forwarded("score_samples", "Score every row with the estimator.")
+    transform = _forwarded("transform", "Transform with the estimator.")
+
+    def _answering(self) -> BaseEstimator:
+        fitted: BaseEstimator = self.__dict__.get("estimator_", self.estimator)
+        return fitted
+
+    def _ask(self, method: str, X: Any, *args: Any) -> Any:
+        given = self._as_given(self._read_matrix(X), self._text)
+        return getattr(self.estimator_, method)(given, *args)
+
+    def _as_given(self, matrix: Any, text: list[int]) -> Any:
+        raise NotImplementedError
+
+    def _sorted_rows(self) -> NDArray[np.int64]:
+        raise NotImplementedError
+
+    def _ask_about_records(self, method: str) -> Any:
+        held = self._attached()
+        given = self._as_given(held.records.matrix[held.live], self._text)
+        return getattr(self.estimator_, method)(given)
+
+    @_where("score")
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score with the estimator.
+
+        Parameters
+        ----------
+        X : as `fit` takes
+        y : array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        float
+        """
+        return float(self._ask("score", X, *([] if y is None else [y])))
+
+    @_where("inverse_transform")
+    def inverse_transform(self, X: Any) -> Any:
+        """Transform back with the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features_out)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
+        self._check_fitted()
+        return self.estimator_.inverse_transform(X)
+
+    @_where("get_feature_names_out")
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns that `transform` makes."""
+        self._check_fitted()
+        if input_features is None and not hasattr(self.estimator_, "feature_names_in_"):
+            input_features = getattr(self, "feature_names_in_", None)
+        names: NDArray[Any] = self.estimator_.get_feature_names_out(input_features)
+        return names
+
+    @_where("transform")
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> Any:
+        """Fit, and transform the records as `transform` would; see `fit`."""
+        self.fit(X, y, ids=ids, groups=groups)
+        return self._ask_about_records("transform")
+
+    @_where("fit_predict")
+    def fit_predict(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> NDArray[Any]:
+        """Fit, and return the cluster of each record, or what `predict` says of it; see `fit`."""
+        self.fit(X, y, ids=ids, groups=groups)
+        found: NDArray[Any]
+        if hasattr(self.estimator_, "labels_"):
+            found = self.labels_
+        else:
+            found = self._ask_about_records("predict")
+        return found
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels that a classifier knows."""
+        self._check_fitted()
+        classes: NDArray[Any] = self.estimator_.classes_
+        return classes
+
+    @property
+    def offset_(self) -> Any:
+        """What a detector of outliers subtracts from its scores."""
+        self._check_fitted()
+        return self.estimator_.offset_
+
+    @property
+    def labels_(self) -> NDArray[Any]:
+        """Cluster of each record, in row order."""
+        self._check_fitted()
+        labels = np.asarray(self.estimator_.labels_)
+        place = np.searchsorted(self._attached().live_rows(), self._sorted_rows())
+        out = np.zeros_like(labels)
+        out[place] = labels
+        return out
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        try:
+            own = get_tags(self.estimator)
+            parts = [get_tags(p) for p in parts_of(self.estimator) if isinstance(p, BaseEstimator)]
+            head = get_tags(_head(self.estimator)).input_tags
+        except (AttributeError, TypeError, ValueError):  # no estimator; fit will say so
+            return tags
+        for name in ("estimator_type", "target_tags", "classifier_tags", "regressor_tags"):
+            setattr(tags, name, deepcopy(getattr(own, name)))
+        tags.target_tags.required |= any(part.target_tags.required for part in parts)
+        if own.classifier_tags is not None:  # a table of 0 and 1 is several labels for a record
+            tags.target_tags.multi_output |= own.classifier_tags.multi_label
+        tags.transformer_tags = deepcopy(own.transformer_tags)
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64"]
+        tags.input_tags = deepcopy(own.input_tags)
+        if head.string and not head.two_d_array:
+            tags.input_tags = deepcopy(head)
+        else:
+            # Compositions do not say what their parts can take.
+            inputs = [part.input_tags for part in parts]
+            tags.input_tags.allow_nan = _takes_gaps(self.estimator)
+            tags.input_tags.categorical |= any(each.categorical or each.string for each in inputs)
+        return tags
+
+
+def _takes_gaps(estimator: Any) -> bool:
+    """Tell whether NaN may come in: through steps that keep it, to one that can do with it."""
+    steps = [each[1] for each in getattr(estimator, "steps", [])]
+    for step in steps:
+        if isinstance(step, BaseEstimator):
+            if not _takes_gaps(step):
+                return False
+            if not isinstance(step, OneToOneFeatureMixin):
+                return True
+    for name in ("transformers", "transformer_list"):
+        inner = [each[1] for each in getattr(estimator, name, [])]
+        if inner:
+            return any(_takes_gaps(each) for each in inner if isinstance(each, BaseEstimator))
+    wrapped = getattr(estimator, "estimator", None)
+    if isinstance(wrapped, BaseEstimator) and _takes_gaps(wrapped):
+        return True
+    return bool(steps) or bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def _head(estimator: Any) -> BaseEstimator:
+    """Find the part of a composition that is given the records first."""
+    for name in ("steps", "transformer_list"):
+        named = [each[1] for each in getattr(estimator, name, [])]
+        inner = [part for part in named if isinstance(part, BaseEstimator)]
+        if inner:
+            return _head(inner[0])
+    wrapped = getattr(estimator, "estimator", None)
+    return _head(wrapped) if isinstance(wrapped, BaseEstimator) else estimator

@@ -1,0 +1,193 @@
+"""Fitting an estimator of scikit-learn so that the result depends on nothing but the records.
+
+Three things would: the seeds of its generators, which are replaced; the order of the rows, which
+is the caller's to fix; and the number of threads, which changes the order of sums, and is one.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import _param_validation as sklearn_validation
+from threadpoolctl import ThreadpoolController
+
+from erasable.core._grid_kernels import MAX_TOP
+from erasable.core.digest import flatten, leaf_hash
+from erasable.core.errors import (
+    InvalidParameterError,
+    MagnitudeError,
+    UnlearnableError,
+)
+from erasable.core.tape import Tape
+from erasable.refit._codec import encode
+from erasable.refit._names import Known, is_foreign, parts_of
+
+__all__ = ["fit_seeded", "refuse_chance", "seeds_of"]
+
+_BELOW_SEED = 2**32  # of NumPy's old generators, which scikit-learn uses
+
+
+def seeds_of(estimator: BaseEstimator, tape: Tape) -> dict[str, int]:
+    """Draw a value for every parameter ``random_state``, those of parts included.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import BaggingClassifier
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> sorted(seeds_of(BaggingClassifier(DecisionTreeClassifier()), Tape(3)))
+    ['estimator__random_state', 'random_state']
+    """
+    names = [
+        name
+        for name in estimator.get_params(deep=True)
+        if name.rpartition("__")[2] == "random_state"
+    ]
+    return {name: tape.child("random_state", name).seed % _BELOW_SEED for name in names}
+
+
+def fit_seeded(
+    template: BaseEstimator, tape: Tape, X: Any, y: NDArray[Any] | None, n_records: int
+) -> BaseEstimator:
+    """Fit a copy of an estimator.
+
+    Parameters
+    ----------
+    template : estimator
+        Not changed.
+    tape : Tape
+        From which its seeds are drawn.
+    X, y : what it is to learn from
+    n_records : int
+        For messages.
+
+    Raises
+    ------
+    UnlearnableError
+        The estimator cannot learn from these records.
+    MagnitudeError
+        It cannot, and there are numbers beyond ``2**480``.
+    InvalidParameterError
+        It does not take its own parameters.
+    """
+    estimator = clone(template)
+    estimator.set_params(**seeds_of(estimator, tape))
+    name = type(template).__name__
+    try:
+        with _one_thread(_packages(template)):
+            return estimator.fit(X) if y is None else estimator.fit(X, y)
+    except sklearn_validation.InvalidParameterError as error:
+        raise InvalidParameterError(
+            f"{name} refuses a parameter: {_told(error, whole=True)}; expected parameters that it "
+            "takes; set others"
+        ) from None
+    except (ValueError, TypeError, ArithmeticError) as error:
+        if _is_huge(X):
+            raise MagnitudeError(
+                f"{name} cannot learn from values beyond 2**{MAX_TOP} (it says: {_told(error)}); "
+                "expected smaller magnitudes; divide such columns by a constant"
+            ) from None
+        raise UnlearnableError(
+            f"{name} cannot learn from n_samples={n_records}{_width(X)} ({type(error).__name__}: "
+            f"{_told(error)}); expected records that it can learn from, and enough of them; "
+            "give it more or other records, or other parameters"
+        ) from None
+
+
+def refuse_chance(
+    template: BaseEstimator, tape: Tape, X: Any, y: NDArray[Any] | None, known: Known
+) -> None:
+    """Refuse an estimator whose fits depend on more than the records and its seeds.
+
+    It is fitted twice to a few records, with the global generators in different states. What
+    scikit-learn itself draws, it draws from a ``random_state``: only estimators with parts from
+    elsewhere are tried. One that cannot learn from so few records is not.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the two fits differ.
+    """
+    if not any(is_foreign(part) for part in known.values()):
+        return
+    leaves = []
+    for seed in (0, 1):
+        try:
+            with _global_chance(seed):
+                fitted = fit_seeded(template, tape, X, y, 0)
+        except Exception:
+            return
+        tree = {"": encode(fitted, known)}
+        leaves.append({name: leaf_hash(name, value) for name, value in flatten(tree)})
+    one, two = leaves
+    if one != two:
+        differing = sorted(
+            name for name in one.keys() | two.keys() if one.get(name) != two.get(name)
+        )
+        names = [name for name in ".".join(differing[:1]).split(".") if name.endswith("_")]
+        raise InvalidParameterError(
+            f"{type(template).__name__} is not deterministic: two fits to the same records differ"
+            f"{f' in {names[0]}' if names else ''}; expected one that draws from its parameter "
+            "random_state alone; let it do so, and change nothing global"
+        )
+
+
+def _packages(estimator: BaseEstimator) -> tuple[str, ...]:
+    kinds = [type(part) for part in parts_of(estimator) if isinstance(part, BaseEstimator)]
+    return tuple(sorted({kind.__module__.partition(".")[0] for kind in kinds}))
+
+
+@functools.cache
+def _controller(packages: tuple[str, ...]) -> ThreadpoolController:
+    """Find the libraries with threads, once they are loaded by the packages that use them."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def _one_thread(packages: tuple[str, ...]) -> Iterator[None]:
+    with _controller(packages).limit(limits=1):
+        yield
+
+
+@contextmanager
+def _global_chance(seed: int) -> Iterator[None]:
+    before, before_numpy = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(before_numpy)
+
+
+def _is_huge(X: Any) -> bool:
+    values = X.data if issparse(X) else X
+    if isinstance(values, Sequence):  # documents
+        return False
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(numbers) > 2.0**MAX_TOP).any())
+
+
+def _width(X: Any) -> str:
+    return f", n_features={X.shape[1]}" if hasattr(X, "shape") else ""
+
+
+def _told(error: Exception, *, whole: bool = False) -> str:
+    """Repeat what an estimator said, up to where it may tell a value: a colon or a quote."""
+    text = " ".join(str(error).split())
+    ends = () if whole else (":", "'", '"', "`", "[", "{")
+    for end in (*ends, ". "):
+        text = text.partition(end)[0]
+    return text.strip().rstrip(".")[:200] or "nothing"

@@ -1,0 +1,80 @@
+"""What the wrapped estimator is given: the records as scikit-learn would have got them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+from erasable.core.frames import make_frame
+from erasable.refit._names import Known, is_foreign, parts_of
+
+__all__ = ["as_given", "needs_frame", "text_columns"]
+
+
+def needs_frame(estimator: BaseEstimator, known: Known, names: list[str] | None) -> bool:
+    """Tell whether an estimator needs the names of columns: it mentions one, or it may.
+
+    Without need it is given arrays, which learn the same from a frame and from an array: NumPy
+    adds the columns of a frame in another order.
+
+    Examples
+    --------
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> needs_frame(make_column_transformer((StandardScaler(), ["age"])), {}, ["age", "bmi"])
+    True
+    >>> needs_frame(StandardScaler(), {}, ["age", "bmi"])
+    False
+    """
+    if names is None:
+        return False
+    if any(is_foreign(part) for part in known.values()):
+        return True
+    texts = {part for part in parts_of(estimator) if isinstance(part, str)}
+    return not texts.isdisjoint(names)
+
+
+def text_columns(matrix: Any, rows: NDArray[np.int64]) -> list[int]:
+    """Find the columns of a table of objects in which some of the rows have text."""
+    if issparse(matrix) or matrix.dtype != object:
+        return []
+    return [
+        column
+        for column in range(matrix.shape[1])
+        if any(isinstance(value, str) for value in matrix[rows, column].tolist())
+    ]
+
+
+def as_given(matrix: Any, *, names: list[str] | None, text: list[int], documents: bool) -> Any:
+    """Turn rows into what the estimator learns from, and is asked about.
+
+    Numbers are float64, whatever they came as, so that it learns the same from all of them.
+
+    Parameters
+    ----------
+    matrix : ndarray or csr_array of shape (n_rows, n_features)
+        Not kept.
+    names : list of str or None
+        Names of the columns of the frame that it needs.
+    text : list of int
+        Columns of text among others.
+    documents : bool
+        Whether the one column is a list of texts.
+
+    Returns
+    -------
+    list of str, ndarray, csr_array or frame
+    """
+    if documents:
+        return matrix[:, 0].tolist()
+    if issparse(matrix):
+        return matrix.astype(np.float64)
+    if not text:
+        numbers = np.array(matrix, dtype=np.float64, order="C")
+        return numbers if names is None else make_frame(numbers, names)
+    table = matrix.astype(object)
+    return table if names is None else make_frame(table, names, text)

@@ -1,0 +1,245 @@
+"""`Refit`: an estimator of scikit-learn that forgets by learning again from what is left."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods
+
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError, InvalidParameterError, TooFewRecordsError
+from erasable.core.estimator import Erasable
+from erasable.core.values import Accepts
+from erasable.refit._asking import Asking
+from erasable.refit._codec import decode, encode
+from erasable.refit._fitting import fit_seeded, refuse_chance
+from erasable.refit._given import as_given, needs_frame, text_columns
+from erasable.refit._names import Known, known_to, parts_of
+
+__all__ = ["Refit"]
+
+Ints = NDArray[np.int64]
+
+_SAMPLE = 200
+
+
+class Refit(MetaEstimatorMixin, Asking):
+    """Make any estimator of scikit-learn forget records exactly, by fitting it again.
+
+    For models that nobody can do better, and as the honest baseline for those that somebody can.
+    A deletion costs a fit to what is left. It equals never having seen the records, bit for bit,
+    because a fit depends on the records alone: rows are sorted by a hash of their ids, every
+    ``random_state`` is drawn from one seed, and one thread adds.
+
+    Parameters
+    ----------
+    estimator : estimator of scikit-learn
+        Classifier, regressor, clusterer, transformer, a pipeline of these, or a search over
+        parameters; not changed. Estimators from elsewhere that keep to scikit-learn's interface
+        work, too, if what they learn is arrays, numbers and text. Functions among its parameters
+        must have a name of their own.
+    random_state : int, RandomState or None, default=None
+        Seed of the tape from which all seeds are drawn; those that `estimator` has been given are
+        not used. None draws one from the system, kept as ``seed_``.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator: what it learned, and nothing else. Do not change it.
+    classes_ : ndarray of shape (n_classes,), of a classifier
+        Labels, without those of which every record is deleted.
+    labels_ : ndarray of shape (n_records,), of a clusterer
+        Cluster of each record, in row order.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, only if fitted on a frame
+    seed_ : int
+
+    Raises
+    ------
+    UnlearnableError
+        From `fit`, and from `delete`, which then changes nothing: the estimator cannot learn from
+        the records (too few, one class only). It is a TooFewRecordsError.
+    InvalidParameterError
+        From `fit`: the estimator is not deterministic, or holds things of which no plain copy can
+        be made.
+
+    See Also
+    --------
+    erasable.audit.refit : The same for any estimator of erasable, to compare with.
+
+    Notes
+    -----
+    Methods are those of the estimator: `predict`, `transform`, `score` and so on. It is given
+    float64, sparse matrices, lists of texts, or, where it names columns or has parts that are not
+    scikit-learn's, a pandas frame (polars, where there is no pandas).
+
+    The state is the fitted attributes, walked into arrays, numbers and text. Left out is what is
+    no function of the records: the times in ``cv_results_`` and ``refit_time_`` of a search,
+    addresses, and counters of queries in the trees of nearest neighbours. Files hold no code. One
+    made with another version of scikit-learn is refused, and so is one of an estimator whose
+    class or functions are not scikit-learn's or NumPy's; such models can be pickled.
+
+    Equal means equal on one kind of machine with the same versions of NumPy, SciPy and
+    scikit-learn: unlike the other models of erasable, this one computes with BLAS.
+
+    The check for chance fits twice to 200 records, and only where a part of `estimator` is not
+    scikit-learn's.
+
+    Examples
+    --------
+    >>> from erasable.refit import Refit
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [9.0]], ["a", "a", "b", "b", "c"]
+    >>> model = Refit(RandomForestClassifier(10), random_state=0).fit(X, y, ids=[5, 6, 7, 8, 9])
+    >>> model.delete([9]).action, model.classes_.tolist()
+    ('refit', ['a', 'b'])
+    >>> again = Refit(RandomForestClassifier(10), random_state=0)
+    >>> model.digest() == again.fit(X[3::-1], y[3::-1], ids=[8, 7, 6, 5]).digest()
+    True
+    >>> model.predict([[0.0], [3.0]]).tolist()
+    ['a', 'b']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [HasMethods("fit")]}
+
+    estimator_: BaseEstimator
+    _template: BaseEstimator
+    _known: Known
+    _columns: list[str] | None
+    _tree: dict[str, Any]
+    _text: list[int]
+    _pending: tuple[Ints, Any, dict[str, Any], list[int]] | None = None
+
+    def __init__(self, estimator: Any, *, random_state: Any = None) -> None:
+        self.estimator = estimator
+        self.random_state = random_state
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        given = self.estimator
+        if isinstance(given, type) or not isinstance(given, BaseEstimator):
+            what = "the class" if isinstance(given, type) else "a"
+            name = given.__name__ if isinstance(given, type) else type(given).__name__
+            raise InvalidParameterError(
+                f"estimator is {what} {name}; expected an estimator of scikit-learn's interface; "
+                "pass an instance, such as Refit(LogisticRegression())"
+            )
+        for part in parts_of(given):
+            if isinstance(part, Erasable):
+                raise InvalidParameterError(
+                    f"estimator holds a {type(part).__name__} of erasable, which can delete by "
+                    "itself; expected estimators of scikit-learn; use it without Refit, or in "
+                    "erasable.pipeline"
+                )
+
+    def _fit_rows(self) -> None:
+        self._take_template()
+        rows = self._sorted_rows()
+        sample = rows[:_SAMPLE]
+        refuse_chance(self._template, self._tape, *self._given(sample), self._known)
+        self._adopt_tree(*self._learn_again(rows))
+
+    def _take_template(self) -> None:
+        """Keep the estimator as it is now: parameters set later concern the next fit."""
+        self._template = clone(self.estimator)
+        self._known = known_to(self._template)
+        names = getattr(self, "feature_names_in_", None)
+        columns = None if names is None else names.tolist()
+        self._columns = columns if needs_frame(self._template, self._known, columns) else None
+
+    def _refuse_deletion(self, rows: Ints) -> None:
+        if self._book.owner is not None:
+            return  # the steps before it may yet change what it learns from
+        left = self._sorted_rows(without=rows)
+        self._pending = (rows, self._attached().records.matrix, *self._learn_again(left))
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        pending, self._pending = self.__dict__.get("_pending"), None
+        held = self._attached()
+        if pending is None or not (
+            np.array_equal(pending[0], rows) and pending[1] is held.records.matrix
+        ):
+            learned = self._learn_again(self._sorted_rows())
+        else:
+            learned = pending[2:]
+        self._adopt_tree(*learned)
+        return Outcome("refit", held.n_live, {"refits": 1})
+
+    def _learn_again(self, rows: Ints) -> tuple[dict[str, Any], list[int]]:
+        """Fit to rows, and return what was learned and which columns are text."""
+        matrix = self._attached().records.matrix
+        text = text_columns(matrix, rows)
+        X, y = self._given(rows, text)
+        fitted = fit_seeded(self._template, self._tape, X, y, rows.size)
+        return encode(fitted, self._known), text
+
+    def _adopt_tree(self, tree: dict[str, Any], text: list[int]) -> None:
+        """Become what a fit came to: what the tree does not hold, no model keeps."""
+        self._tree, self._text = tree, text
+        self.estimator_ = decode(tree, self._known)
+
+    def _sorted_rows(self, without: Ints | None = None) -> Ints:
+        held, keys = self._attached(), self._record_keys()
+        live = held.live_rows()
+        if without is not None:
+            live = np.setdiff1d(live, without, assume_unique=True)
+        if live.size == 0:
+            raise TooFewRecordsError("no records would be left; expected one or more; delete fewer")
+        return live[np.argsort(keys[live], kind="stable")]
+
+    def _given(self, rows: Ints, text: list[int] | None = None) -> tuple[Any, NDArray[Any] | None]:
+        records = self._attached().records
+        if text is None:
+            text = text_columns(records.matrix, rows)
+        X = self._as_given(records.matrix[rows], text)
+        return X, None if records.y is None else records.y[rows]
+
+    def _as_given(self, matrix: Any, text: list[int]) -> Any:
+        documents = Accepts.of(self).documents
+        return as_given(matrix, names=self._columns, text=text, documents=documents)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "fitted": self._tree,
+            "scikit_learn": sklearn.__version__,
+            "text_columns": np.array(self._text, dtype=np.int64),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        if state["scikit_learn"] != sklearn.__version__:
+            raise ArtifactError(
+                f"the model was fitted with scikit-learn {state['scikit_learn']}; expected "
+                f"{sklearn.__version__}, which is here; fit again, or install the other"
+            )
+        self._take_template()
+        self._adopt_tree(state["fitted"], state["text_columns"].tolist())
+
+    def _reattach(self) -> None:
+        needed = get_tags(self).target_tags.required
+        if needed and self._attached().records.y is None:
+            raise ArtifactError(
+                "the records have no targets; expected those the model was fitted on; "
+                "pass Records(X, y, ids=...)"
+            )
+
+    @classmethod
+    def _law_instances(cls) -> list[Self]:
+        """Estimators of several kinds, for the tests of the law."""
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.linear_model import Ridge
+        from sklearn.neighbors import KNeighborsRegressor
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        return [
+            cls(make_pipeline(StandardScaler(), Ridge())),
+            cls(RandomForestClassifier(3, max_depth=4)),
+            cls(KNeighborsRegressor(1)),
+        ]
