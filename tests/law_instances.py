@@ -24,13 +24,28 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "LinearRegression": [{"fit_intercept": False}],
     "MinMaxScaler": [{"feature_range": (-1, 1)}],
     "MultinomialNB": [{"alpha": 0.0, "classes": [0, 1, 2, 5]}, {"class_prior": [1, 1, 1]}],
+    "OneHotEncoder": [
+        {"drop": "first", "handle_unknown": "ignore"},
+        {"drop": "if_binary", "sparse_output": False},
+    ],
+    "OrdinalEncoder": [{"handle_unknown": "use_encoded_value", "unknown_value": -1}],
     "PCA": [{"n_components": 2, "whiten": True}],
     "QuantizedKMeans": [{"n_clusters": 3}],
     "RandomFourierRidge": [
         {"n_components": 7, "alpha": 0.0, "gamma": 0.03, "fit_intercept": False}
     ],
     "Ridge": [{"alpha": 0.0}, {"alpha": np.array([2.5]), "fit_intercept": False}],
+    "RobustScaler": [
+        {"with_centering": False, "quantile_range": (10, 60.5)},
+        {"unit_variance": True},
+    ],
     "SegmentedRegression": [{"n_segments": 3, "alpha": 0.0, "max_iter": 2}],
+    "SimpleImputer": [
+        {"strategy": "median", "add_indicator": True},
+        {"strategy": "most_frequent"},
+        {"strategy": "constant", "keep_empty_features": True},
+        {"missing_values": 0, "add_indicator": True},
+    ],
     "TfidfVectorizer": [
         {"quantize": True, "max_df": 0.9},
         {"use_idf": False, "norm": "l1", "sublinear_tf": True},
@@ -52,8 +67,17 @@ def instances_of(name: str, cls: type[Any], tags: dict[str, Any]) -> list[Any]:
     return [cls(), *(cls(**params) for params in VARIANTS.get(name, []))]
 
 
-def law_instances() -> Iterator[tuple[Any, bool]]:
-    """Unfitted instances of every estimator of erasable, and whether each is its first."""
+def law_instances() -> Iterator[Any]:
+    """Unfitted instances of every estimator of erasable."""
     for name, cls, tags in erasable.all_estimators():
-        for place, estimator in enumerate(instances_of(name, cls, tags)):
-            yield estimator, place == 0
+        yield from instances_of(name, cls, tags)
+
+
+def first_instances() -> list[Any]:
+    """Return one unfitted instance of every estimator."""
+    return [instances_of(*item)[0] for item in erasable.all_estimators()]
+
+
+def other_instances() -> list[Any]:
+    """Return those that take another way through the code."""
+    return [one for item in erasable.all_estimators() for one in instances_of(*item)[1:]]

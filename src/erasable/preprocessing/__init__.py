@@ -1,11 +1,25 @@
-"""Scalers that forget: what they learned of a column is brought up to date by a deletion.
+"""Scalers, encoders and imputers that forget what they learned of a column.
 
 A fitted scaler remembers its records: a minimum is somebody's value, and a mean and a standard
-deviation hang on everybody. The law kept here is that of every room, that a deletion equals a
-refit without the records, at a cost that does not grow with the records that stay.
+deviation hang on everybody. So does an encoder, whose rarest category may be one record's. The law
+kept here is that of every room, that a deletion equals a refit without the records, at a cost that
+does not grow with the records that stay, but for columns that have to be read again.
 """
 
+from erasable.preprocessing._imputer import SimpleImputer
+from erasable.preprocessing._maxabs import MaxAbsScaler
 from erasable.preprocessing._minmax import MinMaxScaler
+from erasable.preprocessing._onehot import OneHotEncoder
+from erasable.preprocessing._ordinal import OrdinalEncoder
+from erasable.preprocessing._robust import RobustScaler
 from erasable.preprocessing._standard import StandardScaler
 
-__all__ = ["MinMaxScaler", "StandardScaler"]
+__all__ = [
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "OneHotEncoder",
+    "OrdinalEncoder",
+    "RobustScaler",
+    "SimpleImputer",
+    "StandardScaler",
+]

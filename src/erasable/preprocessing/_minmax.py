@@ -149,13 +149,15 @@ class MinMaxScaler(Scaler):
     def data_min_(self) -> Floats:
         """Minimum of each column."""
         self._check_fitted()
-        return self._mapped(self._extremes.low.copy())
+        low: Floats = self._mapped(self._extremes.low.copy())
+        return low
 
     @property
     def data_max_(self) -> Floats:
         """Maximum of each column."""
         self._check_fitted()
-        return self._mapped(self._extremes.high.copy())
+        high: Floats = self._mapped(self._extremes.high.copy())
+        return high
 
     @property
     def data_range_(self) -> Floats:

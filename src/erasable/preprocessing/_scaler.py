@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
 from erasable.core.estimator import Erasable
 from erasable.core.inputs import read_matrix
 from erasable.core.steps import Rows
+from erasable.core.values import Values
 
 Floats = NDArray[np.float64]
+NARROWEST = 2.0**-960
+"""A spread below this counts as none: dividing by it could overflow."""
 
 
 class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
@@ -32,17 +36,17 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         held = self._held
         return int(self._book.n_records or 0) if held is None else held.n_live
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Values:
         """Scale columns.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
-            Finite numbers.
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+            Finite numbers; sparse ones where the scaler subtracts nothing.
 
         Returns
         -------
-        ndarray of shape (n_rows, n_features), float64 or float32 as `X`
+        ndarray or csr_array of shape (n_rows, n_features), float64 or float32 as `X`
             A new array, or what `set_output` asked for.
         """
         matrix = self._read_matrix(X)
@@ -50,17 +54,17 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
             matrix = self._mapped(matrix)
         return self._forward(matrix).astype(matrix.dtype, copy=False)
 
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
+    def inverse_transform(self, X: Any) -> Values:
         """Scale columns back.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             Scaled values.
 
         Returns
         -------
-        ndarray of shape (n_rows, n_features), float64 or float32 as `X`
+        ndarray or csr_array of shape (n_rows, n_features), float64 or float32 as `X`
 
         Raises
         ------
@@ -73,11 +77,22 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         matrix = read_matrix(nameless, X.to_numpy() if hasattr(X, "to_numpy") else X)
         return self._backward(matrix).astype(matrix.dtype, copy=False)
 
-    def _forward(self, matrix: NDArray[Any]) -> Floats:
-        raise NotImplementedError
+    def _forward(self, matrix: Values) -> Values:
+        """Return scaled rows: what ``(x - shift) / scale`` is of them, unless overridden."""
+        shift, scale = self._affine()
+        if issparse(matrix):
+            return by_column(np.divide, matrix, scale)
+        out: Floats = np.subtract(matrix, shift)
+        out /= scale
+        return out
 
-    def _backward(self, matrix: NDArray[Any]) -> Floats:
-        raise NotImplementedError
+    def _backward(self, matrix: Values) -> Values:
+        shift, scale = self._affine()
+        if issparse(matrix):
+            return by_column(np.multiply, matrix, scale)
+        out: Floats = np.multiply(matrix, scale)
+        out += shift
+        return out
 
     def _affine(self) -> tuple[Floats, Floats]:
         """Return (shift, scale) of each column, with which ``z = (x - shift) / scale``."""
@@ -96,11 +111,15 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         if "map" in state:
             self._map = (state["map"]["shift"], state["map"]["scale"])
 
-    def _mapped(self, values: Floats) -> Floats:
+    def _mapped(self, values: Values) -> Values:
         """Return what the steps before make of values of each column."""
-        return values if self._map is None else (values - self._map[0]) / self._map[1]
+        if self._map is None:
+            return values
+        if issparse(values):  # which only steps hand on that subtract nothing
+            return by_column(np.divide, values, self._map[1])
+        return (values - self._map[0]) / self._map[1]
 
-    def _live_matrix(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _live_matrix(self) -> tuple[Values, NDArray[np.int64]]:
         held = self._attached()
         return held.records.matrix, held.live_rows()
 
@@ -108,3 +127,10 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def by_column(operation: np.ufunc, matrix: csr_array, numbers: Floats) -> csr_array:
+    """Multiply or divide every column of a sparse matrix by a number of its own."""
+    data = operation(matrix.data, numbers[matrix.indices])
+    places = matrix.indices.copy(), matrix.indptr.copy()  # the records' are overwritten in place
+    return csr_array((data, *places), shape=matrix.shape)

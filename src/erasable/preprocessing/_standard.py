@@ -9,13 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import Tags
 
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
+from erasable.core.sparse import SparseGrid
 from erasable.preprocessing._lattice import draw_phases, lattice_center, lattice_scale
 from erasable.preprocessing._scaler import Floats, Scaler
+from erasable.preprocessing._sparse_moments import SparseMoments
 
 __all__ = ["StandardScaler"]
 
@@ -33,7 +37,7 @@ class StandardScaler(Scaler):
     Parameters
     ----------
     with_mean : bool, default=True
-        Subtract the mean?
+        Subtract the mean? Sparse data is taken only without.
     with_std : bool, default=True
         Divide by the standard deviation?
     quantize : bool, default=False
@@ -127,12 +131,16 @@ class StandardScaler(Scaler):
             super()._draw_seed()
 
     def _fit_rows(self) -> None:
-        matrix, live = self._live_matrix()
-        names = getattr(self, "feature_names_in_", None)
-        grid = Grid.fit(matrix, live, names=names, warn=False)
-        self._moments = Moments.fit(grid, matrix, live)
-        self._accelerator = grid
+        self._moments = self._sum_up()
+        self._accelerator = self._moments.grid
         self._set_lattice()
+
+    def _sum_up(self) -> Moments:
+        matrix, live = self._live_matrix()
+        if issparse(matrix):
+            return SparseMoments.fit(SparseGrid.fit(matrix, live), matrix, live)
+        names = getattr(self, "feature_names_in_", None)
+        return Moments.fit(Grid.fit(matrix, live, names=names, warn=False), matrix, live)
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         held = self._attached()
@@ -156,8 +164,13 @@ class StandardScaler(Scaler):
         return {**sums, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        grid = Grid.from_state(state["grid"])
-        self._moments = Moments.from_state(grid, self.n_samples_seen_, state["moments"])
+        if "origin" in state["grid"]:
+            grid: Any = Grid.from_state(state["grid"])
+            read = Moments.from_state
+        else:
+            grid = SparseGrid.from_state(state["grid"])
+            read = SparseMoments.from_state
+        self._moments = read(grid, self.n_samples_seen_, state["moments"])
         self._restore_map(state)
         self._set_lattice()
 
@@ -173,11 +186,10 @@ class StandardScaler(Scaler):
         return lattice_center(self._mean(), scale, self._phases[1]), scale
 
     def _reattach(self) -> None:
-        matrix, live = self._live_matrix()
-        grid = Grid.fit(matrix, live, warn=False)
-        moments = Moments.fit(grid, matrix, live)
-        mine = self._moments
-        same = np.array_equal(grid.top, mine.grid.top) and np.array_equal(moments.sums, mine.sums)
+        moments, mine = self._sum_up(), self._moments
+        grid = moments.grid
+        same = type(moments) is type(mine) and np.array_equal(grid.top, mine.grid.top)
+        same &= np.array_equal(moments.sums, mine.sums)
         if not (same and np.array_equal(grid.origin, mine.grid.origin)):
             raise ArtifactError(
                 "the records have other sums than the scaler; expected those it was fitted on; "
@@ -188,7 +200,8 @@ class StandardScaler(Scaler):
     # -- what follows --------------------------------------------------------------------------
 
     def _mean(self) -> Floats:
-        return self._mapped(self._moments.mean())
+        mean: Floats = self._mapped(self._moments.mean())
+        return mean
 
     def _variance(self) -> Floats:
         variance = self._moments.variance()
@@ -226,19 +239,12 @@ class StandardScaler(Scaler):
             return None
         return self._lattice[0].copy() if self.quantize else self._mean()
 
-    def _forward(self, matrix: NDArray[Any]) -> Floats:
-        shift, scale = self._affine()
-        out: Floats = np.subtract(matrix, shift)
-        out /= scale
-        return out
-
-    def _backward(self, matrix: NDArray[Any]) -> Floats:
-        shift, scale = self._affine()
-        out: Floats = np.multiply(matrix, scale)
-        out += shift
-        return out
-
     def _affine(self) -> tuple[Floats, Floats]:
         center, scale = self.center_, self.scale_
         d = self.n_features_in_
         return np.zeros(d) if center is None else center, np.ones(d) if scale is None else scale
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.with_mean
+        return tags

@@ -1,0 +1,195 @@
+"""What the encoders share: the categories of each column, which deletions take away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils import Tags
+
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError, InvalidDataError, InvalidParameterError
+from erasable.core.estimator import Erasable
+from erasable.core.ids import name_some, shorten
+from erasable.core.values import Values
+from erasable.preprocessing._categories import UNKNOWN, Categories, Codes, Flags, Ints, find
+from erasable.preprocessing._fixed import fixed_labels
+
+__all__ = ["Encoder"]
+
+
+class Encoder(TransformerMixin, Erasable):
+    """Base of the encoders.
+
+    A subclass says with `_lay_out` what it makes of the codes of categories, and brings that up
+    to date in `_follow`.
+    """
+
+    categories: Any
+    dtype: Any
+    handle_unknown: str
+    _labels: list[NDArray[Any]]
+    _counts: Ints
+
+    # -- what a subclass implements ------------------------------------------------------------
+
+    def _lay_out(self) -> None:
+        """Derive from `_labels` what `_encode` needs."""
+        raise NotImplementedError
+
+    def _follow(self, lost: dict[int, Flags], rows_of: Codes) -> None:
+        """Lay out anew, and say what changed; `lost` is what `Categories.remove` returned."""
+        raise NotImplementedError
+
+    def _encode(self, codes: Codes) -> Values:
+        """Make the output of codes of shape (n_rows, n_features)."""
+        raise NotImplementedError
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        try:
+            kind = np.dtype(self.dtype).kind
+        except TypeError:
+            kind = "O"
+        if kind not in "fiu":
+            raise InvalidParameterError(
+                f"dtype={shorten(self.dtype)} is no type of numbers; expected float64, int32 or "
+                "the like; pass dtype=np.float64"
+            )
+
+    def _fit_rows(self) -> None:
+        self._take(self._find_categories())
+        self._lay_out()
+
+    def _find_categories(self) -> Categories:
+        held = self._attached()
+        matrix, live = held.records.matrix, held.live_rows()
+        fixed, names = None, self._names()
+        if not isinstance(self.categories, str):
+            fixed = fixed_labels(self.categories, matrix, names)
+        categories = Categories.fit(matrix, live, fixed, names)
+        if fixed is not None and self.handle_unknown == "error":
+            self._refuse_unknown(categories.codes == UNKNOWN, "fit")
+        return categories
+
+    def _take(self, categories: Categories) -> None:
+        self._accelerator = categories
+        self._labels, self._counts = categories.labels, categories.counts
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        held = self._attached()
+        categories: Categories = self._accelerator
+        lost = categories.remove(rows)
+        self._take(categories)
+        if lost:
+            self._follow(lost, categories.codes)
+        else:
+            self._changed_columns, self._changed_rows = self._no_columns(), None
+            self._origin = None
+        gone = sum(int((~kept).sum()) for kept in lost.values())
+        return Outcome("updated", held.n_live if lost else 0, {"categories_gone": gone})
+
+    def _no_columns(self) -> Flags:
+        """Return a mask of the output columns that is false everywhere."""
+        raise NotImplementedError
+
+    def _state(self) -> dict[str, Any]:
+        return _state_of(self._labels, self._counts)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        ends = np.cumsum(state["sizes"])
+        self._labels = [
+            part.astype(object if is_text else np.float64)
+            for part, is_text in zip(
+                np.split(state["categories"], ends[:-1]), state["is_text"].tolist(), strict=True
+            )
+        ]
+        self._counts = state["counts"]
+        self._lay_out()
+
+    def _reattach(self) -> None:
+        found = self._find_categories()
+        theirs = _state_of(found.labels, found.counts)
+        mine = self._state()
+        if any(repr(mine[name].tolist()) != repr(theirs[name].tolist()) for name in mine):
+            raise ArtifactError(
+                "the records have other categories than the encoder, or other counts of them; "
+                "expected those it was fitted on; pass unchanged records, or fit again"
+            )
+        self._take(found)
+
+    # -- what follows --------------------------------------------------------------------------
+
+    @property
+    def categories_(self) -> list[NDArray[Any]]:
+        """Categories of each column."""
+        self._check_fitted()
+        return [labels.copy() for labels in self._labels]
+
+    def transform(self, X: Any) -> Values:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Text, numbers and gaps.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n_rows, n_features_out), of type `dtype`
+            A new one, or what `set_output` asked for.
+
+        Raises
+        ------
+        InvalidDataError
+            Categories that no record has, where `handle_unknown` is "error"; another width.
+        """
+        matrix = self._read_matrix(X)
+        codes = np.zeros(matrix.shape, dtype=np.int32, order="F")
+        for j, labels in enumerate(self._labels):
+            codes[:, j] = find(labels, matrix[:, j])
+        if self.handle_unknown == "error":
+            self._refuse_unknown(codes == UNKNOWN, "transform")
+        return self._encode(codes)
+
+    def _transform_held(self, rows: Ints) -> Values:
+        if self._accelerator is None:
+            self._reattach()
+        return self._encode(self._accelerator.codes[rows])
+
+    def _refuse_unknown(self, unknown: Flags, when: str) -> None:
+        counts = np.count_nonzero(unknown, axis=0)
+        if not counts.any():
+            return
+        names = self._names()
+        named = name_some([names[j] for j in np.flatnonzero(counts).tolist()])
+        expected = "those of fit" if when == "transform" else "those of categories="
+        raise InvalidDataError(
+            f"Found unknown categories in {int(counts.sum())} values of columns {named} during "
+            f"{when}; expected {expected}; drop those rows, or set handle_unknown"
+        )
+
+    def _names(self) -> list[str]:
+        """Return the names of the columns, or what scikit-learn calls those of an array."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []  # it is that of the parameter
+        return tags
+
+
+def _state_of(labels: list[NDArray[Any]], counts: Ints) -> dict[str, Any]:
+    return {
+        "categories": np.concatenate(labels),
+        "counts": counts,
+        "is_text": np.array([known.dtype == object for known in labels]),
+        "sizes": np.array([known.size for known in labels], dtype=np.int64),
+    }

@@ -1,0 +1,232 @@
+"""What gaps are filled with, learned from the values that are observed in each column.
+
+Each of these brings its statistics to what a fit without the deleted rows gives, and keeps no more
+in its state than it takes to tell them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core import _grid_kernels as grid_kernels
+from erasable.core.errors import MagnitudeError
+from erasable.core.grid import MAX_ROWS
+from erasable.core.quantiles import Quantiles
+from erasable.preprocessing import _mean_kernels as kernels
+from erasable.preprocessing._categories import Categories, has_gap
+
+__all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "gaps_in"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
+    """Tell which cells are gaps: those that equal a marker, or are NaN where the marker is.
+
+    Examples
+    --------
+    >>> gaps_in(np.array([["?", 1], [2, "?"]], dtype=object), "?").tolist()
+    [[True, False], [False, True]]
+    >>> gaps_in(np.array([[np.nan, 1.0]]), np.nan).tolist()
+    [[True, False]]
+    """
+    if marker != marker:
+        return np.asarray(matrix != matrix, dtype=np.bool_)
+    if matrix.dtype != object:
+        marker = np.float64(marker)  # 0.1 is not a float32
+    return np.asarray(matrix == marker, dtype=np.bool_)
+
+
+class Fill(Protocol):
+    """What fills the gaps of each column."""
+
+    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        """Forget rows, which can still be read; return how many columns were read again."""
+
+    def statistics(self) -> NDArray[Any]:
+        """Return what each column is filled with; NaN where nothing is observed."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what the statistics follow from."""
+
+
+class Means:
+    """Means of gridded values."""
+
+    def __init__(self, matrix: NDArray[Any], live_rows: Ints, marker: float) -> None:
+        if live_rows.size > MAX_ROWS:
+            raise MagnitudeError(
+                f"{live_rows.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
+                "split the data"
+            )
+        d = matrix.shape[1]
+        self._gap = float(marker)
+        self._low, self._high = np.full(d, np.inf), np.full(d, -np.inf)
+        self._reached = np.zeros((3, d), dtype=np.int64)
+        kernels.extremes(matrix, live_rows, self._gap, self._low, self._high, self._reached)
+        limit = 2.0**grid_kernels.MAX_TOP
+        huge = (self.n_values > 0) & (np.maximum(-self._low, self._high) > limit)
+        if huge.any():
+            raise MagnitudeError(
+                f"{int(huge.sum())} columns hold values beyond 2**480 (column "
+                f"{int(np.flatnonzero(huge)[0])}); exact sums need smaller magnitudes; divide such "
+                "columns by a constant"
+            )
+        self.origin, self.top, self.sums = np.zeros(d), np.zeros(d, dtype=np.int64), np.zeros(d)
+        for j in range(d):
+            self._bracket(j)
+        kernels.add(matrix, live_rows, self._gap, *self._grid(), self.sums)
+
+    @property
+    def n_values(self) -> Ints:
+        """How many values each column has."""
+        counts: Ints = self._reached[2]
+        return counts
+
+    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        bounds = self._low, self._high
+        if not kernels.forget(
+            matrix, rows, self._gap, self._grid(), bounds, self._reached, self.sums
+        ):
+            return 0
+        live = live_rows()
+        columns = np.flatnonzero((self._reached[:2] == 0).any(axis=0) & np.isfinite(self._low))
+        for j in columns.tolist():
+            self._scan(matrix[:, j : j + 1], live, j)
+        return int(columns.size)
+
+    def statistics(self) -> Floats:
+        out = np.zeros(self.sums.size)
+        quantum = np.ldexp(1.0, self.top - grid_kernels.BITS)
+        kernels.means(self.n_values, self.sums, self.origin, quantum, out)
+        return out
+
+    def state(self) -> dict[str, Any]:
+        return {"origin": self.origin, "sum": self.sums, "top": self.top}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], n_values: Ints) -> Means:
+        """Return means that tell their statistics, and know no rows to remove."""
+        means = cls(np.zeros((0, n_values.size)), np.zeros(0, dtype=np.int64), np.nan)
+        means._reached[2] = n_values
+        means.origin, means.top, means.sums = state["origin"], state["top"], state["sum"]
+        return means
+
+    def _grid(self) -> tuple[Floats, Floats, Floats]:
+        """Return origin, magic number and quanta per unit of every column."""
+        per_quantum = np.ldexp(1.0, grid_kernels.BITS - self.top)
+        return self.origin, np.ldexp(1.0, self.top + grid_kernels.BITS), per_quantum
+
+    def _bracket(self, j: int) -> bool:
+        """Derive the grid of a column from its extremes; say whether it is another."""
+        origin, top = 0.0, 0
+        if self.n_values[j]:
+            origin, top = grid_kernels.bracket(self._low[j], self._high[j])
+        changed = bool(origin != self.origin[j] or top != self.top[j])
+        self.origin[j], self.top[j] = origin, top
+        return changed
+
+    def _scan(self, column: NDArray[Any], live: Ints, j: int) -> None:
+        low, high = np.full(1, np.inf), np.full(1, -np.inf)
+        reached = np.zeros((3, 1), dtype=np.int64)
+        kernels.extremes(column, live, self._gap, low, high, reached)
+        self._low[j], self._high[j], self._reached[:, j] = low[0], high[0], reached[:, 0]
+        if self._bracket(j):
+            total = np.zeros(1)
+            origin, magic, per_quantum = (numbers[j : j + 1] for numbers in self._grid())
+            kernels.add(column, live, self._gap, origin, magic, per_quantum, total)
+            self.sums[j] = total[0]
+
+
+class Medians:
+    """Medians, halfway between the two middle values."""
+
+    def __init__(self, matrix: NDArray[Any], live_rows: Ints, marker: float) -> None:
+        self._marker = marker
+        self._quantiles = Quantiles.fit(self._reader(matrix, live_rows), matrix.shape[1], [0.5])
+
+    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        taken = matrix[rows].astype(np.float64)
+        taken[gaps_in(taken, self._marker)] = np.nan
+
+        def read(j: int) -> Floats:
+            return self._reader(matrix, live_rows())(j)
+
+        return self._quantiles.remove(taken, read)
+
+    def statistics(self) -> Floats:
+        middle: Floats = self._quantiles.middle(0)
+        return middle
+
+    def state(self) -> dict[str, Any]:
+        return {"statistics": self.statistics()}
+
+    def _reader(self, matrix: NDArray[Any], live_rows: Ints) -> Callable[[int], Floats]:
+        def read(j: int) -> Floats:
+            column: Floats = matrix[live_rows, j].astype(np.float64)
+            return column[~gaps_in(column, self._marker)]
+
+        return read
+
+
+class Modes:
+    """The most frequent value of each column; of several, the smallest."""
+
+    def __init__(
+        self, matrix: NDArray[Any], live_rows: Ints, marker: Any, names: list[str] | None = None
+    ) -> None:
+        gaps = None if marker != marker else gaps_in(matrix, marker)
+        seen = matrix if gaps is None else np.where(gaps, np.nan, matrix)
+        self._categories = Categories.fit(seen, live_rows, names=names)
+        self._modes = np.zeros(matrix.shape[1], dtype=matrix.dtype)
+        if matrix.dtype != object:
+            self._modes = self._modes.astype(np.float64)
+        for j in range(matrix.shape[1]):
+            self._find(j)
+
+    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        modes = self._modes
+        touched = {
+            j
+            for row in matrix[rows].tolist()
+            for j, (cell, mode) in enumerate(zip(row, modes.tolist(), strict=True))
+            if cell == mode
+        }
+        self._categories.remove(rows)
+        for j in touched:
+            self._find(j)
+        return 0
+
+    def statistics(self) -> NDArray[Any]:
+        return self._modes.copy()
+
+    def state(self) -> dict[str, Any]:
+        return {"statistics": self._modes}
+
+    def _find(self, j: int) -> None:
+        labels, counts = self._categories.labels[j], self._categories.count(j)
+        if has_gap(labels):
+            labels, counts = labels[:-1], counts[:-1]
+        self._modes[j] = labels[np.argmax(counts)] if counts.any() else np.nan
+
+
+class Constants:
+    """Values that no record has a part in."""
+
+    def __init__(self, statistics: NDArray[Any]) -> None:
+        self._values = statistics
+
+    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        return 0
+
+    def statistics(self) -> NDArray[Any]:
+        return self._values.copy()
+
+    def state(self) -> dict[str, Any]:
+        return {"statistics": self._values}

@@ -1,0 +1,155 @@
+"""Scaling by the largest magnitude: the state is the extremes of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import Tags
+
+from erasable.core import _sparse_kernels as kernels
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError
+from erasable.core.extremes import Extremes
+from erasable.core.sparse import parts
+from erasable.core.values import Values
+from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
+
+__all__ = ["MaxAbsScaler"]
+
+Ints = NDArray[np.int64]
+
+
+class MaxAbsScaler(Scaler):
+    """Divide every column by its largest magnitude, and forget records exactly.
+
+    Zeros stay zeros, so that sparse data stays sparse. A deletion costs O(n_features) a record, or
+    O(values of the record) in sparse data, unless it takes the last record at a column's extreme:
+    then that column is scanned again. The other columns keep their scale, bit for bit.
+
+    Attributes
+    ----------
+    max_abs_ : ndarray of shape (n_features,), float64
+        Largest magnitude of each column over the records held.
+    scale_ : ndarray of shape (n_features,), float64
+        What is divided by: `max_abs_`, or 1 where that is 0.
+    n_samples_seen_ : int
+        Number of records held.
+
+    See Also
+    --------
+    MinMaxScaler : Scales to a range; moves zeros.
+
+    Notes
+    -----
+    Differs from scikit-learn's for magnitudes below ``2e-15``, which are scaled too; only one
+    below ``2**-960`` counts as 0. NaN is refused.
+
+    The state is the extremes alone. So ``load(path, records)`` cannot tell if values between them
+    were changed since: the scaler is the same, with the same digest.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MaxAbsScaler
+    >>> X = [[1.0, -10.0], [2.0, 5.0], [-8.0, 0.0]]
+    >>> scaler = MaxAbsScaler().fit(X, ids=["a", "b", "c"])
+    >>> scaler.transform([[4.0, 5.0]])
+    array([[0.5, 0.5]])
+    >>> scaler.delete(["c"]).counts["columns_changed"]
+    1
+    >>> scaler.transform([[4.0, 5.0]])
+    array([[2. , 0.5]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    _bounds: Floats  # lowest and highest value of each column, or its magnitude with both signs
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        matrix, live = self._live_matrix()
+        found = _Peaks(matrix, live) if issparse(matrix) else Extremes.fit(matrix, live)
+        self._accelerator = found
+        self._bounds = np.stack([found.low, found.high])
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        held = self._attached()
+        found = self._accelerator
+        changed = found.remove(held.records.matrix, rows, held.live_rows)
+        if changed is None:
+            self._changed_columns = np.zeros(self.n_features_in_, dtype=np.bool_)
+            return Outcome("updated", 0, {"columns_changed": 0})
+        self._bounds = np.stack([found.low, found.high])
+        self._changed_columns = changed
+        return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
+
+    def _state(self) -> dict[str, Any]:
+        return {"low": self._bounds[0], "high": self._bounds[1], **self._map_state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._bounds = np.stack([state["low"], state["high"]])
+        self._restore_map(state)
+
+    def _reattach(self) -> None:
+        mine = self._bounds
+        self._fit_rows()
+        if not np.array_equal(self._bounds, mine):
+            self._bounds, self._accelerator = mine, None
+            raise ArtifactError(
+                "the records have other extremes than the scaler; expected those it was fitted "
+                "on; pass unchanged records, or fit again"
+            )
+
+    # -- what follows --------------------------------------------------------------------------
+
+    @property
+    def max_abs_(self) -> Floats:
+        """Largest magnitude of each column."""
+        self._check_fitted()
+        low, high = self._mapped(self._bounds)
+        largest: Floats = np.maximum(np.abs(low), np.abs(high))
+        return largest
+
+    @property
+    def scale_(self) -> Floats:
+        """What each column is divided by."""
+        peak = self.max_abs_
+        peak[peak < NARROWEST] = 1.0
+        return peak
+
+    def _affine(self) -> tuple[Floats, Floats]:
+        return np.zeros(self.n_features_in_), self.scale_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _Peaks:
+    """Largest magnitude of each column of a sparse matrix; `Extremes` for CSR."""
+
+    def __init__(self, matrix: Values, live_rows: Ints) -> None:
+        d = matrix.shape[1]
+        self.high, self.counts = np.zeros(d), np.zeros((2, d), dtype=np.int64)
+        kernels.peaks(*parts(matrix), live_rows, self.high, self.counts)
+
+    @property
+    def low(self) -> Floats:
+        return -self.high + 0.0  # no -0.0
+
+    def remove(
+        self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]
+    ) -> NDArray[np.bool_] | None:
+        """Forget rows; return the columns whose peak changed, or None if none did."""
+        if not kernels.forget_peaks(*parts(matrix), rows, self.high, self.counts):
+            return None
+        changed: NDArray[np.bool_] = (self.counts[0] == 0) & (self.high > 0.0)
+        self.high[changed] = 0.0
+        scan = changed & (self.counts[1] > 0)
+        if scan.any():
+            kernels.rescan_peaks(*parts(matrix), live_rows(), scan, self.high, self.counts)
+        return changed

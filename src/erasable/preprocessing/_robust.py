@@ -1,0 +1,248 @@
+"""Scaling by median and quantiles, which outliers hardly move.
+
+The state is quantiles: each stands between two values of the column, or is one of them.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import Tags
+
+from erasable.core._sparse_kernels import column_values
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
+from erasable.core.ids import shorten
+from erasable.core.quantiles import Quantiles
+from erasable.core.sparse import parts
+from erasable.core.values import Values
+from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
+
+__all__ = ["RobustScaler"]
+
+Ints = NDArray[np.int64]
+_LARGEST = 2.0**1020  # so that differences and sums of two values are finite
+_BLOCK = 2**20  # values of sparse rows that are unpacked at once
+
+
+class RobustScaler(Scaler):
+    """Scale every column by its median and a range of quantiles, and forget records exactly.
+
+    A deletion costs O(n_features) a record. Around each quantile a window of sorted values is
+    kept; when deletions have moved the quantile out of it, which takes hundreds on one side, the
+    column is read again.
+
+    Parameters
+    ----------
+    with_centering : bool, default=True
+        Subtract the median? Sparse data is taken only without.
+    with_scaling : bool, default=True
+        Divide by the range between the two quantiles?
+    quantile_range : tuple (low, high), 0 <= low <= high <= 100, default=(25.0, 75.0)
+        The quantiles, in percent.
+    unit_variance : bool, default=False
+        Divide the scale by what it is for normal data of variance 1? `quantile_range` must then
+        lie between 0 and 100, and not be empty.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,), float64, or None
+        Median of each column; None unless `with_centering`.
+    scale_ : ndarray of shape (n_features,), float64, or None
+        Range between the quantiles, 1 where that is 0; None unless `with_scaling`.
+    n_samples_seen_ : int
+        Number of records held.
+
+    Raises
+    ------
+    InvalidParameterError
+        From `fit`, for a `quantile_range` that is none.
+    MagnitudeError
+        From `fit`, if values exceed ``2**1020``.
+
+    See Also
+    --------
+    StandardScaler : Scales by mean and standard deviation.
+
+    Notes
+    -----
+    Median and quantiles are those of `numpy.median` and `numpy.percentile`, bit for bit. Differs
+    from scikit-learn's for ranges below ``2e-15``, which are scaled too; only one below
+    ``2**-960`` counts as constant. NaN is refused.
+
+    Every deletion moves quantiles by a little, except in columns of few distinct values. The state
+    is quantiles alone. So ``load(path, records)`` cannot tell if values that do not move them were
+    changed since: the scaler is the same, with the same digest.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import RobustScaler
+    >>> scaler = RobustScaler().fit([[1.0], [2.0], [3.0], [5.0], [900.0]], ids=list("abcde"))
+    >>> scaler.center_, scaler.scale_
+    (array([3.]), array([3.]))
+    >>> scaler.delete(["a"], digest=False).action
+    'updated'
+    >>> scaler.center_, scaler.scale_
+    (array([4.]), array([226.]))
+    >>> refit = RobustScaler().fit([[900.0], [5.0], [3.0], [2.0]], ids=["e", "d", "c", "b"])
+    >>> scaler.digest() == refit.digest()
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "with_centering": ["boolean"],
+        "with_scaling": ["boolean"],
+        "quantile_range": [tuple],
+        "unit_variance": ["boolean"],
+    }
+    _points: Floats  # (n_quantiles, n_features): median, lower and upper quantile, where wanted
+
+    def __init__(
+        self,
+        *,
+        with_centering: bool = True,
+        with_scaling: bool = True,
+        quantile_range: tuple[float, float] = (25.0, 75.0),
+        unit_variance: bool = False,
+    ) -> None:
+        self.with_centering = with_centering
+        self.with_scaling = with_scaling
+        self.quantile_range = quantile_range
+        self.unit_variance = unit_variance
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        limits = self.quantile_range
+        numbers = [x for x in limits if isinstance(x, Real) and not isinstance(x, bool)]
+        if not (len(limits) == len(numbers) == 2 and 0 <= limits[0] <= limits[1] <= 100):
+            expected = "two numbers with 0 <= low <= high <= 100"
+        elif self.unit_variance and not 0 < limits[0] < limits[1] < 100:
+            expected = "0 < low < high < 100 with unit_variance"
+        else:
+            return
+        raise InvalidParameterError(
+            f"Invalid quantile range: {shorten(limits)}; expected {expected}; "
+            "pass a tuple like (25.0, 75.0)"
+        )
+
+    def _fit_rows(self) -> None:
+        matrix, live = self._live_matrix()
+        _refuse_huge(matrix, live)
+        shares = [0.5] if self.with_centering else []
+        if self.with_scaling:
+            shares += [percent / 100.0 for percent in self.quantile_range]
+        self._accelerator = Quantiles.fit(self._read, matrix.shape[1], shares)
+        self._points = self._find()
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        matrix = self._attached().records.matrix
+        quantiles = self._accelerator
+        if issparse(matrix):
+            step = max(1, _BLOCK // matrix.shape[1])
+            scanned = 0
+            for start in range(0, rows.size, step):
+                taken = matrix[rows[start : start + step]].toarray()
+                scanned += quantiles.remove(taken, self._read)
+        else:
+            scanned = quantiles.remove(matrix[rows], self._read)
+        before, self._points = self._points, self._find()
+        self._changed_columns = (self._points != before).any(axis=0)
+        counts = {
+            "columns_changed": int(self._changed_columns.sum()),
+            "columns_scanned": scanned,
+        }
+        return Outcome("updated", self._attached().n_live if scanned else 0, counts)
+
+    def _find(self) -> Floats:
+        quantiles = self._accelerator
+        points: Floats = quantiles.linear()
+        if self.with_centering:
+            points[0] = quantiles.middle(0)
+        return points
+
+    def _read(self, column: int) -> Floats:
+        """Copy the live values of a column."""
+        matrix, live = self._live_matrix()
+        if issparse(matrix):
+            out = np.zeros(live.size)
+            column_values(*parts(matrix), live, column, out)
+            return out
+        values: Floats = matrix[:, column] if live.size == len(matrix) else matrix[live, column]
+        return values.astype(np.float64)
+
+    def _state(self) -> dict[str, Any]:
+        return {"quantiles": self._points, **self._map_state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._points = state["quantiles"]
+        self._restore_map(state)
+
+    def _reattach(self) -> None:
+        mine = self._points
+        self._fit_rows()
+        if not np.array_equal(self._points, mine):
+            self._points, self._accelerator = mine, None
+            raise ArtifactError(
+                "the records have other quantiles than the scaler; expected those it was fitted "
+                "on; pass unchanged records, or fit again"
+            )
+
+    # -- what follows --------------------------------------------------------------------------
+
+    @property
+    def center_(self) -> Floats | None:
+        """Median of each column."""
+        self._check_fitted()
+        if not self.with_centering:
+            return None
+        center: Floats = self._mapped(self._points[0])
+        return center.copy()
+
+    @property
+    def scale_(self) -> Floats | None:
+        """What each column is divided by."""
+        self._check_fitted()
+        if not self.with_scaling:
+            return None
+        scale: Floats = self._points[-1] - self._points[-2]
+        if self._map is not None:
+            scale /= self._map[1]
+        scale[scale < NARROWEST] = 1.0
+        if self.unit_variance:
+            low, high = (NormalDist().inv_cdf(x / 100.0) for x in self.quantile_range)
+            scale /= high - low
+        return scale
+
+    def _affine(self) -> tuple[Floats, Floats]:
+        center, scale = self.center_, self.scale_
+        d = self.n_features_in_
+        return np.zeros(d) if center is None else center, np.ones(d) if scale is None else scale
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self.with_centering
+        return tags
+
+
+def _refuse_huge(matrix: Values, live: Ints) -> None:
+    """Raise MagnitudeError where a difference of two values could overflow.
+
+    Whoever is refused has not been fitted: no deletion can lead there.
+    """
+    values = matrix.data if issparse(matrix) else matrix
+    if values.size == 0 or max(-float(values.min()), float(values.max())) <= _LARGEST:
+        return
+    huge = np.asarray((abs(matrix[live]) > _LARGEST).sum(axis=0)).ravel()
+    if huge.any():
+        raise MagnitudeError(
+            f"{int(np.count_nonzero(huge))} columns hold values beyond 2**1020 (column "
+            f"{int(np.flatnonzero(huge)[0])}); expected smaller magnitudes; divide such columns "
+            "by a constant"
+        )
