@@ -72,11 +72,12 @@ records does. See [model selection](model-selection.md).
 MEASURED = """
 ## Measured
 
-One thread. Deletions are single, at random, of {deleted}. *bare*: `delete([id], digest=False)`.
-*used*: with both digests, and what the model is asked for then (coefficients, scales). *x*: how
-many times as long fitting scikit-learn's estimator again takes. *batch*: one call for 1,000,
-against 1,000 bare ones. *hurtful*: deletions chosen to hurt, at extremes of columns, rare
-values or the longest texts; mean and worst. *fit*: our time over scikit-learn's.
+One thread; n records of d features. Deletions are single and at random. *bare*:
+`delete([id], digest=False)`. *used*: with both digests, and what the model is asked for then
+(coefficients, scales). *x*: how many times as long fitting scikit-learn's estimator again takes.
+*batch*: one call for 1,000, against 1,000 bare ones. *hurtful*: deletions chosen to hurt, at
+extremes of columns, rare values or the longest texts; mean and worst. *fit*: our time over
+scikit-learn's.
 """
 
 
@@ -86,11 +87,18 @@ def _micro(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
+def _times(value: float) -> str:
+    return f"{value:,.0f} x" if value >= 100 else f"{value:.3g} x"
+
+
 def _estimators() -> str:
     rows = []
     for name, cls, tags in erasable.all_estimators():
         kept, cost, worst = COSTS[name]
-        random = "random_state" in cls._get_param_names()
+        blindly = "bits; distribution if chosen blindly"
+        chooser = blindly if "random_state" in cls._get_param_names() else "always"
+        if name == "StandardScaler":
+            chooser = f"always; with `quantize=True` {blindly}"
         rows.append(
             [
                 f"`{class_path(cls).removeprefix('erasable.')}`",
@@ -98,7 +106,7 @@ def _estimators() -> str:
                 kept,
                 cost,
                 worst,
-                "bits; distribution if chosen blindly" if random else "always",
+                chooser,
             ]
         )
     head = ["estimator", "exactness", "kept", "a deletion", "at worst", "holds against a chooser"]
@@ -132,7 +140,7 @@ def write(folder: Path) -> None:
     parts = [INTRO, _estimators()]
     if cells:
         some = next(iter(cells.values()))["environment"]
-        parts.append(MEASURED.format(deleted="n records with d features"))
+        parts.append(MEASURED)
         parts.append(f"{some['processor']}, Python {some['python']}, NumPy {some['numpy']}, "
                      f"scikit-learn {some['scikit-learn']}.\n")  # fmt: skip
         parts.append(_costs(cells))
@@ -155,9 +163,9 @@ def _costs(cells: dict[str, Any]) -> str:
                 TWINS[name].title,
                 f"{cell['n']:,} x {cell['d']}",
                 _micro(bare),
-                f"{peer / bare:.3g} x",
+                _times(peer / bare),
                 _micro(used),
-                f"{peer / used:.3g} x",
+                _times(peer / used),
                 f"{cell['batch'] / (1000 * bare):.1%}",
                 told,
                 _micro(hurtful["class"]) if "class" in hurtful else NONE,
