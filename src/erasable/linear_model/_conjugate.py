@@ -6,10 +6,10 @@ import numpy as np
 
 from ._convex import Convexity
 from ._lattice import Pair
-from ._newton import Move, Solver
 from ._softmax_design import Evaluation
 from ._softmax_kernels import Floats
 from ._softmax_problem import Problem
+from ._solver import Move, Solver
 
 __all__ = ["ConjugateSolver"]
 
@@ -19,8 +19,8 @@ _FIRST = 1e-3
 class ConjugateSolver(Solver):
     """Steps from conjugate gradients, certified by the convexity of the penalty alone."""
 
-    def __init__(self, problem: Problem, theta: Floats) -> None:
-        super().__init__(problem, theta)
+    def __init__(self, problem: Problem, theta: Floats, *, certifies: bool = True) -> None:
+        super().__init__(problem, theta, certifies=certifies)
         self._strengths = np.zeros(0)
         self._rows = 0.0
         self._before = np.inf
@@ -36,7 +36,7 @@ class ConjugateSolver(Solver):
             self._strengths = strengths
         convexity = Convexity(self.problem, self._chances, self._rows)
         noise, size = convexity.norm(found.direct + wrong), convexity.norm(gradient)
-        half = convexity.half(size + noise) + 2.0**-96 * np.abs(theta[0]).sum(axis=0)
+        half = convexity.half(size + noise) + 2.0**-100 * np.abs(theta[0]).sum(axis=0)
         return Move(None, size, noise, theta, half)
 
     def _step(self, gradient: Floats, move: Move, count: int) -> Floats:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
@@ -165,7 +164,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         given = self._settings["class_weight"]
         if isinstance(given, Mapping):
             for weight in given.values():
-                if not (isinstance(weight, Real) and 0 <= weight < np.inf):
+                if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
                     raise InvalidParameterError(
                         "class_weight= holds something that is no finite number of 0 or more; "
                         "expected a weight for each class; pass {label: weight}"
@@ -225,9 +224,13 @@ class LogisticRegression(ClassifierMixin, Weighted):
         classes, columns = state["classes"], state["columns"]
         self._shown = _Shown(
             Published(
-                classes["labels"], classes["counts"], classes["taught"], state["coefficients"],
-                columns["origin"], columns["top"],
-            )  # fmt: skip
+                labels=classes["labels"],
+                counts=classes["counts"],
+                taught=classes["taught"],
+                values=state["coefficients"],
+                origin=columns["origin"],
+                top=columns["top"],
+            )
         )
 
     def _reattach(self) -> None:
@@ -236,8 +239,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
         if held.records.y is not None:
             try:
                 work = Work(held, self._settings, mine)
-                work.open()
-                same = work.publish(self._map).equals(mine)
+                if work.taught.n_taught >= 2:
+                    work.open()
+                    same = work.publish(self._map).equals(mine)
             except ErasableError:
                 same = False
         if not same:
@@ -299,13 +303,11 @@ class LogisticRegression(ClassifierMixin, Weighted):
         """
         matrix = self._read_matrix(X)
         found = self._published()
-        unmapped = self._map is None or (isinstance(X, Rows) and X.unmapped)
-        if issparse(matrix) or not unmapped:
-            slopes, constants = self._equations()
-            logits: Floats = matrix @ slopes.T
-            logits += constants
-        else:
+        if self._map is None or (isinstance(X, Rows) and X.unmapped):
             logits = found.logits(matrix)
+        else:
+            slopes, constants = self._equations()
+            logits = matrix @ slopes.T + constants
         return logits[:, 0] if found.labels.size == 2 else logits
 
     def predict(self, X: Any) -> NDArray[Any]:

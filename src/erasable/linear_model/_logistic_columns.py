@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from erasable.core._grid_kernels import MAX_TOP, MIN_TOP, brackets
+from erasable.core._grid_kernels import MAX_TOP, brackets
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.sparse import SparseGrid, tops
@@ -48,28 +48,22 @@ class Columns:
             self._bounds = SparseGrid.fit(matrix, rows)
         else:
             self._bounds = Extremes.fit(matrix, rows)
-            huge = np.maximum(np.abs(self._bounds.low), np.abs(self._bounds.high)) > 2.0**MAX_TOP
-            if huge.any():
-                raise MagnitudeError(
-                    f"{int(huge.sum())} columns hold values beyond 2**{MAX_TOP}; sums of products "
-                    "need smaller magnitudes; divide such columns by a constant"
-                )
+            _refuse_huge(self._bounds)
         self.settle(None)
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
         """Forget rows; return how many columns were scanned again."""
-        change = self._bounds.remove(matrix, rows, live_rows)
         if isinstance(self._bounds, SparseGrid):
-            return int(change.extremes.sum())
-        return 0 if change is None else int(change.sum())
+            return int(self._bounds.remove(matrix, rows, live_rows).extremes.sum())
+        scanned = self._bounds.remove(matrix, rows, live_rows)
+        return 0 if scanned is None else int(scanned.sum())
 
-    def settle(self, shift: Floats | None) -> bool:
-        """Derive origins and exponents anew; tell whether any has changed.
+    def settle(self, shift: Floats | None) -> None:
+        """Derive origins and exponents from the extremes.
 
         `shift` is what the steps of a pipeline before the model subtract: without an intercept
         it must be the origin.
         """
-        before = self.__dict__.get("origin"), self.__dict__.get("top")
         bounds = self._bounds
         if isinstance(bounds, SparseGrid):
             self.origin, self.top = np.zeros(bounds.top.size), bounds.top.copy()
@@ -80,14 +74,18 @@ class Columns:
         else:
             self.origin = np.zeros(bounds.low.size) if shift is None else shift.copy()
             low, high = np.abs(bounds.low - self.origin), np.abs(bounds.high - self.origin)
-            self.top = np.maximum(tops(np.maximum(low, high)), MIN_TOP)
-        return not (
-            np.array_equal(before[0], self.origin) and np.array_equal(before[1], self.top)
-            if before[0] is not None
-            else False
-        )
+            self.top = tops(np.maximum(low, high))
 
     @property
     def unit(self) -> Floats:
         """``2**-top``."""
         return np.ldexp(1.0, -self.top)
+
+
+def _refuse_huge(bounds: Extremes) -> None:
+    huge = np.maximum(np.abs(bounds.low), np.abs(bounds.high)) > 2.0**MAX_TOP
+    if huge.any():
+        raise MagnitudeError(
+            f"{int(huge.sum())} columns hold values beyond 2**{MAX_TOP}; products of such values "
+            "overflow; divide these columns by a constant"
+        )

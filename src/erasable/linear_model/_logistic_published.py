@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 __all__ = ["Published"]
 
@@ -61,13 +62,17 @@ class Published:
         every[self.taught > 0], last[self.taught > 0] = slopes, constants
         return every, last
 
-    def logits(self, matrix: NDArray[Any]) -> Floats:
-        """Return the logits of rows like those of the records."""
+    def logits(self, matrix: Any) -> Floats:
+        """Return the logits of rows, dense or sparse, like those of the records."""
         slopes, constants = self._split()
-        if self.origin.any():
+        slopes = slopes * self.unit
+        if issparse(matrix):
+            slopes, constants = self.equations(None)
+        elif self.origin.any():
             matrix = matrix - self.origin
-        out: Floats = matrix @ (slopes * self.unit).T
-        return np.asarray(out + constants, dtype=np.float64)
+        out: Floats = matrix @ slopes.T
+        out += constants
+        return out
 
     def equations(self, affine: tuple[Floats, Floats] | None) -> tuple[Floats, Floats]:
         """Return coefficients and intercepts for rows behind a map (shift, scale), if any."""

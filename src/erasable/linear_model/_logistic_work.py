@@ -15,18 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core.errors import UncertainOptimumError
 from erasable.core.records import Attachment
 
 from ._conjugate import ConjugateSolver
 from ._logistic_classes import TaughtClasses
 from ._logistic_columns import Columns
 from ._logistic_published import Published
-from ._newton import NewtonSolver, Solver
+from ._newton import NewtonSolver
 from ._softmax_dense import DenseDesign
 from ._softmax_design import Design
 from ._softmax_kernels import Codes, Floats
 from ._softmax_problem import Problem
 from ._softmax_sparse import SparseDesign
+from ._solver import Solver
 
 __all__ = ["Work"]
 
@@ -108,14 +110,13 @@ class Work:
     def _correct(self, solver: Solver, rows: Ints) -> None:
         """Take rows out of the problem, and take the Newton step that this asks for."""
         design = solver.problem.design
-        if isinstance(solver, NewtonSolver) and solver.metric is not None:
+        if isinstance(solver, NewtonSolver) and solver.metric and not solver.metric.is_guess:
             units = design.rows(rows)
             residuals = design.residuals(units @ solver.theta.T, rows)
             if solver.metric.forget(design, rows, units):
-                change = (residuals.T @ units).ravel()
-                solver.theta = solver.theta + (solver.metric.inverse @ change).reshape(
-                    solver.theta.shape
-                )
+                decrement, step, _ = solver.metric.decrement(residuals.T @ units)
+                if decrement < 1.0:  # a longer step would be a leap in the dark
+                    solver.theta = solver.theta + step
             else:
                 solver.metric = None
         design.forget(rows)
@@ -236,11 +237,12 @@ class Work:
             rows.append(own[::step])
             weights.append(design.weights[own[::step]] * (own.size / rows[-1].size))
         sample = design.take(np.concatenate(rows), np.concatenate(weights))
-        small = made(
-            Problem(sample, problem.strengths, problem.coupled, problem.class_weights),
-            solver.theta,
-        )
-        small.approach(0.1, self._settings["max_iter"])
+        part = Problem(sample, problem.strengths, problem.coupled, problem.class_weights)
+        small = made(part, solver.theta, certifies=False)
+        try:
+            small.approach(0.1, self._settings["max_iter"])
+        except UncertainOptimumError:
+            return solver
         solver.theta = small.theta
         if isinstance(solver, NewtonSolver) and isinstance(small, NewtonSolver) and small.metric:
             solver.metric = small.metric.as_guess()

@@ -43,6 +43,11 @@ class Metric:
     strengths: Floats
 
     @property
+    def is_guess(self) -> bool:
+        """Whether nothing is known of it."""
+        return self.logits.size == 0
+
+    @property
     def spread(self) -> Floats:
         """Roots of the diagonal of B."""
         roots: Floats = np.sqrt(np.diagonal(self.inverse))

@@ -56,7 +56,9 @@ class PreciseMetric(Metric):
     def reach(self, design: Design) -> float:
         """See `Metric`."""
         largest = float(np.trace(self.inverse))
-        return 1.001 * float(np.sqrt(largest * (1 if design.n_logits == 1 else 2))) * design.row_norm
+        return (
+            1.001 * float(np.sqrt(largest * (1 if design.n_logits == 1 else 2))) * design.row_norm
+        )
 
     def forget(self, design: Design, rows: NDArray[np.int64], units: Floats) -> bool:
         """See `Metric`; there is no cheap way to follow."""

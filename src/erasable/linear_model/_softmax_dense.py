@@ -109,7 +109,7 @@ class DenseDesign(Design):
                 kernels.add_products(residuals, self._ones[: z.shape[0]], ends, ends_low)
         gradient = self._join(sums + low, ends + ends_low)
         logit_error = self._depth * UNIT * self.logit_bound(theta) + EXP_ERROR
-        depth = m + 12  # of a residual, a product, and three sums
+        depth = 2 * m + 7  # a residual's 2 m + 1, a unit, a product, two sums and one at the end
         if wide:
             depth += _CHUNK + BLOCK // _CHUNK + -(-self.n_rows // BLOCK)
         spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms

@@ -30,8 +30,11 @@ Indices = NDArray[np.int32] | NDArray[np.int64]
 
 # ln 2 in three parts, of which the first two have 40 bits: an exponent times these is exact.
 _LN2_A, _LN2_B, _LN2_C = 0.6931471805601177, -1.7239444525610826e-13, -4.00865610552017e-26
+# 1/3!, 1/4! and 1/5!
+_THIRD, _THIRD_LOW = 0.16666666666666666, 9.25185853854297e-18
+_FOURTH, _FOURTH_LOW = 0.041666666666666664, 2.3129646346357427e-18
+_FIFTH, _FIFTH_LOW = 0.008333333333333333, 1.1564823173178714e-19
 _SQUARINGS = 9
-_LANES = 8
 
 
 @kernel
@@ -65,10 +68,11 @@ def divide_double(a: float, b: float, c: float, d: float) -> tuple[float, float]
 
 @kernel
 def exp_double(high: float, low: float) -> tuple[float, float]:
-    """Return the exponential of a sum that is not positive, to ``2**-98`` of itself or ``2**-1060``.
+    """Return the exponential of a sum of 0 or less, to ``2**-98`` of itself or ``2**-1060``.
 
-    At -700 and below it is that of -700. Reduced to ``|r| < 0.35 / 512``, nine terms of Taylor's
-    series of ``exp(r) - 1``, and nine times ``(1 + y)**2 - 1 = 2 y + y**2``.
+    At -700 and below it is that of -700. Reduced to ``|r| < 0.35 / 512``, eight terms of Taylor's
+    series of ``exp(r) - 1``, the last of them in doubles, and nine times ``2 y + y**2``, which is
+    ``(1 + y)**2 - 1``.
     """
     if not high > -LIMIT:
         high, low = -LIMIT, 0.0
@@ -78,11 +82,17 @@ def exp_double(high: float, low: float) -> tuple[float, float]:
     a, b = add_double(a, b, -k * _LN2_B, -k * _LN2_C)
     small = math.ldexp(1.0, -_SQUARINGS)
     a, b = a * small, b * small
-    y, z = a / 9.0, 0.0
-    for n in range(9, 1, -1):  # y = r/n (1 + r/(n+1) (1 + ...)), the last terms in doubles
-        y, z = add_double(1.0, 0.0, y, z)
-        y, z = times_double(y, z, a, b)
-        y, z = divide_double(y, z, n - 1.0, 0.0)
+    y = ((a / 40320.0 + 1.0 / 5040.0) * a + 1.0 / 720.0) * a
+    y, z = add_double(_FIFTH, _FIFTH_LOW, y, 0.0)
+    y, z = times_double(y, z, a, b)
+    y, z = add_double(_FOURTH, _FOURTH_LOW, y, z)
+    y, z = times_double(y, z, a, b)
+    y, z = add_double(_THIRD, _THIRD_LOW, y, z)
+    y, z = times_double(y, z, a, b)
+    y, z = add_double(0.5, 0.0, y, z)
+    y, z = times_double(y, z, a, b)
+    y, z = add_double(1.0, 0.0, y, z)
+    y, z = times_double(y, z, a, b)
     for _ in range(_SQUARINGS):
         s, t = times_double(y, z, y, z)
         y, z = add_double(2.0 * y, 2.0 * z, s, t)
@@ -107,7 +117,7 @@ def residuals_double(
             break
         z, w = (high[k], low[k]) if k < m else (0.0, 0.0)
         z, w = add_double(z, w, -most, -rest)
-        z, w = exp_double(z, w)
+        z, w = exp_double(z, w) if z != 0.0 or w != 0.0 else (1.0, 0.0)
         if k < m:
             a[k], b[k] = z, w
         if k == code:
@@ -149,7 +159,7 @@ def exact_gradient(
     m = theta.shape[0]
     row, row_low = np.zeros(d), np.zeros(d)
     high, low, a, b = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
-    sums, rests = np.zeros(_LANES), np.zeros(_LANES)
+    products, errors = np.zeros(d), np.zeros(d)
     missing = 0.0
     for i in range(n):
         if weights[i] == 0.0:
@@ -159,7 +169,9 @@ def exact_gradient(
             row[j], row_low[j] = u * unit[j], v * unit[j]
         for k in range(m):
             z, w = (theta[k, d], rest[k, d]) if intercept else (0.0, 0.0)
-            high[k], low[k] = _dot_double(row, row_low, theta[k], rest[k], z, w, sums, rests)
+            high[k], low[k] = _dot_double(
+                row, row_low, theta[k, :d], rest[k, :d], z, w, products, errors
+            )
         missing += residuals_double(high, low, codes[i], reference, weights[i], a, b)
         for k in range(m):
             squares[k] += a[k] * a[k]
@@ -168,6 +180,8 @@ def exact_gradient(
                 out[k, d], out_low[k, d] = add_double(out[k, d], out_low[k, d], a[k], b[k])
     row[:] = 0.0
     row_low[:] = 0.0
+    products[:] = 0.0
+    errors[:] = 0.0
     return missing
 
 
@@ -179,23 +193,26 @@ def _dot_double(
     rest: Floats,
     z: float,
     w: float,
-    sums: Floats,
-    rests: Floats,
+    high: Floats,
+    low: Floats,
 ) -> tuple[float, float]:
-    """Return the dot product of a row with coefficients, plus ``z + w``, in `_LANES` sums."""
-    d = row.size
-    sums[:] = 0.0
-    rests[:] = 0.0
-    for j in range(0, d - _LANES + 1, _LANES):
-        for lane in range(_LANES):
-            at = j + lane
-            u, v = times_double(row[at], row_low[at], theta[at], rest[at])
-            sums[lane], rests[lane] = add_double(sums[lane], rests[lane], u, v)
-    for j in range(d - d % _LANES, d):
-        u, v = times_double(row[j], row_low[j], theta[j], rest[j])
-        z, w = add_double(z, w, u, v)
-    for lane in range(_LANES):
-        z, w = add_double(z, w, sums[lane], rests[lane])
+    """Return the dot product of a row with coefficients, plus ``z + w``.
+
+    Halves are added to halves, without error but in the low parts, so that loops are vectorised.
+    """
+    left = row.size
+    for j in range(left):
+        high[j], error = two_product(row[j], theta[j])
+        low[j] = error + (row[j] * rest[j] + row_low[j] * theta[j])
+    while left > 1:
+        half = left // 2
+        shift = left - half
+        for j in range(half):
+            high[j], error = two_sum(high[j], high[shift + j])
+            low[j] += low[shift + j] + error
+        left = shift
+    if row.size:
+        z, w = add_double(z, w, high[0], low[0])
     return z, w
 
 
@@ -274,9 +291,7 @@ def add_products(
                     continue
                 for k in range(m):
                     for g in range(m):
-                        c, d = times_double(
-                            a, b, coefficients[i, k, g], coefficients_low[i, k, g]
-                        )
+                        c, d = times_double(a, b, coefficients[i, k, g], coefficients_low[i, k, g])
                         out[k, j, g, h], out_low[k, j, g, h] = add_double(
                             out[k, j, g, h], out_low[k, j, g, h], c, d
                         )

@@ -82,7 +82,7 @@ class Problem:
         high, low = pair_times(self.center(theta), self.strengths)
         total, _ = pair_sum((found.gradient, found.rest), (high, low))
         exact = found.precise
-        unit = 2.0**-96 if exact else (self.shape[0] + 8) * UNIT
+        unit = 2.0**-100 if exact else (self.shape[0] + 8) * UNIT
         wrong = unit * (np.abs(high) + np.abs(found.gradient)) + 2 * UNIT * np.abs(total)
         return total, wrong
 
@@ -96,7 +96,7 @@ class Problem:
         squares = np.einsum("ck,kjlj,cl->cj", to_classes, blocks, to_classes)
         sizes = np.abs(to_classes)
         terms = np.einsum("ck,kjlj,cl->cj", sizes, np.abs(blocks), sizes)
-        return 1.001 * np.sqrt(np.maximum(squares, 0.0) + 16 * UNIT * terms)
+        return np.asarray(1.001 * np.sqrt(np.maximum(squares, 0.0) + 16 * UNIT * terms))
 
     def spread(self, errors: Floats) -> Floats:
         """Bound errors of the coefficients of `classes`, for errors of theta, shape (m, D)."""

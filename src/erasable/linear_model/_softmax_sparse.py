@@ -67,7 +67,7 @@ class SparseDesign(Design):
         body, low, errors = np.zeros((3, m, d))
         ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
         space = Workspace(self.n_rows, m)
-        slack = self.sharing * (4 * UNIT * sizes + EXP_ERROR) + (m + 8) * UNIT
+        slack = self.sharing * (4 * UNIT * sizes + EXP_ERROR) + (2 * m + 6) * UNIT
         for start in range(0, self.n_rows, BLOCK):
             part = slice(start, min(start + BLOCK, self.n_rows))
             residuals, lacking = space.fill(
@@ -84,7 +84,7 @@ class SparseDesign(Design):
         direct = self._join(errors, ends[2]) + 4 * UNIT * np.abs(gradient)
         spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms
         logit_error = 4 * UNIT * float(sizes.max(initial=0.0)) + EXP_ERROR
-        summing = (m + 24) * UNIT * spread + 4 * UNIT * np.abs(gradient)
+        summing = (2 * m + 8) * UNIT * spread + 4 * UNIT * np.abs(gradient)
         energy = self.sharing * float(np.sqrt(1.001 * energy))
         return Evaluation(
             gradient, np.zeros_like(gradient), logits, logit_error, energy, summing,

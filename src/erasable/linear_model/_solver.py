@@ -1,0 +1,201 @@
+"""The loop that both solvers share: gradients, line search, and the lattice.
+
+The law kept here: a point of the lattice is returned only when it is certain that it is the nearest
+to the optimum. A solver may start anywhere and take any steps; what it returns is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from erasable.core.errors import UncertainOptimumError
+
+from ._lattice import Pair, pair_sum, settle
+from ._softmax_design import Evaluation
+from ._softmax_kernels import Floats
+from ._softmax_problem import Problem
+
+__all__ = ["Move", "Solver"]
+
+_PATIENCE = 25
+"""Steps after which to start again from 0: from far outside, the way back may be longer."""
+
+
+@dataclass(slots=True)
+class Move:
+    """A step, and what is known of where it leads.
+
+    Attributes
+    ----------
+    step : ndarray of shape (m, D), or None
+        To be subtracted; None where it is not known yet.
+    decrement, noise : float
+        Norm of the gradient, and what of it may be rounding.
+    to : Pair
+        Where the optimum is looked for: behind the step, or here.
+    half : ndarray
+        Half the width of the interval of every coefficient of `Problem.classes` around there.
+    """
+
+    step: Floats | None
+    decrement: float
+    noise: float
+    to: Pair
+    half: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A step that was taken: from where, how steep it was there, and how far.
+
+    The slope along it grows with its length, because the objective is convex. A length is too long
+    where it has led up again, unless by little and near the optimum, and too short where one that
+    was too long is known and it is still half as steep as at the start. `rise` is what slope up is
+    still taken.
+    """
+
+    start: Pair
+    step: Floats
+    descent: float
+    rise: float
+    length: float = 1.0
+    shortest: float = 0.0
+    longest: float = np.inf
+
+    @classmethod
+    def at(cls, theta: Floats) -> _Line:
+        """Return a line that leads nowhere."""
+        return cls((theta, np.zeros_like(theta)), np.zeros_like(theta), np.inf, np.inf)
+
+    @property
+    def end(self) -> Pair:
+        """Where the step led."""
+        return pair_sum(self.start, (-self.length * self.step, np.zeros_like(self.step)))
+
+    def corrected(self, gradient: Floats) -> _Line | None:
+        """Return a line of another length, where its end's gradient asks for that."""
+        if not np.isfinite(self.descent):
+            return None
+        slope = -float(np.vdot(gradient, self.step))
+        shortest, longest = self.shortest, self.longest
+        if not slope <= self.rise:
+            longest = self.length
+        elif slope < -0.5 * self.descent and np.isfinite(longest):
+            shortest = self.length
+        else:
+            return None
+        length = 0.5 * (shortest + longest)
+        if longest - shortest < 0.01 * longest or longest < 1e-9:
+            return None
+        return replace(self, length=length, shortest=shortest, longest=longest)
+
+
+class Solver:
+    """Base of both solvers: the loop of steps, line search and certificate.
+
+    Attributes
+    ----------
+    problem : Problem
+    theta : ndarray of shape (m, D)
+        Where the last step led.
+    certifies : bool
+        Whether `settle` is what it is for, and not just `approach`.
+    """
+
+    def __init__(self, problem: Problem, theta: Floats, *, certifies: bool = True) -> None:
+        self.problem = problem
+        self.theta = theta
+        self.certifies = certifies
+
+    def settle(self, budget: int) -> Floats:
+        """Return the point of the lattice that is nearest to the optimum.
+
+        Returns
+        -------
+        ndarray
+            Coefficients of `Problem.classes`.
+
+        Raises
+        ------
+        UncertainOptimumError
+            If `budget` steps do not tell.
+        """
+        precise, stalled, best = False, 0, np.array([np.inf, np.inf])
+        line, warm = _Line.at(self.theta), bool(self.theta.any())
+        for count in range(budget):
+            if count == _PATIENCE and warm and not precise:
+                line, warm = _Line.at(np.zeros_like(self.theta)), False
+            theta, found, gradient, wrong = self._follow(line, precise)
+            try:
+                move = self._look(theta, found, gradient, wrong, count)
+            except UncertainOptimumError:
+                if not warm:
+                    raise
+                line, warm, precise = _Line.at(np.zeros_like(self.theta)), False, False
+                continue
+            values, certain = settle(*self.problem.classes(move.to), move.half)
+            self.theta = move.to[0]
+            if certain:
+                return values
+            reached = np.array([float(move.half.max()), move.decrement])
+            stalled = 0 if not precise or (reached < 0.9 * best).any() else stalled + 1
+            best = np.minimum(reached, best)
+            if stalled > 4:
+                break
+            line = self._line(theta, gradient, move, count)
+            precise = precise or move.decrement <= 4 * move.noise
+        raise UncertainOptimumError(
+            f"the optimum is not certain after {count + 1} of at most {budget} steps; expected a "
+            "better conditioned problem; choose a smaller C, a larger max_iter, or scale the "
+            "columns"
+        )
+
+    def approach(self, decrement: float, budget: int) -> None:
+        """Take steps until the Newton decrement is small, without any certificate."""
+        line = _Line.at(self.theta)
+        for count in range(budget):
+            theta, found, gradient, wrong = self._follow(line, False)
+            move = self._look(theta, found, gradient, wrong, count)
+            line = self._line(theta, gradient, move, count)
+            self.theta = line.end[0]
+            if move.decrement < decrement:
+                return
+
+    def _follow(self, line: _Line, precise: bool) -> tuple[Pair, Evaluation, Floats, Floats]:
+        """Go where a line is neither too long nor too short; return what is found there."""
+        design = self.problem.design
+        while True:
+            high, low = line.end
+            with np.errstate(over="ignore", invalid="ignore"):  # where a line leads much too far
+                if precise:
+                    found = design.evaluate_exactly(high, low)
+                else:
+                    low = np.zeros_like(high)
+                    found = design.evaluate(high)
+                gradient, wrong = self.problem.gradient((high, low), found)
+                other = line.corrected(gradient)
+            if other is None:
+                return (high, low), found, gradient, wrong
+            line = other
+
+    def _line(self, theta: Pair, gradient: Floats, move: Move, count: int) -> _Line:
+        step = self._step(gradient, move, count) if move.step is None else move.step
+        descent = float(np.vdot(gradient, step))
+        if not descent > 1e6 * move.noise**2:
+            descent = np.inf  # it is all noise, and any length will do
+        # A slope that is small beside an enormous one may still lead far up.
+        total = float(self.problem.design.weights.sum())
+        rise = 0.1 * descent if descent < 1.0 + 0.1 * total else 0.0
+        return _Line(theta, step, descent, rise)
+
+    def _look(
+        self, theta: Pair, found: Evaluation, gradient: Floats, wrong: Floats, count: int
+    ) -> Move:
+        """Say where the optimum is, and perhaps already what the next step is."""
+        raise NotImplementedError
+
+    def _step(self, gradient: Floats, move: Move, count: int) -> Floats:
+        """Return the next step, where `_look` did not."""
+        raise NotImplementedError
