@@ -124,7 +124,7 @@ def test_an_offset_costs_predictions_no_digits() -> None:
     X, y = np.array([1.7e9, 1.1e9]) + steps * [7.0, 11.0], steps @ [1.0, 3.0]
     model = LinearRegression().fit(X, y)
     assert np.abs(model.predict(X) - y).max() < 2e-9
-    half = X + [3.5, 5.5]  # where the constant and the products of 1e9 leave 1e-7
+    half = np.add(X, [3.5, 5.5])  # where the constant and the products of 1e9 leave 1e-7
     assert np.abs(model.predict(half) - (y + 2.0)).max() < 2e-9
 
 

@@ -22,7 +22,7 @@ TIE = 2.0**-60
 _SPLITTER = 2.0**27 + 1.0
 
 
-def settle(high: Floats, low: Floats, half: Floats, tie: float = TIE) -> tuple[Floats, bool]:
+def settle(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
     """Round intervals to the lattice.
 
     Parameters
@@ -31,8 +31,6 @@ def settle(high: Floats, low: Floats, half: Floats, tie: float = TIE) -> tuple[F
         ``high + low`` are the middles of the intervals.
     half : ndarray
         Half their widths.
-    tie : float
-        Intervals that reach over a boundary by less than this share of a step are on it.
 
     Returns
     -------
@@ -58,7 +56,7 @@ def settle(high: Floats, low: Floats, half: Floats, tie: float = TIE) -> tuple[F
     nearest, offset = nearest + over, offset - over
     wide = half / STEP * (1.0 + 2.0**-20)
     reaches = np.abs(offset) + wide >= 0.5
-    tied = reaches & (wide < tie)
+    tied = reaches & (wide < TIE)
     neighbour = nearest + np.where(offset > 0, 1.0, -1.0)
     even = np.where(np.fmod(nearest, 2.0) == 0.0, nearest, neighbour)
     values = np.where(tied, even, nearest) * STEP + 0.0

@@ -83,7 +83,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
         Values beyond ``2**480``.
     UncertainOptimumError
         The problem is so badly conditioned that even arithmetic of 100 bits cannot tell the
-        optimum.
+        optimum, from `fit` or, where deletions have made it so, from whatever asks for the
+        coefficients. Values with a large offset are such a case where they cannot be centred:
+        without an intercept, or in a sparse matrix.
 
     Notes
     -----
