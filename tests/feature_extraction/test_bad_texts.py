@@ -23,6 +23,7 @@ from erasable.core.errors import (
 )
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from feature_extraction.corpus import lengths
+from naming import named
 
 TEXTS = ["a cat sat", "the dog", "the cat and the dog"]
 both = pytest.mark.parametrize("model", [CountVectorizer(), TfidfVectorizer()])
@@ -102,7 +103,7 @@ def test_containers_of_texts(model: Any, texts: Any) -> None:
         ({"dtype": "no such type"}, "dtype"),
         ({"dtype": np.float16}, "dtype"),
     ],
-    ids=str,
+    ids=named,
 )
 def test_parameters(params: dict[str, Any], told: str) -> None:
     for cls in (CountVectorizer, TfidfVectorizer):

@@ -20,6 +20,7 @@ from erasable.utils._checks.compare import assert_same
 from erasable.utils._checks.reach import reachable
 from erasable.utils.estimator_checks import parametrize_with_law_checks
 from feature_extraction.corpus import corpora, lengths, make_texts
+from naming import named
 
 VARIANTS: list[Any] = [
     CountVectorizer(),
@@ -34,7 +35,7 @@ VARIANTS: list[Any] = [
     TfidfVectorizer(use_idf=False, max_df=0.3),
     TfidfVectorizer(vocabulary={"dog": 1, "the": 0}),
 ]
-each_variant = pytest.mark.parametrize("model", VARIANTS, ids=lambda e: " ".join(str(e).split()))
+each_variant = pytest.mark.parametrize("model", VARIANTS, ids=named)
 
 
 @parametrize_with_law_checks(

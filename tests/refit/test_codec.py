@@ -29,6 +29,7 @@ from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.refit._codec import decode, encode
 from erasable.refit._names import find, known_to
+from naming import named
 
 
 def _root(tree: Any) -> str:
@@ -134,7 +135,7 @@ def _swapped(value: Any) -> bool:
         [np.float64(1.5), np.float64(2.5)],
         np.array(["a", "bc"], dtype=np.dtypes.StringDType()),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_other_values_come_back(value: Any, folder: Path) -> None:
     made = _back(value, folder)
@@ -161,7 +162,7 @@ def test_sparse_matrices_come_back(kind: Any, folder: Path) -> None:
         np.random.Generator(np.random.Philox(3)),
         np.random.Generator(np.random.SFC64(3)),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_generators_go_on_where_they_were(generator: Any, folder: Path) -> None:
     generator.standard_normal(3)
@@ -232,7 +233,7 @@ def test_trees_predict_the_same(folder: Path) -> None:
         (Ridge().fit, "fit"),
         (np.void(b"junk"), "void"),
     ],
-    ids=lambda case: str(case)[:40],
+    ids=lambda case: named(case)[:40],
 )
 def test_what_cannot_be_kept(value: Any, told: str) -> None:
     with pytest.raises(InvalidParameterError, match=rf"holds .*{told}.*no plain copy") as caught:

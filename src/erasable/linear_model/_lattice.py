@@ -19,6 +19,7 @@ STEP = 2.0**-20
 TIE = 2.0**-60
 """What is known to this share of a step to lie on a boundary goes to the even multiple."""
 
+_HOPELESS = 16.0
 _SPLITTER = 2.0**27 + 1.0
 
 
@@ -47,7 +48,8 @@ def settle(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
     >>> settle(np.array([3.2 * STEP]), np.zeros(1), np.array([0.4 * STEP]))[1]
     False
     """
-    if not float(half.max()) < 0.5 * STEP:
+    # With so wide intervals one of them is over a boundary: do not look for it.
+    if not (float(half.max()) < 0.5 * STEP and float(half.sum()) < _HOPELESS * STEP):
         return high, False
     scaled = high / STEP
     nearest = np.rint(scaled)

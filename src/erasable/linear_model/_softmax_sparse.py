@@ -131,12 +131,13 @@ class SparseDesign(Design):
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """See `Design`."""
-        coefficients, last = self._split(directions)
-        body, last_sum = np.zeros_like(coefficients), np.zeros_like(last)
+        unit = np.append(self.unit, 1.0) if self.intercept else self.unit
+        out = np.zeros_like(directions)
         _multiply(
-            *parts(self.matrix), chances, self.weights, coefficients, last, body, last_sum
+            *parts(self.matrix), chances, self.weights, directions * unit, self.intercept, out
         )  # fmt: skip
-        return self._join(body, last_sum)
+        out *= unit
+        return out
 
     def diagonal(self, chances: Floats) -> Floats:
         """See `Design`."""
@@ -182,10 +183,12 @@ def _squares(
     for i in range(weights.size):
         if weights[i] == 0.0:
             continue
+        row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
         total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            value = np.float64(data[e]) * unit[indices[e]]
-            sums[indices[e]] += value * value
+        for e in range(row.size):
+            j = np.uint64(columns[e])
+            value = np.float64(row[e]) * unit[j]
+            sums[j] += value * value
             total += value * value
         if intercept:
             sums[unit.size] += 1.0
@@ -265,12 +268,12 @@ def _multiply(
     chances: Floats,
     weights: Floats,
     coefficients: Floats,
-    last: Floats,
+    intercept: bool,
     sums: Floats,
-    last_sum: Floats,
 ) -> None:
-    """Add the Hessian times a direction, of shape (m, d) and (m,), to `sums` and `last_sum`."""
+    """Add the Hessian times a direction, of shape (m, D), to `sums`."""
     n, m = chances.shape
+    d = coefficients.shape[1] - intercept
     z = np.zeros(m)
     for i in range(n):
         if weights[i] == 0.0:
@@ -278,14 +281,15 @@ def _multiply(
         row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
         mean = 0.0
         for k in range(m):
-            own, total = coefficients[k], last[k]
+            own, total = coefficients[k], coefficients[k, d] if intercept else 0.0
             for e in range(row.size):
                 total += np.float64(row[e]) * own[np.uint64(columns[e])]
             z[k] = total
             mean += chances[i, k] * total
         for k in range(m):
             own, share = sums[k], weights[i] * chances[i, k] * (z[k] - mean)
-            last_sum[k] += share
+            if intercept:
+                own[d] += share
             for e in range(row.size):
                 own[np.uint64(columns[e])] += share * np.float64(row[e])
 
