@@ -64,7 +64,9 @@ class Accepts:
         return cls(
             sparse=tags.sparse,
             missing=tags.allow_nan,
-            objects=tags.categorical or (tags.string and tags.two_d_array),
+            # Categories that are not to be negative are numbered already.
+            objects=(tags.categorical and not tags.positive_only)
+            or (tags.string and tags.two_d_array),
             documents=tags.string and not tags.two_d_array,
         )
 

@@ -152,7 +152,6 @@ class CategoricalNB(DiscreteNB):
         return np.broadcast_to(least, d).astype(np.int64)
 
     def _count(self, matrix: Values, live: Ints, classes: Classes) -> CategoryCounts:
-        _refuse_text(matrix)
         largest = survey(matrix, live)
         names = getattr(self, "feature_names_in_", None)
         least = self._least_categories()
@@ -198,7 +197,6 @@ class CategoricalNB(DiscreteNB):
 
     def _rows_to_predict(self, X: Any) -> Values:
         matrix = super()._rows_to_predict(X)
-        _refuse_text(matrix)
         largest = survey(matrix, np.arange(matrix.shape[0]))
         sizes = self._counted.n_categories
         unknown = np.flatnonzero(largest >= sizes)
@@ -225,11 +223,3 @@ class CategoricalNB(DiscreteNB):
             cls(min_categories=16),
             cls(min_categories=16, alpha=0.0, fit_prior=False, classes=[0, 1, 2, 7]),
         ]
-
-
-def _refuse_text(matrix: Values) -> None:
-    if matrix.dtype == object:
-        raise InvalidDataError(
-            "X holds text, or numbers among objects; expected categories numbered 0, 1, ...; "
-            "encode them with OrdinalEncoder"
-        )

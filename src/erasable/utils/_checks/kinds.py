@@ -40,7 +40,7 @@ def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
         In the same order.
     """
     tags, accepts = estimator.__sklearn_tags__(), Accepts.of(estimator)
-    positive = tags.input_tags.positive_only
+    positive, coded = tags.input_tags.positive_only, tags.input_tags.categorical
     # A column transformer reads a table with words in it, but its parts may take none.
     takes_words = getattr(estimator, "_takes_words", accepts.objects and not positive)
     result = []
@@ -50,7 +50,7 @@ def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
             data = replace(data, y=ranks * 3 // len(data))
         if positive:
             sizes = np.abs(data.X)
-            data = replace(data, X=np.floor(8.0 * sizes) % 5 if accepts.objects else sizes)
+            data = replace(data, X=np.floor(8.0 * sizes) % 5 if coded else sizes)
         if accepts.documents:
             texts = [" ".join(_words(row, few=False)) for row in data.X]
             data = replace(data, X=np.array([*texts, None], dtype=object)[:-1])
