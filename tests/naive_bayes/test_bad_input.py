@@ -132,9 +132,7 @@ def test_numbers_that_are_no_categories() -> None:
 def test_columns_of_text() -> None:
     frame = pd.DataFrame({"colour": ["red", "blue", "red"], "size": [0, 1, 0]})
     for given in (frame, frame.astype({"colour": "category"})):
-        with pytest.raises(
-            InvalidDataError, match=r"hold no numbers: .colour.; expected numbers"
-        ):
+        with pytest.raises(InvalidDataError, match=r"hold no numbers: .colour.; expected numbers"):
             CategoricalNB().fit(given, Y)
 
 
