@@ -16,9 +16,16 @@
     ├── DetachedError                    the model was loaded without its records
     ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
     ├── UncertainOptimumError            arithmetic cannot tell the optimum of the training
-    └── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
-        └── ArtifactFileError (OSError)  it cannot be opened, read or written
-            └── ArtifactNotFoundError (FileNotFoundError)   there is no such file or folder
+    ├── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
+    │   └── ArtifactFileError (OSError)  it cannot be opened, read or written
+    │       └── ArtifactNotFoundError (FileNotFoundError)   there is no such file or folder
+    └── WorkspaceError                   what was asked of a workspace cannot be done
+        ├── NotInWorkspaceError (LookupError)   no such workspace, data set, model or request
+        ├── WorkspaceBusyError           another process is at work on it
+        ├── WorkspaceDiskError (OSError) a file of it cannot be read or written
+        ├── WorkspaceVersionError        it was made by another version of erasable
+        ├── SourceError (ValueError)     a source of data cannot be read, or has changed
+        └── EvidenceError (ValueError)   a key, a signature, a proof or an entry does not hold
 
 A model that is not fitted raises scikit-learn's own ``NotFittedError``, and an
 InvalidParameterError is also scikit-learn's. Whatever raises has changed nothing.
@@ -34,6 +41,7 @@ __all__ = [
     "ArtifactNotFoundError",
     "DetachedError",
     "ErasableError",
+    "EvidenceError",
     "InvalidDataError",
     "InvalidIdsError",
     "InvalidInputError",
@@ -41,11 +49,17 @@ __all__ = [
     "InvalidTypeError",
     "KeyCollisionError",
     "MagnitudeError",
+    "NotInWorkspaceError",
+    "SourceError",
     "TooFewRecordsError",
     "UncertainOptimumError",
     "UnknownIdError",
     "UnlearnableError",
     "UnsupportedStepError",
+    "WorkspaceBusyError",
+    "WorkspaceDiskError",
+    "WorkspaceError",
+    "WorkspaceVersionError",
 ]
 
 
@@ -118,3 +132,31 @@ class ArtifactFileError(ArtifactError, OSError):
 
 class ArtifactNotFoundError(ArtifactFileError, FileNotFoundError):
     """There is no such file, or no folder to write it into."""
+
+
+class WorkspaceError(ErasableError):
+    """What was asked of a workspace cannot be done; nothing has changed."""
+
+
+class NotInWorkspaceError(WorkspaceError, LookupError):
+    """There is no such workspace, data set, model or request."""
+
+
+class WorkspaceBusyError(WorkspaceError, RuntimeError):
+    """Another process is at work on the workspace."""
+
+
+class WorkspaceDiskError(WorkspaceError, OSError):
+    """A file of the workspace cannot be read or written; ``errno`` is the system's reason."""
+
+
+class WorkspaceVersionError(WorkspaceError, RuntimeError):
+    """The workspace was made by another version of erasable."""
+
+
+class SourceError(WorkspaceError, ValueError):
+    """A source of data cannot be read, or is not what it was."""
+
+
+class EvidenceError(WorkspaceError, ValueError):
+    """A key, a signature, a proof or an entry of the log does not hold."""

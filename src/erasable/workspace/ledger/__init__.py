@@ -1,0 +1,3 @@
+"""What a workspace knows, in a database: everything but data, models and keys."""
+
+__all__: list[str] = []

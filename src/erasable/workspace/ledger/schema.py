@@ -1,0 +1,268 @@
+"""The tables of the ledger.
+
+No table holds a value of a record, or an identity: subjects are known by tokens (keyed hashes).
+Alembic's migrations make these tables; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
+
+__all__ = [
+    "Moment",
+    "dataset",
+    "dataset_version",
+    "fragment",
+    "garbage",
+    "holding",
+    "identity",
+    "log_entry",
+    "measurement",
+    "meta",
+    "metadata",
+    "model",
+    "model_version",
+    "receipt",
+    "request",
+    "suppression",
+    "task",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up Integer keys alone
+
+
+class Moment(TypeDecorator[datetime]):
+    """A time, kept as microseconds since 1970 UTC: the same in every database.
+
+    Examples
+    --------
+    >>> Moment().process_bind_param(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None)
+    1000000
+    """
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> int | None:
+        """Count microseconds."""
+        return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
+
+    def process_result_value(self, value: int | None, dialect: Any) -> datetime | None:
+        """Return an aware time."""
+        return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+# The workspace itself: its id, when it was made, the public key, settings, the log's frontier.
+meta = Table(
+    "meta",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", JSON, nullable=False),
+)
+
+dataset = Table(
+    "dataset",
+    metadata,
+    Column("id", _SERIAL, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("source", JSON, nullable=False),  # {"kind", "place", "query"?}; never a credential
+    Column("id_column", Text, nullable=False),
+    Column("subjects", JSON, nullable=False),  # [{"column", "type"}, ...]; the first one groups
+    Column("columns", JSON, nullable=False),  # [{"name", "type"}, ...] as Arrow names types
+    Column("n_buckets", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+dataset_version = Table(
+    "dataset_version",
+    metadata,
+    Column("dataset_id", ForeignKey("dataset.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("cause", String(16), nullable=False),  # add, append, sync
+    Column("n_records", BigInteger, nullable=False),  # when it was made
+    Column("n_suppressed", BigInteger, nullable=False),  # records dropped on the way in
+    Column("created_at", Moment, nullable=False),
+)
+
+# A Parquet file with records of one bucket (a hash of their first subject). It belongs to the
+# versions from `since` up to, and without, `until`; an erasure replaces it in all of them.
+fragment = Table(
+    "fragment",
+    metadata,
+    Column("id", _SERIAL, primary_key=True),
+    Column("dataset_id", ForeignKey("dataset.id"), nullable=False),
+    Column("bucket", Integer, nullable=False),
+    Column("since", Integer, nullable=False),
+    Column("until", Integer),
+    Column("key", String(200), nullable=False, unique=True),
+    Column("sha256", String(64), nullable=False),
+    Column("n_records", BigInteger, nullable=False),
+    Index("ix_fragment_dataset_bucket", "dataset_id", "bucket"),
+)
+
+# Who a token belongs to. A subject is a name for tokens that were linked, and nothing else.
+identity = Table(
+    "identity",
+    metadata,
+    Column("token", String(64), primary_key=True),
+    Column("type", String(64), nullable=False),
+    Column("subject", String(32), nullable=False, index=True),
+)
+
+# In which buckets of which data sets a token occurs, in any fragment that is still kept.
+holding = Table(
+    "holding",
+    metadata,
+    Column("token", String(64), primary_key=True),
+    Column("dataset_id", ForeignKey("dataset.id"), primary_key=True),
+    Column("bucket", Integer, primary_key=True),
+)
+
+suppression = Table(
+    "suppression",
+    metadata,
+    Column("token", String(64), primary_key=True),
+    Column("type", String(64), nullable=False),
+    Column("request_id", String(40), nullable=False),
+    Column("since", Moment, nullable=False),
+)
+
+model = Table(
+    "model",
+    metadata,
+    Column("id", _SERIAL, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("kind", String(16), nullable=False),  # estimator, entry, command, uncovered
+    Column("recipe", JSON, nullable=False),
+    Column("features", JSON),  # [column, ...]; None where the recipe chooses
+    Column("target", Text),
+    Column("datasets", JSON, nullable=False),  # [data set id, ...]
+    Column("state", String(16), nullable=False),  # ready, retired, uncovered
+    Column("version", Integer, nullable=False),  # 0: none yet
+    Column("hook", Text),  # a command that runs after an update
+    Column("created_at", Moment, nullable=False),
+)
+
+# The salt of a version's commitment goes when the version is superseded.
+model_version = Table(
+    "model_version",
+    metadata,
+    Column("model_id", ForeignKey("model.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("cause", String(16), nullable=False),  # fit, erase
+    Column("dataset_versions", JSON, nullable=False),  # [version, ...] as in model.datasets
+    Column("key", String(200)),
+    Column("sha256", String(64)),
+    Column("salt", String(64)),
+    Column("commitment", String(64)),
+    Column("algorithm", Text, nullable=False),  # what digest() puts before the colon
+    Column("software", JSON, nullable=False),  # versions of packages it was made with
+    Column("n_records", BigInteger, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("superseded_at", Moment),
+)
+
+# How long things took, for estimates: per model, or per data set where the model is None.
+measurement = Table(
+    "measurement",
+    metadata,
+    Column("id", _SERIAL, primary_key=True),
+    Column("model_id", ForeignKey("model.id")),
+    Column("dataset_id", ForeignKey("dataset.id")),
+    Column("kind", String(16), nullable=False),  # fit, delete, refit, retrain, rewrite
+    Column("n_records", BigInteger, nullable=False),
+    Column("n_deleted", BigInteger, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("at", Moment, nullable=False),
+)
+
+# `tokens` and `condition` say what to erase. They go when the request ends.
+request = Table(
+    "request",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("state", String(16), nullable=False, index=True),
+    Column("regulation", String(8), nullable=False),
+    Column("received_at", Moment, nullable=False),
+    Column("due_at", Moment),
+    Column("extended_at", Moment),
+    Column("extension", Text),
+    Column("hold", Text),
+    Column("reason", Text),  # of a denial or cancellation
+    Column("type", String(64)),
+    Column("tokens", JSON),  # [[type, token], ...], or None
+    Column("condition", JSON),  # {"dataset": id, "where": text}, or None
+    Column("batch", String(40), index=True),
+    Column("matched", BigInteger),  # records found, once it is processed
+    Column("changed_at", Moment, nullable=False),
+    Column("completed_at", Moment),
+)
+
+# One per request and target, from the start of a batch on.
+task = Table(
+    "task",
+    metadata,
+    Column("request_id", ForeignKey("request.id"), primary_key=True),
+    Column("target", String(8), primary_key=True),  # dataset, model
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("state", String(16), nullable=False),  # planned, done
+    Column("treatment", String(16)),  # rewritten, deleted, refitted, retrained, retired, ...
+    Column("exactness", String(32)),
+    Column("n_records", BigInteger),  # of this request
+    Column("seconds", Float),  # of the whole batch on this target
+    Column("before", String(64)),  # commitments
+    Column("after", String(64)),
+)
+
+receipt = Table(
+    "receipt",
+    metadata,
+    Column("request_id", ForeignKey("request.id"), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+)
+
+# Artifacts that nothing refers to any more, to be removed.
+garbage = Table(
+    "garbage",
+    metadata,
+    Column("key", String(200), primary_key=True),
+)
+
+log_entry = Table(
+    "log_entry",
+    metadata,
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", String(32), nullable=False),
+    Column("subject", String(200), nullable=False, index=True),  # what it is about
+    Column("body", LargeBinary, nullable=False),
+    Column("leaf", LargeBinary, nullable=False),
+)

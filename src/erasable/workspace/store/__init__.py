@@ -1,0 +1,3 @@
+"""How bytes reach the disk, and leave it: every effect is one numbered point."""
+
+__all__: list[str] = []

@@ -1,0 +1,170 @@
+"""The only place where the files of a workspace are written, renamed and removed.
+
+The law kept here: a file is complete and on the disk under its name, or it is not there. Bytes
+are written beside their place, synced, renamed, and the folder is synced, in this order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from erasable.core.errors import NotInWorkspaceError, WorkspaceDiskError
+from erasable.workspace.store.points import at
+
+__all__ = ["Disk"]
+
+_PARTIAL = ".partial-"
+
+
+class Disk:
+    """Files below one folder, by keys such as ``"data/3/0a7f"``.
+
+    Parameters
+    ----------
+    root : path-like
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     disk = Disk(folder)
+    ...     disk.write("models/1", b"abc")
+    ...     disk.read("models/1"), list(disk.keys()), disk.remove("models/1"), list(disk.keys())
+    (b'abc', ['models/1'], True, [])
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+
+    def path(self, key: str) -> Path:
+        """Return where a key is."""
+        return self.root / key
+
+    def make(self, folder: str) -> None:
+        """Make a folder, and those above it up to the root."""
+        path = self.path(folder)
+        if path.is_dir():
+            return
+        with _told(path):
+            for one in [*reversed(path.relative_to(self.root).parents), Path(folder)]:
+                made = self.root / one
+                if not made.is_dir():
+                    self._make(made)
+
+    def write(self, key: str, data: bytes | memoryview, mode: int = 0o644) -> None:
+        """Write a file, whole and synced, or leave what was there.
+
+        Raises
+        ------
+        WorkspaceDiskError
+            The disk is full or fails.
+        """
+        path = self.path(key)
+        self.make(str(Path(key).parent))
+        beside = path.parent / f"{_PARTIAL}{secrets.token_hex(8)}"
+        with _told(path):
+            try:
+                self._write(beside, data, mode)
+                self._rename(beside, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._remove(beside)
+                raise
+            self._sync_folder(path.parent)
+
+    def read(self, key: str) -> bytes:
+        """Read a file.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is none.
+        WorkspaceDiskError
+            It cannot be read.
+        """
+        path = self.path(key)
+        with _told(path):
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                raise NotInWorkspaceError(
+                    f"the file {key!r} is not in the workspace; expected it there; "
+                    "restore it from a backup"
+                ) from None
+
+    def remove(self, key: str) -> bool:
+        """Remove a file for good; return whether there was one."""
+        path = self.path(key)
+        if not path.exists():
+            return False
+        with _told(path):
+            self._remove(path)
+            self._sync_folder(path.parent)
+        return True
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """List files whose key starts with `prefix`, in order, those half-written included."""
+        for folder, folders, names in os.walk(self.root):
+            folders.sort()
+            for name in sorted(names):
+                key = (Path(folder) / name).relative_to(self.root).as_posix()
+                if key.startswith(prefix):
+                    yield key
+
+    # -- the effects: a test replaces them with those of a disk that loses power -------------------
+
+    def _make(self, path: Path) -> None:
+        with at("open", str(path)):
+            path.mkdir(exist_ok=True)
+        self._sync_folder(path.parent)
+
+    def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
+        with at("open", str(path)):
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            rest = memoryview(data)
+            while rest:
+                with at("write", str(path)):
+                    rest = rest[os.write(handle, rest) :]
+            with at("sync", str(path)):
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _rename(self, source: Path, target: Path) -> None:
+        with at("rename", str(target)):
+            os.replace(source, target)
+
+    def _remove(self, path: Path) -> None:
+        with at("remove", str(path)):
+            path.unlink(missing_ok=True)
+
+    def _sync_folder(self, path: Path) -> None:
+        with at("sync folder", str(path)):
+            try:
+                handle = os.open(path, os.O_RDONLY)
+            except PermissionError:  # a folder cannot be opened on Windows
+                return
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except WorkspaceDiskError:
+        raise
+    except OSError as error:
+        told = WorkspaceDiskError(
+            f"{str(path)!r} cannot be written or read ({error.strerror or error}); expected a "
+            "working disk with free space; mend that and run the command again"
+        )
+        told.errno = error.errno
+        raise told from None
