@@ -11,7 +11,6 @@ from erasable.core.errors import EvidenceError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from securesystemslib.signer import SSlibKey
 
 __all__ = ["peek", "seal", "unseal"]
 
@@ -39,7 +38,7 @@ def seal(signer: Ed25519PrivateKey, payload: bytes, payload_type: str) -> dict[s
     ('YWJj', 'text/plain')
     """
     from securesystemslib.dsse import Envelope
-    from securesystemslib.signer import CryptoSigner
+    from securesystemslib.signer import CryptoSigner  # type: ignore[attr-defined]
 
     envelope = Envelope(payload, payload_type, {})
     envelope.sign(CryptoSigner(signer))
@@ -104,11 +103,11 @@ def peek(envelope: Any) -> bytes:
     return payload
 
 
-def _public(public_pem: bytes) -> SSlibKey:
+def _public(public_pem: bytes) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
-    from securesystemslib.signer import SSlibKey
+    from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
 
     try:
         key = load_pem_public_key(public_pem)

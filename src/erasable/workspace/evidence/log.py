@@ -339,8 +339,8 @@ def _against(site: Site, connection: Connection, leaves: Tree, signed: SignedHea
         return ["the last signed head of the log is of another workspace"]
     if signed.size > len(leaves):
         return [
-            f"the log has {len(leaves)} entries, and had {signed.size} when a head was signed at "
-            f"{signed.at}: {signed.size - len(leaves)} were removed"
+            f"the log has {len(leaves)} entries, but had {signed.size} when a head was signed at "
+            f"{signed.at}: its end was cut off"
         ]
     proof = leaves.consistency(signed.size)
     was = hexadecimal(signed.root, "the root in the log head")

@@ -31,7 +31,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
     Examples
     --------
-    >>> node_hash(leaf_hash(b""), leaf_hash(b"\0")).hex()[:16]
+    >>> node_hash(leaf_hash(b""), leaf_hash(bytes(1))).hex()[:16]
     'fac54203e7cc696c'
     """
     return sha256(b"\x01" + left + right).digest()
