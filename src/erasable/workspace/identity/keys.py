@@ -255,7 +255,7 @@ def _place(disk: Disk) -> tuple[Disk, str]:
     elsewhere = os.environ.get(ELSEWHERE)
     if not elsewhere:
         return disk, KEYS
-    path = Path(elsewhere).expanduser().resolve()
+    path = Path(elsewhere).resolve()
     return Disk(path.parent), path.name
 
 
