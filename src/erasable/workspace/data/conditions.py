@@ -122,7 +122,8 @@ def _split(text: str) -> list[_Word]:
     while rest:
         found = _TOKEN.match(rest)
         if found is None:
-            raise SourceError(f"the condition has a quote that does not end; {_FORM}; close it")
+            told = "a '!' without '='" if rest[0] == "!" else "a quote that does not end"
+            raise SourceError(f"the condition has {told}; {_FORM}; correct it")
         kind, word = str(found.lastgroup), found[str(found.lastgroup)]
         if kind == "quoted":
             word = word[1:-1].replace(word[0] * 2, word[0])
@@ -207,7 +208,7 @@ def _whole(name: str, sign: str, word: str, kind: pa.DataType) -> _Comparison:
         else (0, 2**bits - 1)
     )
     if not least <= value <= most:
-        always = sign == "!=" or (sign[0] == "<") == (value > most) and sign != "="
+        always = sign == "!=" or ((sign[0] == "<") == (value > most) and sign != "=")
         return _Comparison(name, "all" if always else "none", None)
     below = math.floor(value)
     if value != below:
