@@ -1,0 +1,3 @@
+"""Data sets: where records come from, how they are kept, and how they are erased."""
+
+__all__: list[str] = []

@@ -1,0 +1,162 @@
+"""What the ledger knows of data sets, and how a version of one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import Connection, select
+
+from erasable.core.errors import NotInWorkspaceError
+from erasable.workspace.data import fragments
+from erasable.workspace.ledger.schema import dataset as dataset_table
+from erasable.workspace.ledger.schema import fragment
+from erasable.workspace.site import Site
+
+__all__ = ["DataSet", "Part", "every", "find", "get", "parts", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """What the ledger knows of a data set.
+
+    Attributes
+    ----------
+    id : int
+    name : str
+    source : dict
+        Where it came from, without credentials.
+    id_column : str
+    subjects : tuple of (column, type)
+        Whose records they are; the first one groups.
+    columns : tuple of (name, Arrow type)
+    n_buckets, version : int
+    created_at : datetime
+
+    Examples
+    --------
+    >>> DataSet(1, "visits", {}, "visit", (("patient", "id"),), (), 1, 1, None).subject_columns
+    ['patient']
+    """
+
+    id: int
+    name: str
+    source: dict[str, Any]
+    id_column: str
+    subjects: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]
+    n_buckets: int
+    version: int
+    created_at: datetime | None
+
+    @property
+    def subject_columns(self) -> list[str]:
+        """Names of the columns that hold tokens."""
+        return [column for column, _ in self.subjects]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A fragment, as the ledger knows it; see `erasable.workspace.ledger.schema.fragment`.
+
+    Examples
+    --------
+    >>> Part(7, 0, 1, None, "data/1/x", "00", 20).belongs_to(3)
+    True
+    """
+
+    id: int
+    bucket: int
+    since: int
+    until: int | None
+    key: str
+    sha256: str
+    n_records: int
+
+    def belongs_to(self, version: int) -> bool:
+        """Tell whether a version holds the fragment."""
+        return self.since <= version and (self.until is None or version < self.until)
+
+
+def find(connection: Connection, name: str) -> DataSet:
+    """Return the data set of a name.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is none.
+    """
+    row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
+    if row is None:
+        names = ", ".join(each.name for each in every(connection)) or "none"
+        raise NotInWorkspaceError(
+            f"there is no data set {name!r}; expected one of: {names}; check the name"
+        )
+    return _described(row)
+
+
+def get(connection: Connection, dataset_id: int) -> DataSet:
+    """Return the data set of an id."""
+    query = select(dataset_table).where(dataset_table.c.id == dataset_id)
+    return _described(connection.execute(query).one())
+
+
+def every(connection: Connection) -> list[DataSet]:
+    """Return all data sets, by name."""
+    rows = connection.execute(select(dataset_table).order_by(dataset_table.c.name))
+    return [_described(row) for row in rows]
+
+
+def parts(connection: Connection, dataset_id: int, version: int | None = None) -> list[Part]:
+    """Return the fragments of a version, or of all versions."""
+    columns = [getattr(fragment.c, name) for name in Part.__slots__]
+    rows = connection.execute(
+        select(*columns).where(fragment.c.dataset_id == dataset_id).order_by(fragment.c.id)
+    )
+    found = [Part(*row) for row in rows]
+    return [part for part in found if version is None or part.belongs_to(version)]
+
+
+def table(
+    site: Site,
+    connection: Connection,
+    dataset_id: int,
+    version: int | None = None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Read a version of a data set, by default the newest.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+    dataset_id : int
+    version : int, default=None
+    columns : sequence of str, default=None
+        By default all of them. Subject columns hold tokens.
+
+    Returns
+    -------
+    pyarrow.Table
+        In no order that means anything.
+    """
+    known = get(connection, dataset_id)
+    found = parts(connection, dataset_id, known.version if version is None else version)
+    read = [fragments.read(site, part.key, part.sha256, columns) for part in found]
+    if not read:
+        names = [name for name, _ in known.columns] if columns is None else columns
+        types = dict(known.columns)
+        return pa.table({name: pa.array([], pa.type_for_alias(types[name])) for name in names})
+    return pa.concat_tables(read)
+
+
+def _described(row: Any) -> DataSet:
+    return DataSet(
+        row.id, row.name, row.source, row.id_column,
+        tuple((each["column"], each["type"]) for each in row.subjects),
+        tuple((each["name"], each["type"]) for each in row.columns),
+        row.n_buckets, row.version, row.created_at,
+    )  # fmt: skip

@@ -1,0 +1,197 @@
+"""Take records out of a data set, out of every version of it that is kept.
+
+What is to be erased is looked up and the fragments without it are written first; nothing of the
+workspace changes until `swap`, in the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Connection, delete, insert, select, update
+
+from erasable.workspace.data import fragments
+from erasable.workspace.data.catalogue import DataSet, Part, get, parts
+from erasable.workspace.data.conditions import Condition
+from erasable.workspace.ledger.schema import fragment, garbage, holding
+from erasable.workspace.site import Site
+from erasable.workspace.store.artifacts import Stored
+
+__all__ = ["Erasure", "Wanted", "find_records", "prepare", "swap"]
+
+_TOKENS_AT_ONCE = 500  # SQL takes so many parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be erased from a data set.
+
+    Attributes
+    ----------
+    tokens : dict of token to list of request ids
+    conditions : list of (request id, Condition)
+
+    Examples
+    --------
+    >>> Wanted({"00aa": ["R-1"]}).conditions
+    []
+    """
+
+    tokens: Mapping[str, Sequence[str]]
+    conditions: Sequence[tuple[str, Condition]] = ()
+
+
+@dataclass(slots=True)
+class _Found:
+    part: Part
+    ids: list[Any]
+    requests: dict[str, int]
+    kept: pa.Table | None
+    stored: Stored | None = None
+
+
+@dataclass(slots=True)
+class Erasure:
+    """What an erasure takes out of one data set.
+
+    Attributes
+    ----------
+    dataset : DataSet
+    found : list
+        Per fragment that changes.
+    seconds : float
+        For looking and writing.
+
+    Examples
+    --------
+    >>> erasure = Erasure(DataSet(1, "a", {}, "id", (), (), 1, 1, None), [])
+    >>> erasure.n_records, erasure.ids_at(1), erasure.n_of("R-1")
+    (0, [], 0)
+    """
+
+    dataset: DataSet
+    found: list[_Found] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def n_records(self) -> int:
+        """Records erased from the newest version."""
+        return len(self.ids_at(self.dataset.version))
+
+    def ids_at(self, version: int) -> list[Any]:
+        """Return the ids erased from one version, in the order of fragments."""
+        return [x for each in self.found if each.part.belongs_to(version) for x in each.ids]
+
+    def n_of(self, request_id: str, version: int | None = None) -> int:
+        """Count the records of one request, in a version, by default the newest."""
+        version = self.dataset.version if version is None else version
+        return sum(
+            each.requests.get(request_id, 0)
+            for each in self.found
+            if each.part.belongs_to(version)
+        )
+
+
+def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wanted) -> Erasure:
+    """Look up what is to be erased, and change nothing.
+
+    Returns
+    -------
+    Erasure
+        Whose fragments are not written yet.
+    """
+    began = time.perf_counter()
+    known = get(connection, dataset_id)
+    every = parts(connection, dataset_id)
+    buckets = _buckets(connection, known, wanted)
+    every = [part for part in every if buckets is None or part.bucket in buckets]
+    erasure = Erasure(known)
+    tokens = pa.array(sorted(wanted.tokens), pa.string())
+    with site.progress(f"looking through {known.name}", len(every)) as advance:
+        for part in every:
+            found = _look(site, known, part, wanted, tokens)
+            if found is not None:
+                erasure.found.append(found)
+            advance()
+    erasure.seconds = time.perf_counter() - began
+    return erasure
+
+
+def prepare(site: Site, erasure: Erasure) -> None:
+    """Put the fragments without the records into the store."""
+    began = time.perf_counter()
+    with site.progress(f"rewriting {erasure.dataset.name}", len(erasure.found)) as advance:
+        for each in erasure.found:
+            if each.kept is not None and each.kept.num_rows:
+                each.stored = fragments.write(site, erasure.dataset.name, each.kept)
+            advance()
+    erasure.seconds += time.perf_counter() - began
+
+
+def swap(connection: Connection, erasure: Erasure, tokens: Sequence[str]) -> None:
+    """Put the new fragments in the place of the old, and forget who was in them."""
+    for each in erasure.found:
+        at = fragment.c.id == each.part.id
+        connection.execute(insert(garbage).values(key=each.part.key))
+        if each.stored is None or each.kept is None:
+            connection.execute(delete(fragment).where(at))
+        else:
+            connection.execute(
+                update(fragment).where(at).values(
+                    key=each.stored.key,
+                    sha256=each.stored.sha256,
+                    n_records=each.kept.num_rows,
+                )
+            )  # fmt: skip
+    for start in range(0, len(tokens), _TOKENS_AT_ONCE):
+        some = tokens[start : start + _TOKENS_AT_ONCE]
+        connection.execute(
+            delete(holding).where(
+                holding.c.dataset_id == erasure.dataset.id, holding.c.token.in_(some)
+            )
+        )
+
+
+def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int] | None:
+    """Return the buckets to look through, None for all of them."""
+    if wanted.conditions:
+        return None
+    found: set[int] = set()
+    tokens = list(wanted.tokens)
+    for start in range(0, len(tokens), _TOKENS_AT_ONCE):
+        query = select(holding.c.bucket).where(
+            holding.c.dataset_id == known.id,
+            holding.c.token.in_(tokens[start : start + _TOKENS_AT_ONCE]),
+        )
+        found.update(connection.execute(query).scalars())
+    return found
+
+
+def _look(
+    site: Site, known: DataSet, part: Part, wanted: Wanted, tokens: pa.Array
+) -> _Found | None:
+    table = fragments.read(site, part.key, part.sha256)
+    masks = [pc.is_in(table[column], tokens) for column in known.subject_columns]
+    by_condition = [(request, c.mask(table)) for request, c in wanted.conditions]
+    masks += [mask for _, mask in by_condition]
+    if not masks:
+        return None
+    leaves = masks[0]
+    for mask in masks[1:]:
+        leaves = pc.or_(leaves, mask)
+    if not pc.any(leaves).as_py():
+        return None
+    gone = table.filter(leaves)
+    requests: dict[str, int] = {}
+    for row in zip(*(gone[column].to_pylist() for column in known.subject_columns), strict=True):
+        for request in {r for token in row for r in wanted.tokens.get(token, ())}:
+            requests[request] = requests.get(request, 0) + 1
+    for request, mask in by_condition:
+        requests[request] = requests.get(request, 0) + (pc.sum(mask).as_py() or 0)
+    ids = gone[known.id_column].to_pylist()
+    return _Found(part, ids, requests, table.filter(pc.invert(leaves)))
