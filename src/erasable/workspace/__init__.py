@@ -1,0 +1,12 @@
+"""A workspace: data sets, the models trained on them, and the requests to erase people from both.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     workspace = Workspace.create(folder)
+...     workspace.status()["requests"]
+{}
+"""
+
+from erasable.workspace.facade import Workspace
+
+__all__ = ["Workspace"]

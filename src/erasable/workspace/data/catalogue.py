@@ -53,6 +53,11 @@ class DataSet:
     created_at: datetime | None
 
     @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns, as Arrow has them."""
+        return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self.columns])
+
+    @property
     def subject_columns(self) -> list[str]:
         """Names of the columns that hold tokens."""
         return [column for column, _ in self.subjects]

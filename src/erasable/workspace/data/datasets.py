@@ -28,7 +28,7 @@ from erasable.workspace.site import Site
 
 __all__ = ["Change", "add", "append", "keep", "put_part", "record_version"]
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def add(
     if not _NAME.fullmatch(name):
         raise WorkspaceError(
             f"{name[:60]!r} cannot be the name of a data set; expected letters, digits, '.', '_' "
-            "and '-', up to 200; choose another"
+            "and '-', up to 48; choose another"
         )
     with site.lock():
         site.clean()

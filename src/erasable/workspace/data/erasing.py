@@ -51,6 +51,7 @@ class _Found:
     part: Part
     ids: list[Any]
     requests: dict[str, int]
+    by_condition: dict[str, list[Any]]
     kept: pa.Table | None
     stored: Stored | None = None
 
@@ -87,13 +88,24 @@ class Erasure:
         """Return the ids erased from one version, in the order of fragments."""
         return [x for each in self.found if each.part.belongs_to(version) for x in each.ids]
 
+    def every_id(self) -> list[Any]:
+        """Return the ids erased from any version; one may come twice."""
+        return [x for each in self.found for x in each.ids]
+
+    def ids_of_conditions(self) -> dict[str, list[Any]]:
+        """Return, for each request that gave a condition, the ids that met it."""
+        found: dict[str, list[Any]] = {}
+        for each in self.found:
+            for request, ids in each.by_condition.items():
+                found.setdefault(request, []).extend(ids)
+        return {request: list(dict.fromkeys(ids)) for request, ids in found.items()}
+
     def n_of(self, request_id: str, version: int | None = None) -> int:
-        """Count the records of one request, in a version, by default the newest."""
-        version = self.dataset.version if version is None else version
+        """Count the records of one request, in a version, by default in all that are kept."""
         return sum(
             each.requests.get(request_id, 0)
             for each in self.found
-            if each.part.belongs_to(version)
+            if version is None or each.part.belongs_to(version)
         )
 
 
@@ -177,8 +189,8 @@ def _look(
 ) -> _Found | None:
     table = fragments.read(site, part.key, part.sha256)
     masks = [pc.is_in(table[column], tokens) for column in known.subject_columns]
-    by_condition = [(request, c.mask(table)) for request, c in wanted.conditions]
-    masks += [mask for _, mask in by_condition]
+    met = [(request, condition.mask(table)) for request, condition in wanted.conditions]
+    masks += [mask for _, mask in met]
     if not masks:
         return None
     leaves = masks[0]
@@ -188,10 +200,12 @@ def _look(
         return None
     gone = table.filter(leaves)
     requests: dict[str, int] = {}
+    by_condition: dict[str, list[Any]] = {}
     for row in zip(*(gone[column].to_pylist() for column in known.subject_columns), strict=True):
         for request in {r for token in row for r in wanted.tokens.get(token, ())}:
             requests[request] = requests.get(request, 0) + 1
-    for request, mask in by_condition:
-        requests[request] = requests.get(request, 0) + (pc.sum(mask).as_py() or 0)
+    for request, mask in met:
+        by_condition[request] = table[known.id_column].filter(mask).to_pylist()
+        requests[request] = requests.get(request, 0) + len(by_condition[request])
     ids = gone[known.id_column].to_pylist()
-    return _Found(part, ids, requests, table.filter(pc.invert(leaves)))
+    return _Found(part, ids, requests, by_condition, table.filter(pc.invert(leaves)))

@@ -61,6 +61,7 @@ class Keys:
         self._secret = secret
         self._private_pem = private_pem
         self.public_pem = public_pem
+        self._keyed: dict[str, hmac.HMAC] = {}  # what has read the secret and a type, to be copied
 
     def __repr__(self) -> str:
         return f"Keys(key_id={self.key_id!r})"
@@ -129,8 +130,13 @@ class Keys:
         InvalidIdsError
             It is missing, empty, or does not suit the type; see `canonical`.
         """
-        spelled = f"{type}\0{canonical(type, value)}".encode()
-        return hmac.digest(self._secret, spelled, "sha256").hex()[:_TOKEN]
+        keyed = self._keyed.get(type)
+        if keyed is None:
+            opening = f"{check_type(type)}\0".encode()
+            keyed = self._keyed[type] = hmac.new(self._secret, opening, "sha256")
+        keyed = keyed.copy()
+        keyed.update(canonical(type, value).encode())
+        return keyed.hexdigest()[:_TOKEN]
 
     def tokens(self, type: str, values: Sequence[Any]) -> list[str | None]:
         """Return the tokens of many identities; each is hashed once, and None stays None.

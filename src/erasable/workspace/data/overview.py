@@ -1,0 +1,74 @@
+"""Describe data sets from the ledger, for lists and pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from erasable.workspace.ledger.schema import dataset as dataset_table
+from erasable.workspace.ledger.schema import dataset_version, fragment, model
+
+__all__ = ["dataset", "datasets"]
+
+
+def datasets(connection: Connection) -> list[dict[str, Any]]:
+    """Describe every data set, by name.
+
+    Returns
+    -------
+    list of dict
+        name, version, n_records, source, id_column, subjects, created_at.
+    """
+    rows = connection.execute(select(dataset_table).order_by(dataset_table.c.name))
+    return [_described(connection, row) for row in rows]
+
+
+def dataset(connection: Connection, name: str) -> dict[str, Any]:
+    """Describe a data set: what `datasets` says, its columns, versions and models.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is none of this name.
+    """
+    row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
+    if row is None:
+        from erasable.workspace.data import catalogue
+
+        catalogue.find(connection, name)  # says what there is
+        raise AssertionError
+    query = select(dataset_version).where(dataset_version.c.dataset_id == row.id)
+    versions = [
+        {
+            "number": each.number,
+            "cause": each.cause,
+            "n_records": each.n_records,
+            "n_suppressed": each.n_suppressed,
+            "created_at": each.created_at,
+        }
+        for each in connection.execute(query.order_by(dataset_version.c.number))
+    ]
+    users = connection.execute(select(model.c.name, model.c.datasets).order_by(model.c.name))
+    return {
+        **_described(connection, row),
+        "columns": row.columns,
+        "versions": versions,
+        "models": [each.name for each in users if row.id in each.datasets],
+    }
+
+
+def _described(connection: Connection, row: Any) -> dict[str, Any]:
+    live = fragment.c.until.is_(None) | (fragment.c.until > row.version)
+    query = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(
+        fragment.c.dataset_id == row.id, live
+    )
+    return {
+        "name": row.name,
+        "version": row.version,
+        "n_records": int(connection.execute(query).scalar_one()),
+        "id_column": row.id_column,
+        "subjects": row.subjects,
+        "source": row.source,
+        "created_at": row.created_at,
+    }

@@ -1,0 +1,401 @@
+"""`Workspace`: everything a workspace can do, under one name.
+
+What it needs is imported when it is asked for, so that ``erasable status`` starts at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
+
+from erasable.core.errors import WorkspaceError
+from erasable.workspace.site import Site
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from erasable.workspace.data.datasets import Change
+    from erasable.workspace.models.fitting import Fitted
+    from erasable.workspace.models.verifying import Verdict
+    from erasable.workspace.requests.intake import Request
+    from erasable.workspace.requests.preview import Preview
+    from erasable.workspace.requests.process import Processed
+
+__all__ = ["Workspace"]
+
+
+class Workspace:
+    """Data sets, models and requests in a folder; `create` and `open` are the ways to it.
+
+    Parameters
+    ----------
+    site : Site
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rows = "visit,patient,age,sick\\n" + "".join(
+    ...         f"v{i},p{i // 2},{30 + i},{i % 2}\\n" for i in range(40)
+    ...     )
+    ...     _ = Path(folder, "visits.csv").write_text(rows)
+    ...     workspace = Workspace.create(Path(folder, "ws"))
+    ...     _ = workspace.add_dataset(
+    ...         "visits", Path(folder, "visits.csv"), id_column="visit", subjects=["patient"]
+    ...     )
+    ...     _ = workspace.fit("risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick")
+    ...     request = workspace.request(["p7"])[0]
+    ...     done = workspace.process()
+    ...     [each["treatment"] for each in done.treatments], done.n_records
+    ...     [verdict.verdict for verdict in workspace.verify()]
+    (['deleted'], 2)
+    ['equal']
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], *, export: str | None = None) -> Self:
+        """Make a workspace.
+
+        Parameters
+        ----------
+        path : path-like
+            A folder, which is made if it is not there.
+        export : str, default=None
+            A folder outside of it, into which the list of the erased and the signed head of the
+            log are written after each change: what a restored backup is brought up to date with.
+
+        Raises
+        ------
+        WorkspaceError
+            There is one already.
+        """
+        site = Site.create(path)
+        if export is not None:
+            with site.ledger.transaction() as connection:
+                site.ledger.set(connection, "export", str(export))
+        return cls(site)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str] = ".") -> Self:
+        """Open a workspace; see `erasable.workspace.site.Site.open` for what may be wrong."""
+        return cls(Site.open(path))
+
+    # -- data sets ---------------------------------------------------------------------------------
+
+    def add_dataset(
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        *,
+        id_column: str,
+        subjects: Sequence[str | tuple[str, str]] = (),
+        query: str | None = None,
+    ) -> Change:
+        """Take a data set in; see `erasable.workspace.data.datasets.add`.
+
+        `subjects` are names of columns, alone ("patient", of type "id") or with a type
+        ("sender:email").
+        """
+        from erasable.workspace.data import datasets
+        from erasable.workspace.data.sources import Source
+
+        typed = [_typed(each) for each in subjects]
+        found = Source.parse(os.fspath(source), query)
+        return datasets.add(self.site, name, found, id_column=id_column, subjects=typed)
+
+    def append(
+        self, name: str, source: str | os.PathLike[str], *, query: str | None = None
+    ) -> Change:
+        """Add new records to a data set; see `erasable.workspace.data.datasets.append`."""
+        from erasable.workspace.data import datasets
+        from erasable.workspace.data.sources import Source
+
+        return datasets.append(self.site, name, Source.parse(os.fspath(source), query))
+
+    def sync(self, name: str, source: str | os.PathLike[str] | None = None) -> Change:
+        """Bring a data set up to date; see `erasable.workspace.data.syncing.sync`.
+
+        `source` is asked for where its credentials were not kept, or where it has moved.
+        """
+        from erasable.workspace.data import catalogue, syncing
+        from erasable.workspace.data.sources import Source
+
+        with self.site.ledger.reading() as connection:
+            known = catalogue.find(connection, name).source
+        found = (
+            Source.from_json(known)
+            if source is None
+            else Source.parse(os.fspath(source), known.get("query"))
+        )
+        return syncing.sync(self.site, name, found)
+
+    def datasets(self) -> list[dict[str, Any]]:
+        """Describe every data set."""
+        from erasable.workspace.data import overview
+
+        with self.site.ledger.reading() as connection:
+            return overview.datasets(connection)
+
+    def dataset(self, name: str) -> dict[str, Any]:
+        """Describe a data set: its columns, versions and models."""
+        from erasable.workspace.data import overview
+
+        with self.site.ledger.reading() as connection:
+            return overview.dataset(connection, name)
+
+    # -- models ------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        name: str,
+        estimator: str | None = None,
+        *,
+        datasets: Sequence[str] = (),
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        hook: str | None = None,
+    ) -> Fitted:
+        """Train a model, or, under a name that is known, train it again on the newest data.
+
+        See `erasable.workspace.models.fitting.fit`.
+        """
+        from erasable.workspace.models import fitting
+
+        return fitting.fit(
+            self.site, name, estimator, datasets=datasets, target=target, features=features,
+            params=params, hook=hook,
+        )  # fmt: skip
+
+    def register(
+        self,
+        name: str,
+        *,
+        datasets: Sequence[str],
+        retrain: str | None = None,
+        hook: str | None = None,
+    ) -> Any:
+        """Register a model that is trained elsewhere.
+
+        With `retrain`, a command with {data} and {out}, it is trained again at every erasure;
+        without, it is not covered, and every receipt says so.
+        """
+        from erasable.workspace.models import fitting
+
+        return fitting.register(self.site, name, datasets=datasets, retrain=retrain, hook=hook)
+
+    def models(self) -> list[dict[str, Any]]:
+        """Describe every model."""
+        from erasable.workspace.models import overview
+
+        with self.site.ledger.reading() as connection:
+            return overview.models(connection)
+
+    def model(self, name: str) -> dict[str, Any]:
+        """Describe a model: its recipe, data, versions and what deletions cost."""
+        from erasable.workspace.models import overview
+
+        with self.site.ledger.reading() as connection:
+            return overview.model(connection, name)
+
+    def predict(self, name: str, source: str | os.PathLike[str]) -> pa.Table:
+        """Predict with a model for the records of a file."""
+        from erasable.workspace.models import using
+
+        return using.predict(self.site, name, os.fspath(source))
+
+    def export(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Write a model, without records, for prediction elsewhere."""
+        from erasable.workspace.models import using
+
+        using.export(self.site, name, path)
+
+    def verify(self, names: Sequence[str] | None = None, *, retrain: bool = False) -> list[Verdict]:
+        """Fit models again on what is left, and compare bit for bit."""
+        from erasable.workspace.models import verifying
+
+        return verifying.verify(self.site, names, retrain=retrain)
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def request(
+        self,
+        values: Sequence[Any] = (),
+        *,
+        type: str | None = None,
+        regulation: str = "gdpr",
+        where: str | None = None,
+        dataset: str | None = None,
+        hold: str | None = None,
+        received_at: datetime | None = None,
+    ) -> list[Request]:
+        """Take requests in; see `erasable.workspace.requests.intake.acknowledge`."""
+        from erasable.workspace.requests import intake
+
+        return intake.acknowledge(
+            self.site, values, type=type, regulation=regulation, where=where, dataset=dataset,
+            hold=hold, received_at=received_at,
+        )  # fmt: skip
+
+    def preview(
+        self,
+        values: Sequence[Any] = (),
+        *,
+        type: str | None = None,
+        where: str | None = None,
+        dataset: str | None = None,
+    ) -> Preview:
+        """Say what requests would do, and change nothing."""
+        from erasable.workspace.requests import intake, preview
+
+        with self.site.ledger.reading() as connection:
+            wanted = intake.asked(self.site, connection, values, type, where, dataset)
+        return preview.preview(self.site, wanted)
+
+    def process(self, only: Sequence[str] | None = None) -> Processed:
+        """Carry out what is asked; see `erasable.workspace.requests.process.process`."""
+        from erasable.workspace.requests import process
+
+        return process.process(self.site, only)
+
+    def requests(self, states: Sequence[str] | None = None) -> list[Request]:
+        """List requests, those due first at the top."""
+        from erasable.workspace.requests import intake
+
+        with self.site.ledger.reading() as connection:
+            return intake.listing(connection, states)
+
+    def deny(self, request: str, reason: str) -> Request:
+        """Refuse a request."""
+        from erasable.workspace.requests import intake
+
+        return intake.deny(self.site, request, reason)
+
+    def cancel(self, request: str, reason: str | None = None) -> Request:
+        """Take a request back."""
+        from erasable.workspace.requests import intake
+
+        return intake.cancel(self.site, request, reason)
+
+    def hold(self, request: str, reason: str) -> Request:
+        """Have a request wait."""
+        from erasable.workspace.requests import intake
+
+        return intake.hold(self.site, request, reason)
+
+    def resume(self, request: str) -> Request:
+        """End the waiting of a request."""
+        from erasable.workspace.requests import intake
+
+        return intake.resume(self.site, request)
+
+    def extend(self, request: str, reason: str) -> Request:
+        """Move the due date of a request; see `erasable.workspace.requests.intake.extend`."""
+        from erasable.workspace.requests import intake
+
+        return intake.extend(self.site, request, reason)
+
+    # -- people ------------------------------------------------------------------------------------
+
+    def link(self, value: Any, other: Any, *, type: str = "id", other_type: str = "id") -> None:
+        """Say that two identities are one person."""
+        from erasable.workspace.identity import subjects
+
+        subjects.link(self.site, value, type, other, other_type)
+
+    def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
+        """Say what is kept of a person: records per data set, models, open requests."""
+        from erasable.workspace.requests import people
+
+        return people.describe(self.site, value, type)
+
+    def suppressed(self) -> list[dict[str, Any]]:
+        """List whose records are kept out, by token."""
+        from erasable.workspace.identity import suppression
+
+        with self.site.ledger.reading() as connection:
+            return suppression.listing(connection)
+
+    def release(self, value: Any, *, type: str = "id") -> None:
+        """Let a person's records in again: they have given consent anew."""
+        from erasable.workspace.identity import suppression
+
+        suppression.release(self.site, value, type)
+
+    # -- evidence ----------------------------------------------------------------------------------
+
+    def receipt(self, request: str) -> bytes:
+        """Return the receipt of a completed request, to be handed out.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such request.
+        WorkspaceError
+            It is not completed.
+        """
+        from erasable.workspace.evidence import receipts
+        from erasable.workspace.requests import intake
+
+        with self.site.ledger.reading() as connection:
+            known = intake.find(connection, request)
+            body = receipts.fetch(connection, request)
+        if body is None:
+            raise WorkspaceError(
+                f"request {request} is {known.state.replace('_', ' ')}; expected one that is "
+                "completed, which has a receipt; run `erasable process` first"
+            )
+        return body
+
+    @property
+    def public_key(self) -> bytes:
+        """The key, PEM, with which anybody checks receipts and heads of the log."""
+        return self.site.keys.public_pem
+
+    def head(self) -> dict[str, Any]:
+        """Sign what the log is now."""
+        from erasable.workspace.evidence import log
+
+        with self.site.ledger.transaction() as connection:
+            return log.head(self.site, connection)
+
+    def log_entries(self, since: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return entries of the log."""
+        from erasable.workspace.evidence import log
+
+        with self.site.ledger.reading() as connection:
+            return log.entries(connection, since, limit)
+
+    def verify_log(self, since: Mapping[str, Any] | None = None) -> list[str]:
+        """Check the log, the ledger against it, and, with an older head, that nothing was cut."""
+        from erasable.workspace.evidence import consistency, log
+
+        told = log.verify_log(self.site) + consistency.compare_ledger_with_log(self.site)
+        return told + (log.verify_since(self.site, since) if since is not None else [])
+
+    # -- all of it ---------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Count what there is, and what is due."""
+        from erasable.workspace.requests import status
+
+        return status.status(self.site)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page, complete in itself, that shows all of it."""
+        from erasable.workspace.report import page
+
+        page.write(self.site, path)
+
+
+def _typed(subject: str | tuple[str, str]) -> tuple[str, str]:
+    if not isinstance(subject, str):
+        return subject
+    column, colon, kind = subject.rpartition(":")
+    return (column, kind) if colon else (subject, "id")

@@ -1,0 +1,133 @@
+"""What the page shows, gathered from the ledger in one look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from erasable.workspace.data import overview
+from erasable.workspace.evidence import log
+from erasable.workspace.ledger.schema import measurement, model, model_version, task
+from erasable.workspace.requests.intake import Request, listing
+from erasable.workspace.requests.status import status
+from erasable.workspace.site import Site
+
+__all__ = ["gather"]
+
+_REQUESTS, _ENTRIES = 200, 12
+
+
+def gather(site: Site) -> dict[str, Any]:
+    """Collect what the page shows.
+
+    Returns
+    -------
+    dict
+        workspace, now, status, requests, n_requests, erased, treatments, models, datasets,
+        verification, head, entries.
+    """
+    now = site.now()
+    counts = status(site)
+    with site.ledger.transaction() as connection:
+        head = log.head(site, connection)
+    with site.ledger.reading() as connection:
+        requests = listing(connection)
+        entries = log.entries(connection, max(0, counts["log_size"] - _ENTRIES))
+        return {
+            "workspace": site.ledger.get(connection, "workspace"),
+            "key_id": site.ledger.get(connection, "key_id"),
+            "now": now,
+            "status": counts,
+            "requests": [_shown(each, now) for each in _most_urgent(requests)],
+            "n_requests": len(requests),
+            "completed": [_shown(each, now) for each in requests if each.state == "completed"],
+            "erased": sum(each.matched or 0 for each in requests if each.state == "completed"),
+            "treatments": _treatments(connection),
+            "models": _models(connection, set(counts["stale"])),
+            "datasets": overview.datasets(connection),
+            "verification": site.ledger.get(connection, "verification"),
+            "head": head,
+            "entries": entries[::-1],
+        }
+
+
+def _most_urgent(requests: list[Request]) -> list[Request]:
+    """Put open requests first, then those ended last."""
+    still = [each for each in requests if each.is_open]
+    ended = [each for each in requests if not each.is_open]
+    ended.sort(key=lambda each: each.completed_at or each.received_at, reverse=True)
+    return (still + ended)[:_REQUESTS]
+
+
+def _shown(each: Request, now: Any) -> dict[str, Any]:
+    until = each.completed_at or now
+    return {
+        "id": each.id,
+        "state": "on hold" if each.hold and each.is_open else each.state.replace("_", " "),
+        "regulation": {"gdpr": "GDPR", "ccpa": "CCPA", "none": "none"}[each.regulation],
+        "received_at": each.received_at,
+        "due_at": each.due_at,
+        "completed_at": each.completed_at,
+        "extended": each.extended_at is not None,
+        "matched": each.matched,
+        "note": each.hold if each.is_open else each.reason,
+        "late": each.is_late(now) and each.state not in ("denied", "cancelled"),
+        "days_taken": (until - each.received_at).total_seconds() / 86400,
+        "days_allowed": None
+        if each.due_at is None
+        else (each.due_at - each.received_at).total_seconds() / 86400,
+        "days_left": None if each.due_at is None else (each.due_at - now).days,
+    }
+
+
+def _treatments(connection: Connection) -> dict[str, int]:
+    counted = select(task.c.treatment, func.count()).where(task.c.target == "model")
+    rows = connection.execute(counted.group_by(task.c.treatment)).tuples()
+    return {treatment: count for treatment, count in rows if treatment}
+
+
+def _models(connection: Connection, stale: set[str]) -> list[dict[str, Any]]:
+    costs: dict[tuple[int, str], list[tuple[float, int]]] = {}
+    rows = connection.execute(
+        select(
+            measurement.c.model_id,
+            measurement.c.kind,
+            measurement.c.seconds,
+            measurement.c.n_deleted,
+        ).where(measurement.c.model_id.is_not(None))
+    )
+    for row in rows:
+        costs.setdefault((row.model_id, row.kind), []).append((row.seconds, row.n_deleted))
+    on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
+    joined = select(model, model_version).join(model_version, on, isouter=True)
+    found = []
+    for row in connection.execute(joined.order_by(model.c.name)).mappings():
+        number = row[model.c.id]
+        fits = [s for s, _ in costs.get((number, "fit"), [])]
+        erasures = [
+            (s, n) for kind in ("delete", "refit", "retrain") for s, n in costs.get((number, kind), [])
+        ]
+        found.append(
+            {
+                "name": row[model.c.name],
+                "kind": row[model.c.kind],
+                "estimator": _recipe(row[model.c.kind], row[model.c.recipe]),
+                "state": "stale" if row[model.c.name] in stale else row[model.c.state],
+                "version": row[model.c.version],
+                "n_records": row[model_version.c.n_records],
+                "commitment": row[model_version.c.commitment],
+                "fit_seconds": fits[-1] if fits else None,
+                "erase_seconds": sum(s for s, _ in erasures) / len(erasures) if erasures else None,
+                "n_batches": len(erasures),
+                "n_erased": sum(n for _, n in erasures),
+            }
+        )
+    return found
+
+
+def _recipe(kind: str, recipe: Any) -> str:
+    if kind in ("command", "uncovered"):
+        return "trained elsewhere" if kind == "uncovered" else "retrained by a command"
+    told = recipe.get("estimator", "") if isinstance(recipe, dict) else str(recipe)
+    return " → ".join(told) if isinstance(told, list) else str(told)

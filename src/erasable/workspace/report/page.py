@@ -1,0 +1,71 @@
+"""Write the page: one file of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from erasable.core.errors import WorkspaceDiskError
+from erasable.workspace.report import content, plots
+from erasable.workspace.site import Site
+
+__all__ = ["render", "write"]
+
+
+def render(site: Site) -> str:
+    """Return the page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = render(Site.create(folder))
+    >>> page.splitlines()[0], "http://" in page.replace("http://www.w3.org", "")
+    ('<!doctype html>', False)
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    shown = content.gather(site)
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["day"] = lambda at: "–" if at is None else f"{at:%Y-%m-%d}"
+    environment.filters["minute"] = lambda at: "–" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
+    environment.filters["seconds"] = _seconds
+    environment.filters["count"] = lambda n: "–" if n is None else f"{n:,}"
+    return environment.get_template("page.html").render(
+        **shown,
+        due_dates=plots.due_dates(shown["completed"]),
+        costs=plots.costs(shown["models"]),
+    )
+
+
+def write(site: Site, path: str | os.PathLike[str]) -> None:
+    """Write the page to a file of the user's, which is replaced.
+
+    Raises
+    ------
+    WorkspaceDiskError
+        It cannot be written there.
+    """
+    page = render(site)
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise WorkspaceDiskError(
+            f"{os.fspath(path)!r} cannot be written ({error.strerror}); expected a place for a "
+            "file; name another"
+        ) from None
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    for limit, unit, factor in ((1e-3, "µs", 1e6), (1.0, "ms", 1e3)):
+        if value < limit:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value:.3g} s"

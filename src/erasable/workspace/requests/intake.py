@@ -1,0 +1,313 @@
+"""Take requests in, and answer those that are not carried out: each is one short transaction.
+
+The law kept here: a request that has been acknowledged is in the ledger and in the log, on the
+disk; it ends completed, denied or cancelled, and each of these is in the log too.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from erasable.core.errors import InvalidIdsError, NotInWorkspaceError, WorkspaceError
+from erasable.workspace.evidence import entries, log
+from erasable.workspace.identity import subjects
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.requests import calendar
+from erasable.workspace.site import Site
+
+__all__ = [
+    "Request",
+    "acknowledge",
+    "asked",
+    "cancel",
+    "deny",
+    "extend",
+    "find",
+    "hold",
+    "listing",
+    "resume",
+]
+
+OPEN = ("pending", "in_progress", "swapped", "purged")
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O, U
+_LONGEST_REASON = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request, without what it asks for: that may tell who asked.
+
+    Attributes
+    ----------
+    id : str
+    state : str
+        pending, in_progress, swapped, purged, completed, denied or cancelled.
+    regulation : str
+        gdpr, ccpa or none.
+    received_at : datetime
+    due_at : datetime or None
+    extended_at : datetime or None
+    hold : str or None
+        Why it waits.
+    reason : str or None
+        Why it was denied or cancelled.
+    matched : int or None
+        Records erased, once that is known.
+    completed_at : datetime or None
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> at = datetime(2026, 3, 1, tzinfo=UTC)
+    >>> Request("R-1", "pending", "none", at, None, None, None, None, None, None).is_open
+    True
+    """
+
+    id: str
+    state: str
+    regulation: str
+    received_at: datetime
+    due_at: datetime | None
+    extended_at: datetime | None
+    hold: str | None
+    reason: str | None
+    matched: int | None
+    completed_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be answered."""
+        return self.state in OPEN
+
+    def is_late(self, now: datetime) -> bool:
+        """Tell whether it was, or is, answered after it was due."""
+        return self.due_at is not None and (self.completed_at or now) > self.due_at
+
+
+def acknowledge(
+    site: Site,
+    values: Sequence[Any] = (),
+    *,
+    type: str | None = None,
+    regulation: str = "gdpr",
+    where: str | None = None,
+    dataset: str | None = None,
+    hold: str | None = None,
+    received_at: datetime | None = None,
+) -> list[Request]:
+    """Take in requests, all of them or none: one per identity, or one for a condition.
+
+    Parameters
+    ----------
+    site : Site
+    values : sequence
+        Identities. One that nobody has is taken in too: it will be answered "no match".
+    type : str, default=None
+        Type of the identities; by default every type that is in use is tried.
+    regulation : {"gdpr", "ccpa", "none"}
+        One month, 45 days, or no due date.
+    where, dataset : str, default=None
+        In the place of identities, a condition on the records of a data set.
+    hold : str, default=None
+        Why the request must wait.
+    received_at : datetime, default=None
+        When it reached you, by default now.
+
+    Returns
+    -------
+    list of Request
+
+    Raises
+    ------
+    InvalidIdsError
+        A value cannot be an identity, or is one of two subjects.
+    NotInWorkspaceError
+        There is no such data set.
+    """
+    _check_text(hold, "hold")
+    now = site.now()
+    received = now if received_at is None else received_at
+    if received > now:
+        raise WorkspaceError(
+            f"received_at is {received.isoformat()}, which has not come yet; expected a time in "
+            "the past; correct it"
+        )
+    due = calendar.due(regulation, received)
+    with site.ledger.transaction() as connection:
+        rows = [
+            {
+                "id": _new_id(), "state": "pending", "regulation": regulation,
+                "received_at": received, "due_at": due, "hold": hold, "type": type,
+                "tokens": tokens, "condition": condition, "changed_at": now,
+            }
+            for tokens, condition in asked(site, connection, values, type, where, dataset)
+        ]  # fmt: skip
+        connection.execute(insert(request_table), rows)
+        log.append_many(
+            site,
+            connection,
+            [("request-acknowledged", row["id"], entries.acknowledged(row), now) for row in rows],
+        )
+        return [find(connection, row["id"]) for row in rows]
+
+
+def asked(
+    site: Site,
+    connection: Connection,
+    values: Sequence[Any],
+    type: str | None,
+    where: str | None,
+    dataset: str | None,
+) -> list[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]]:
+    """Say what requests ask for as the ledger keeps it: (tokens, condition), one of them None."""
+    if (where is None) == (len(values) == 0):
+        raise InvalidIdsError(
+            "a request was given neither or both of identities and a condition; expected one of "
+            "them; name whose records are to be erased, or pass where="
+        )
+    if where is not None:
+        return [(None, _condition(connection, where, dataset))]
+    return [(subjects.candidates(site, connection, value, type), None) for value in values]
+
+
+def find(connection: Connection, request_id: str) -> Request:
+    """Return a request.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is none of this id.
+    """
+    row = connection.execute(select(*_COLUMNS).where(request_table.c.id == request_id)).first()
+    if row is None:
+        raise NotInWorkspaceError(
+            f"there is no request {request_id[:60]!r}; expected the id that was printed when it "
+            "was taken in; list them with `erasable requests`"
+        )
+    return Request(*row)
+
+
+def listing(connection: Connection, states: Sequence[str] | None = None) -> list[Request]:
+    """Return requests, those due first at the top; by default of every state."""
+    query = select(*_COLUMNS).order_by(
+        request_table.c.due_at.is_(None), request_table.c.due_at, request_table.c.received_at
+    )
+    if states is not None:
+        query = query.where(request_table.c.state.in_(list(states)))
+    return [Request(*row) for row in connection.execute(query)]
+
+
+def deny(site: Site, request_id: str, reason: str) -> Request:
+    """Refuse a request, for a reason that the answer gives.
+
+    Raises
+    ------
+    NotInWorkspaceError, WorkspaceError
+        There is none, or it is not pending.
+    """
+    return _end(site, request_id, "denied", reason)
+
+
+def cancel(site: Site, request_id: str, reason: str | None = None) -> Request:
+    """Take back a request, because whoever made it wants that; see `deny`."""
+    return _end(site, request_id, "cancelled", reason)
+
+
+def hold(site: Site, request_id: str, reason: str) -> Request:
+    """Have a request wait: a legal duty to keep the records, an identity in doubt."""
+    _check_text(reason, "reason", needed=True)
+    return _change(site, request_id, "request-held", {"hold": reason})
+
+
+def resume(site: Site, request_id: str) -> Request:
+    """End the waiting of a request."""
+    return _change(site, request_id, "request-held", {"hold": None})
+
+
+def extend(site: Site, request_id: str, reason: str) -> Request:
+    """Move the due date of a request: two further months (GDPR), or 45 days (CCPA).
+
+    Whoever made the request must be told so, and why, before it is due.
+
+    Raises
+    ------
+    WorkspaceError
+        It is extended already, has no due date, or is not pending.
+    """
+    _check_text(reason, "reason", needed=True)
+    with site.ledger.reading() as connection:
+        known = find(connection, request_id)
+    if known.due_at is None or known.extended_at is not None or site.now() > known.due_at:
+        why = "has no due date" if known.due_at is None else "is extended already"
+        if known.due_at is not None and known.extended_at is None:
+            why = "is past its due date"
+        raise WorkspaceError(
+            f"request {request_id} {why}; expected one that is due and was never extended; "
+            "answer it as soon as you can"
+        )
+    due = calendar.extended(known.regulation, known.due_at)
+    values = {"due_at": due, "extended_at": site.now(), "extension": reason}
+    return _change(site, request_id, "request-extended", values)
+
+
+_COLUMNS = [getattr(request_table.c, name) for name in Request.__slots__]
+
+
+def _end(site: Site, request_id: str, state: str, reason: str | None) -> Request:
+    _check_text(reason, "reason", needed=state == "denied")
+    values = {"state": state, "reason": reason, "tokens": None, "condition": None}
+    return _change(site, request_id, f"request-{state}", values)
+
+
+def _change(site: Site, request_id: str, kind: str, values: dict[str, Any]) -> Request:
+    now = site.now()
+    with site.ledger.transaction() as connection:
+        known = find(connection, request_id)
+        if known.state != "pending":
+            raise WorkspaceError(
+                f"request {request_id} is {known.state.replace('_', ' ')}; expected one that is "
+                "pending; nothing was changed, list the others with `erasable requests`"
+            )
+        at = request_table.c.id == request_id
+        connection.execute(update(request_table).where(at).values(changed_at=now, **values))
+        row = connection.execute(select(request_table).where(at)).one()._asdict()
+        log.append(site, connection, kind, request_id, entries.changed(row), now)
+        return find(connection, request_id)
+
+
+def _condition(connection: Connection, where: str, dataset: str | None) -> dict[str, Any]:
+    from erasable.workspace.data import catalogue
+    from erasable.workspace.data.conditions import Condition
+
+    if dataset is None:
+        known = catalogue.every(connection)
+        if len(known) != 1:
+            raise NotInWorkspaceError(
+                f"a condition needs a data set, and there are {len(known)}; expected its name; "
+                "pass --dataset NAME"
+            )
+        found = known[0]
+    else:
+        found = catalogue.find(connection, dataset)
+    Condition.parse(where, found.schema)
+    return {"dataset": found.id, "where": where}
+
+
+def _new_id() -> str:
+    return "R-" + "".join(secrets.choice(_ALPHABET) for _ in range(10))
+
+
+def _check_text(text: str | None, name: str, *, needed: bool = False) -> None:
+    if text is None and not needed:
+        return
+    if not text or not text.strip() or len(text) > _LONGEST_REASON or "\n" in text:
+        raise WorkspaceError(
+            f"{name} is empty, has several lines, or over {_LONGEST_REASON} characters; expected "
+            "one line; say it shortly, and without naming the person"
+        )

@@ -1,0 +1,110 @@
+"""What a request would do, before anything is asked: records, models, exactness, time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+from erasable.workspace.models import deleting, estimates
+from erasable.workspace.requests.process import affected, gather, look
+from erasable.workspace.site import Site
+
+__all__ = ["Effect", "Preview", "preview"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What would happen to one data set or model.
+
+    Attributes
+    ----------
+    target : {"dataset", "model"}
+    name : str
+    n_records : int
+        That would leave it.
+    treatment, exactness : str
+    seconds : float or None
+        Estimated from what was measured before; None where nothing was.
+
+    Examples
+    --------
+    >>> Effect("model", "risk", 3, "deleted", "bitwise", 0.1).treatment
+    'deleted'
+    """
+
+    target: str
+    name: str
+    n_records: int
+    treatment: str
+    exactness: str
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What requests would do.
+
+    Attributes
+    ----------
+    effects : tuple of Effect
+
+    Examples
+    --------
+    >>> Preview(()).seconds
+    0.0
+    """
+
+    effects: tuple[Effect, ...]
+
+    @property
+    def n_records(self) -> int:
+        """Records that would leave data sets."""
+        return sum(each.n_records for each in self.effects if each.target == "dataset")
+
+    @property
+    def seconds(self) -> float:
+        """Estimated time, of what has an estimate."""
+        return sum(each.seconds or 0.0 for each in self.effects)
+
+
+def preview(
+    site: Site, wanted: Sequence[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]]
+) -> Preview:
+    """Say what requests would do; nothing is changed.
+
+    Parameters
+    ----------
+    site : Site
+    wanted : sequence of (tokens, condition)
+        As the ledger keeps them; see `erasable.workspace.requests.intake.asked`.
+
+    Returns
+    -------
+    Preview
+    """
+    rows = [_Row(f"dry-run-{i}", tokens, where) for i, (tokens, where) in enumerate(wanted)]
+    effects = []
+    with site.ledger.reading() as connection:
+        batch = gather(connection, rows)
+        look(site, connection, batch)
+        for erasure in batch.erasures:
+            seconds = estimates.of_dataset(connection, erasure.dataset.id, erasure.n_records)
+            n = len(set(erasure.every_id()))
+            effects.append(Effect("dataset", erasure.dataset.name, n, "rewritten", "bitwise", seconds))
+        for row, version, ids in affected(connection, batch):
+            n = sum(map(len, ids.values()))
+            treatment, exactness = deleting.foresee(row, version, n)
+            seconds = estimates.of_model(connection, row.id, n)
+            effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
+    return Preview(tuple(effects))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    id: str
+    tokens: list[tuple[str, str]] | None
+    condition: dict[str, Any] | None
+
+

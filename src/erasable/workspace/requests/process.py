@@ -1,0 +1,341 @@
+"""Carry requests out: one batch over every data set and every model that holds their records.
+
+The law kept here: everything is prepared beside what is there, and one transaction puts all of it
+in place, models, data and requests together. A process that dies before has done nothing, one
+that dies after has done it; the next one ends what is left. A request is written down as completed
+only when nothing of its records is left on the disk.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from erasable.workspace.data import erasing
+from erasable.workspace.data.catalogue import every, get
+from erasable.workspace.data.conditions import Condition
+from erasable.workspace.evidence import log, receipts
+from erasable.workspace.identity import subjects, suppression
+from erasable.workspace.ledger.schema import measurement, model, model_version, task
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.models import deleting, hooks
+from erasable.workspace.site import Site
+
+__all__ = ["Processed", "affected", "finish", "gather", "look", "process"]
+
+_AT_ONCE = 500
+
+
+@dataclass(slots=True)
+class Processed:
+    """What was carried out.
+
+    Attributes
+    ----------
+    requests : list of str
+        Completed, in the order they came in.
+    n_records : int
+        Erased from data sets.
+    treatments : list of dict
+        Per model: name, treatment, exactness, n_records, seconds.
+    seconds : float
+    warnings : list of str
+        What did not go well beside the erasure, such as a hook of the user's.
+
+    Examples
+    --------
+    >>> Processed().requests
+    []
+    """
+
+    requests: list[str] = field(default_factory=list)
+    n_records: int = 0
+    treatments: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Requests that are carried out together, and what was prepared for them."""
+
+    requests: dict[str, Any]
+    tokens: dict[str, list[str]]  # token: requests
+    types: dict[str, str]  # token: type
+    conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
+    erasures: list[erasing.Erasure] = field(default_factory=list)
+    prepared: list[tuple[Any, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
+
+
+def process(site: Site, only: Sequence[str] | None = None) -> Processed:
+    """Carry out every request that is pending and not held.
+
+    Parameters
+    ----------
+    site : Site
+    only : sequence of str, default=None
+        Ids of requests; by default all of them.
+
+    Returns
+    -------
+    Processed
+
+    Raises
+    ------
+    WorkspaceBusyError
+        Another process is at work.
+    WorkspaceError
+        A model or data set cannot be read or rewritten; nothing has changed.
+    """
+    began = time.perf_counter()
+    done = Processed()
+    with site.lock():
+        site.clean()
+        done.requests += finish(site)
+        batch = _plan(site, only)
+        if batch is not None:
+            _prepare(site, batch)
+            _swap(site, batch)
+            done.requests += finish(site)
+            done.n_records = sum(erasure.n_records for erasure in batch.erasures)
+            for row, prepared, _ in batch.prepared:
+                done.treatments.append(
+                    {
+                        "model": row.name, "treatment": prepared.treatment,
+                        "exactness": prepared.exactness, "n_records": prepared.n_deleted,
+                        "seconds": prepared.seconds,
+                    }
+                )  # fmt: skip
+                warning = hooks.run(site, row.name) if row.hook else None
+                done.warnings += [warning] if warning else []
+    done.seconds = time.perf_counter() - began
+    return done
+
+
+# -- what is to be done ----------------------------------------------------------------------------
+
+
+def _plan(site: Site, only: Sequence[str] | None) -> _Batch | None:
+    name = f"B-{secrets.token_hex(8)}"
+    now = site.now()
+    with site.ledger.transaction() as connection:
+        query = select(request_table).where(
+            request_table.c.state.in_(["pending", "in_progress"]), request_table.c.hold.is_(None)
+        )
+        if only is not None:
+            query = query.where(request_table.c.id.in_(list(only)))
+        rows = list(connection.execute(query.order_by(request_table.c.received_at)))
+        if not rows:
+            return None
+        fresh = [row for row in rows if row.state == "pending"]
+        for start in range(0, len(rows), _AT_ONCE):
+            ids = [row.id for row in rows[start : start + _AT_ONCE]]
+            connection.execute(
+                update(request_table)
+                .where(request_table.c.id.in_(ids))
+                .values(state="in_progress", batch=name, changed_at=now)
+            )
+        log.append_many(
+            site, connection, [("request-started", row.id, {"batch": name}, now) for row in fresh]
+        )
+        return gather(connection, rows)
+
+
+def gather(connection: Connection, rows: Sequence[Any]) -> _Batch:
+    """Say what requests want erased: every token of every subject, and every condition."""
+    batch = _Batch({row.id: row for row in rows}, {}, {}, {})
+    for row in rows:
+        if row.condition is not None:
+            known = get(connection, row.condition["dataset"])
+            condition = Condition.parse(row.condition["where"], known.schema)
+            batch.conditions.setdefault(known.id, []).append((row.id, condition))
+            continue
+        for kind, token in subjects.expand(connection, row.tokens):
+            batch.types[token] = kind
+            asked = batch.tokens.setdefault(token, [])
+            if row.id not in asked:
+                asked.append(row.id)
+    return batch
+
+
+def look(site: Site, connection: Connection, batch: _Batch) -> None:
+    """Find the records of a batch in every data set; nothing is written."""
+    for known in every(connection):
+        wanted = erasing.Wanted(batch.tokens, batch.conditions.get(known.id, []))
+        erasure = erasing.find_records(site, connection, known.id, wanted)
+        if erasure.found:
+            batch.erasures.append(erasure)
+
+
+def affected(connection: Connection, batch: _Batch) -> list[tuple[Any, Any, dict[int, list[Any]]]]:
+    """Return the models that hold records of a batch, and which ids of which data sets."""
+    erasures = {erasure.dataset.id: erasure for erasure in batch.erasures}
+    found = []
+    for row in connection.execute(select(model).order_by(model.c.name)):
+        if row.state == "retired" or not set(row.datasets) & erasures.keys():
+            continue
+        at = (model_version.c.model_id == row.id) & (model_version.c.number == row.version)
+        version = connection.execute(select(model_version).where(at)).first()
+        ids = {}
+        if version is not None:
+            ids = {
+                dataset_id: erasures[dataset_id].ids_at(number)
+                for dataset_id, number in zip(row.datasets, version.dataset_versions, strict=True)
+                if dataset_id in erasures
+            }
+        if version is None or any(ids.values()):
+            found.append((row, version, ids))
+    return found
+
+
+def _prepare(site: Site, batch: _Batch) -> None:
+    with site.ledger.reading() as connection:
+        look(site, connection, batch)
+        models = affected(connection, batch)
+    for erasure in batch.erasures:
+        erasing.prepare(site, erasure)
+    with site.progress("updating models", len(models)) as advance:
+        for row, version, ids in models:
+            prepared = deleting.prepare(site, row, version, ids)
+            batch.prepared.append((row, prepared, _per_request(batch, row, version)))
+            advance()
+
+
+def _per_request(batch: _Batch, row: Any, version: Any) -> dict[str, int]:
+    """Count, for one model, the records of each request."""
+    if version is None:
+        return dict.fromkeys(batch.requests, 0)
+    at = dict(zip(row.datasets, version.dataset_versions, strict=True))
+    return {
+        request: sum(
+            erasure.n_of(request, at[erasure.dataset.id])
+            for erasure in batch.erasures
+            if erasure.dataset.id in at
+        )
+        for request in batch.requests
+    }
+
+
+# -- the one transaction ---------------------------------------------------------------------------
+
+
+def _swap(site: Site, batch: _Batch) -> None:
+    now = site.now()
+    tokens = sorted(batch.tokens)
+    with site.ledger.transaction() as connection:
+        tasks: list[dict[str, Any]] = []
+        matched = dict.fromkeys(batch.requests, 0)
+        for erasure in batch.erasures:
+            erasing.swap(connection, erasure, tokens)
+            tasks += _dataset_tasks(batch, erasure, matched)
+            connection.execute(insert(measurement).values(_measured(erasure, now)))
+        for row, prepared, counts in batch.prepared:
+            deleting.adopt(site, connection, prepared, now)
+            tasks += _model_tasks(row, prepared, counts, matched)
+        if tasks:
+            connection.execute(insert(task), tasks)
+        _suppress(site, connection, batch, matched)
+        for request, count in matched.items():
+            connection.execute(
+                update(request_table)
+                .where(request_table.c.id == request)
+                .values(state="swapped", matched=count, tokens=None, condition=None, type=None)
+            )
+        log.append_many(
+            site,
+            connection,
+            [("request-erased", request, {"matched": n}, now) for request, n in matched.items()],
+        )
+
+
+def _dataset_tasks(
+    batch: _Batch, erasure: erasing.Erasure, matched: dict[str, int]
+) -> list[dict[str, Any]]:
+    tasks = []
+    for request in batch.requests:
+        count = erasure.n_of(request)
+        if count:
+            matched[request] += count
+            tasks.append(
+                {
+                    "request_id": request, "target": "dataset", "target_id": erasure.dataset.id,
+                    "state": "done", "treatment": "rewritten", "exactness": "bitwise",
+                    "n_records": count, "seconds": erasure.seconds, "before": None, "after": None,
+                }
+            )  # fmt: skip
+    return tasks
+
+
+def _model_tasks(
+    row: Any, prepared: deleting.Prepared, counts: dict[str, int], matched: dict[str, int]
+) -> list[dict[str, Any]]:
+    uncovered = prepared.treatment == "not covered"
+    return [
+        {
+            "request_id": request, "target": "model", "target_id": row.id, "state": "done",
+            "treatment": prepared.treatment, "exactness": prepared.exactness,
+            "n_records": count, "seconds": prepared.seconds,
+            "before": prepared.before, "after": prepared.commitment,
+        }
+        for request, count in counts.items()
+        if count or (uncovered and matched[request])
+    ]  # fmt: skip
+
+
+def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
+    return {
+        "dataset_id": erasure.dataset.id,
+        "kind": "rewrite",
+        "n_records": sum(each.part.n_records for each in erasure.found),
+        "n_deleted": erasure.n_records,
+        "seconds": erasure.seconds,
+        "at": now,
+    }
+
+
+def _suppress(site: Site, connection: Connection, batch: _Batch, matched: dict[str, int]) -> None:
+    """Keep out what was erased: people by their tokens, records that met a condition by ids."""
+    for request in batch.requests:
+        if matched[request] == 0:
+            continue  # nobody: a slip of the pen must not keep out a stranger for ever
+        own = [(t, batch.types[t]) for t, asked in batch.tokens.items() if request in asked]
+        suppression.suppress(connection, own, request, site.now())
+    for erasure in batch.erasures:
+        kind = f"record.{erasure.dataset.name}/id"
+        for request, ids in erasure.ids_of_conditions().items():
+            found = [(token, kind) for token in site.keys.tokens(kind, ids) if token is not None]
+            suppression.suppress(connection, found, request, site.now())
+    subjects.forget(connection, sorted(batch.tokens))
+
+
+# -- after it --------------------------------------------------------------------------------------
+
+
+def finish(site: Site) -> list[str]:
+    """End the requests whose records are out: purge the disk, attest, write down completed.
+
+    Hold the lock. Safe to call again after a crash, at whatever point.
+    """
+    with site.ledger.reading() as connection:
+        query = select(request_table.c.id).where(request_table.c.state.in_(["swapped", "purged"]))
+        waiting = list(connection.execute(query).scalars())
+    if not waiting:
+        return []
+    site.clean()
+    site.ledger.checkpoint()
+    with site.ledger.transaction() as connection:
+        connection.execute(
+            update(request_table)
+            .where(request_table.c.state == "swapped")
+            .values(state="purged", changed_at=site.now())
+        )
+    with site.ledger.transaction() as connection:
+        receipts.issue(site, connection, waiting, site.now())
+    suppression.publish(site)
+    return waiting
+

@@ -1,0 +1,85 @@
+"""What there is in a workspace, and what is due, in numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import func, select
+
+from erasable.workspace.ledger.schema import (
+    dataset,
+    fragment,
+    log_entry,
+    model,
+    model_version,
+    suppression,
+)
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.requests.intake import OPEN
+from erasable.workspace.site import Site
+
+__all__ = ["UNREACHED", "status"]
+
+UNREACHED = (
+    "free blocks of the disk",
+    "snapshots and backups of it",
+    "archived logs of other programs",
+    "the source of a data set",
+)
+"""What may still hold a record, and is out of the reach of a workspace."""
+
+
+def status(site: Site) -> dict[str, Any]:
+    """Count what there is.
+
+    Returns
+    -------
+    dict
+        requests (state: count), held, late, next_due, datasets, n_records, models (state:
+        count), stale (names), suppressed, log_size, unreached.
+    """
+    now = site.now()
+    r = request_table.c
+    with site.ledger.reading() as connection:
+
+        def count(query: Any) -> int:
+            return int(connection.execute(query).scalar_one())
+
+        states = dict(
+            connection.execute(select(r.state, func.count()).group_by(r.state)).tuples().all()
+        )
+        open_ones = select(func.count()).where(r.state.in_(OPEN))
+        models = dict(
+            connection.execute(select(model.c.state, func.count()).group_by(model.c.state))
+            .tuples()
+            .all()
+        )
+        newest = dict(connection.execute(select(dataset.c.id, dataset.c.version)).tuples().all())
+        on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
+        fitted = connection.execute(
+            select(model.c.name, model.c.datasets, model_version.c.dataset_versions)
+            .join(model_version, on)
+            .where(model.c.state == "ready")
+            .order_by(model.c.name)
+        )
+        stale = [
+            row.name
+            for row in fitted
+            if any(newest[d] != v for d, v in zip(row.datasets, row.dataset_versions, strict=True))
+        ]
+        live = fragment.c.until.is_(None)
+        n_records = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(live)
+        due = select(func.min(r.due_at)).where(r.state.in_(OPEN))
+        return {
+            "requests": states,
+            "held": count(open_ones.where(r.hold.is_not(None))),
+            "late": count(open_ones.where(r.due_at < now)),
+            "next_due": connection.execute(due).scalar(),
+            "datasets": len(newest),
+            "n_records": count(n_records),
+            "models": models,
+            "stale": stale,
+            "suppressed": count(select(func.count()).select_from(suppression)),
+            "log_size": count(select(func.count()).select_from(log_entry)),
+            "unreached": list(UNREACHED),
+        }
