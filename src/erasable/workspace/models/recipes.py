@@ -52,7 +52,7 @@ def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
     Examples
     --------
     >>> parse("cluster.KMeans", {"n_clusters": "3"})
-    {'kind': 'estimator', 'steps': ['erasable.cluster.KMeans'], 'params': {'n_clusters': 3}}
+    {'kind': 'estimator', 'estimator': ['erasable.cluster.KMeans'], 'params': {'n_clusters': 3}}
     >>> parse("preprocessing.StandardScaler -> linear_model.Ridge", {"ridge__alpa": "2"})
     Traceback (most recent call last):
     erasable.core.errors.InvalidParameterError: there is no parameter 'ridge__alpa'; ...
@@ -65,7 +65,7 @@ def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
     found = [(_path(name, find_estimator(name))) for name in names]
     recipe: Recipe = {
         "kind": "estimator",
-        "steps": found,
+        "estimator": found,
         "params": {name: _value(given) for name, given in (params or {}).items()},
     }
     make(recipe)
@@ -88,7 +88,7 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
     from erasable.pipeline import Pipeline
     from erasable.refit import Refit
 
-    made = [(path, _new(path)) for path in recipe["steps"]]
+    made = [(path, _new(path)) for path in recipe["estimator"]]
     names = _step_names([path for path, _ in made])
     model: Any
     if all(path.startswith("sklearn.") for path, _ in made):
