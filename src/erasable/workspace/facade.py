@@ -27,7 +27,7 @@ __all__ = ["Workspace"]
 
 
 class Workspace:
-    """Data sets, models and requests in a folder; `create` and `open` are the ways to it.
+    r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class Workspace:
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     rows = "visit,patient,age,sick\\n" + "".join(
-    ...         f"v{i},p{i // 2},{30 + i},{i % 2}\\n" for i in range(40)
+    ...     rows = "visit,patient,age,sick\n" + "".join(
+    ...         f"v{i},p{i // 2},{30 + i},{i % 2}\n" for i in range(40)
     ...     )
     ...     _ = Path(folder, "visits.csv").write_text(rows)
     ...     workspace = Workspace.create(Path(folder, "ws"))

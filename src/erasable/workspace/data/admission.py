@@ -1,4 +1,4 @@
-"""What may come into a data set, and as what: plain types, unique ids, tokens, nobody suppressed."""
+"""What may come into a data set, and as what: plain types, ids that differ, tokens for people."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ _PLAIN = (
 
 
 def read_source(source: Source, id_column: str, subjects: Sequence[tuple[str, str]]) -> pa.Table:
+    """Read a source into plain types; see `plain`.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read, lacks a column, or one is named twice.
+    """
     names = [column for column, _ in subjects]
     if id_column in names or len(set(names)) < len(names):
         raise SourceError(

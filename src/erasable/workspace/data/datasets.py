@@ -167,9 +167,13 @@ def record_version(
     )
     connection.execute(
         insert(dataset_version).values(
-            dataset_id=dataset_id, number=change.version, cause=cause,
-            n_records=change.n_records, n_suppressed=change.n_suppressed, created_at=now,
-        )  # fmt: skip
+            dataset_id=dataset_id,
+            number=change.version,
+            cause=cause,
+            n_records=change.n_records,
+            n_suppressed=change.n_suppressed,
+            created_at=now,
+        )
     )
     body = {
         "version": change.version,
@@ -201,7 +205,9 @@ def keep(
     held -= {(row.token, row.dataset_id, row.bucket) for row in before}
     if held:
         names = ("token", "dataset_id", "bucket")
-        connection.execute(insert(holding), [dict(zip(names, h, strict=True)) for h in sorted(held)])
+        connection.execute(
+            insert(holding), [dict(zip(names, h, strict=True)) for h in sorted(held)]
+        )
 
 
 def _put(site: Site, known: DataSet, records: pa.Table) -> list[dict[str, Any]]:

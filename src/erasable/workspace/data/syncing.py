@@ -137,9 +137,7 @@ def _count(differing: list[_Bucket], id_column: str) -> tuple[int, int, int]:
     right = after.filter(stayed).sort_by(id_column)
     same = None
     for a, b in zip(left.columns, right.columns, strict=True):
-        equal = pc.or_(
-            pc.fill_null(pc.equal(a, b), False), pc.and_(pc.is_null(a), pc.is_null(b))
-        )
+        equal = pc.or_(pc.fill_null(pc.equal(a, b), False), pc.and_(pc.is_null(a), pc.is_null(b)))
         same = equal if same is None else pc.and_(same, equal)
     n_same = (pc.sum(same).as_py() or 0) if same is not None else 0
     return after.num_rows - n_stayed, n_stayed - n_same, before.num_rows - n_stayed

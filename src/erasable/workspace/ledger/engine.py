@@ -187,6 +187,8 @@ def _explained() -> Iterator[None]:
         yield
     except ErasableError:
         raise
+    except OSError as error:
+        raise _no_disk(error.strerror or str(error)) from None
     except OperationalError as error:
         told = str(error.orig)
         if "locked" in told or "busy" in told:
@@ -195,13 +197,17 @@ def _explained() -> Iterator[None]:
                 f"{_WAIT:.0f} seconds; run the command again"
             ) from None
         if any(word in told for word in ("full", "I/O", "readonly", "unable to open")):
-            raise WorkspaceDiskError(
-                f"the ledger cannot be written or read ({told}); expected a working disk with "
-                "free space; mend that and run the command again"
-            ) from None
+            raise _no_disk(told) from None
         raise _broken(told) from None
     except DatabaseError as error:
         raise _broken(str(error.orig)) from None
+
+
+def _no_disk(told: str) -> WorkspaceDiskError:
+    return WorkspaceDiskError(
+        f"the ledger cannot be written or read ({told}); expected a working disk with free "
+        "space; mend that and run the command again"
+    )
 
 
 def _broken(told: str) -> WorkspaceError:

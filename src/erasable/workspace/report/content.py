@@ -106,7 +106,9 @@ def _models(connection: Connection, stale: set[str]) -> list[dict[str, Any]]:
         number = row[model.c.id]
         fits = [s for s, _ in costs.get((number, "fit"), [])]
         erasures = [
-            (s, n) for kind in ("delete", "refit", "retrain") for s, n in costs.get((number, kind), [])
+            (s, n)
+            for kind in ("delete", "refit", "retrain")
+            for s, n in costs.get((number, kind), [])
         ]
         found.append(
             {

@@ -11,6 +11,8 @@ from erasable.workspace.site import Site
 
 __all__ = ["render", "write"]
 
+_NONE = "\N{EN DASH}"
+
 
 def render(site: Site) -> str:
     """Return the page.
@@ -33,10 +35,10 @@ def render(site: Site) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["day"] = lambda at: "–" if at is None else f"{at:%Y-%m-%d}"
-    environment.filters["minute"] = lambda at: "–" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
+    environment.filters["day"] = lambda at: _NONE if at is None else f"{at:%Y-%m-%d}"
+    environment.filters["minute"] = lambda at: _NONE if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
     environment.filters["seconds"] = _seconds
-    environment.filters["count"] = lambda n: "–" if n is None else f"{n:,}"
+    environment.filters["count"] = lambda n: _NONE if n is None else f"{n:,}"
     return environment.get_template("page.html").render(
         **shown,
         due_dates=plots.due_dates(shown["completed"]),
@@ -64,7 +66,7 @@ def write(site: Site, path: str | os.PathLike[str]) -> None:
 
 def _seconds(value: float | None) -> str:
     if value is None:
-        return "–"
+        return _NONE
     for limit, unit, factor in ((1e-3, "µs", 1e6), (1.0, "ms", 1e3)):
         if value < limit:
             return f"{value * factor:.3g} {unit}"

@@ -40,9 +40,7 @@ def describe(site: Site, value: Any, type: str | None = None) -> dict[str, Any]:
             .where(request_table.c.state.in_(OPEN))
             .order_by(request_table.c.received_at)
         )
-        waiting = [
-            row.id for row in open_ones if tokens & {token for _, token in row.tokens or ()}
-        ]
+        waiting = [row.id for row in open_ones if tokens & {token for _, token in row.tokens or ()}]
     effects = preview(site, wanted).effects
     found = {
         kind: {each.name: each.n_records for each in effects if each.target == kind}

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-
 from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests.process import affected, gather, look
 from erasable.workspace.site import Site
@@ -92,7 +91,9 @@ def preview(
         for erasure in batch.erasures:
             seconds = estimates.of_dataset(connection, erasure.dataset.id, erasure.n_records)
             n = len(set(erasure.every_id()))
-            effects.append(Effect("dataset", erasure.dataset.name, n, "rewritten", "bitwise", seconds))
+            effects.append(
+                Effect("dataset", erasure.dataset.name, n, "rewritten", "bitwise", seconds)
+            )
         for row, version, ids in affected(connection, batch):
             n = sum(map(len, ids.values()))
             treatment, exactness = deleting.foresee(row, version, n)
@@ -106,5 +107,3 @@ class _Row:
     id: str
     tokens: list[tuple[str, str]] | None
     condition: dict[str, Any] | None
-
-

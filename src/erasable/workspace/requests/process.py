@@ -338,4 +338,3 @@ def finish(site: Site) -> list[str]:
         receipts.issue(site, connection, waiting, site.now())
     suppression.publish(site)
     return waiting
-

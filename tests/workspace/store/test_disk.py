@@ -1,0 +1,169 @@
+"""Files of a workspace: whole or absent, whatever happens and wherever."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from erasable.core.errors import NotInWorkspaceError, WorkspaceDiskError, WorkspaceError
+from erasable.workspace.store import points
+from erasable.workspace.store.artifacts import LocalStore, Stored
+from erasable.workspace.store.disk import Disk
+
+
+class Died(BaseException):
+    """Stands in for a process that is killed: nothing catches it."""
+
+
+class ForgetfulDisk(Disk):
+    """A disk that loses power: what was not synced is gone, bytes and names alike.
+
+    It keeps what is durable beside what is there: the bytes of each file at its last sync, and
+    the names of each folder at the folder's last sync.
+    """
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.synced: dict[int, bytes] = {}  # inode: bytes
+        self.names: dict[Path, dict[str, int | None]] = {}  # folder: names, None for a folder
+
+    def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
+        super()._write(path, data, mode)
+        self.synced[path.stat().st_ino] = path.read_bytes()
+
+    def _sync_folder(self, path: Path) -> None:
+        super()._sync_folder(path)
+        self.names[path] = {
+            entry.name: None if entry.is_dir() else entry.inode() for entry in os.scandir(path)
+        }
+
+    def after_power_loss(self) -> dict[str, bytes]:
+        """Return the files that are found again, by key."""
+        found: dict[str, bytes] = {}
+
+        def walk(folder: Path) -> None:
+            for name, inode in self.names.get(folder, {}).items():
+                if inode is None:
+                    walk(folder / name)
+                else:
+                    key = (folder / name).relative_to(self.root).as_posix()
+                    found[key] = self.synced.get(inode, b"")
+
+        walk(self.root)
+        return found
+
+
+def count_points(disk: Disk) -> list[str]:
+    passed: list[str] = []
+    with points.watch(lambda effect, where: passed.append(effect)):
+        disk.write("a/b", b"one")
+    return passed
+
+
+def test_the_order_of_effects(tmp_path: Path) -> None:
+    expected = ["open", "sync folder", "open", "write", "sync", "rename", "sync folder"]
+    assert count_points(Disk(tmp_path)) == expected
+
+
+@pytest.mark.parametrize("stop", range(7))
+def test_killed_at_each_point(tmp_path: Path, stop: int) -> None:
+    disk = Disk(tmp_path)
+    disk.write("other", b"before")
+    passed = []
+
+    def kill(effect: str, where: str) -> None:
+        passed.append(effect)
+        if len(passed) == stop + 1:
+            raise Died
+
+    with points.watch(kill), pytest.raises(Died):
+        disk.write("a/b", b"one")
+    left = {key: disk.read(key) for key in list(disk.keys())}
+    assert left.pop("other") == b"before"
+    assert left in ({}, {"a/b": b"one"})
+
+
+@pytest.mark.parametrize("stop", range(7))
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
+def test_failing_disk(tmp_path: Path, stop: int, number: int) -> None:
+    disk = Disk(tmp_path)
+    disk.write("other", b"before")
+    passed = []
+
+    def fail(effect: str, where: str) -> None:
+        passed.append(effect)
+        if len(passed) == stop + 1:
+            raise OSError(number, os.strerror(number))
+
+    with points.watch(fail), pytest.raises(WorkspaceDiskError, match="mend that") as told:
+        disk.write("a/b", b"one")
+    assert told.value.errno == number
+    assert "\n" not in str(told.value)
+    assert not any(".partial" in key for key in list(disk.keys()))
+    assert disk.read("other") == b"before"
+
+
+def test_power_loss_after_a_write(tmp_path: Path) -> None:
+    disk = ForgetfulDisk(tmp_path)
+    disk.write("a/b/c", b"one")
+    disk.write("a/b/c", b"two")
+    assert disk.after_power_loss() == {"a/b/c": b"two"}
+    disk.remove("a/b/c")
+    assert disk.after_power_loss() == {}
+
+
+def test_power_loss_within_a_write(tmp_path: Path) -> None:
+    for stop in range(1, 6):
+        disk = ForgetfulDisk(tmp_path / str(stop))
+        disk.root.mkdir()
+        disk.write("a", b"one")
+        passed: list[str] = []
+
+        def kill(effect: str, where: str, passed: list[str] = passed, stop: int = stop) -> None:
+            passed.append(effect)
+            if len(passed) == stop:
+                raise Died
+
+        with points.watch(kill), pytest.raises(Died):
+            disk.write("a", b"two")
+        found = {k: v for k, v in disk.after_power_loss().items() if "partial" not in k}
+        assert found["a"] == b"one"  # not even the last point before the sync of the folder
+
+
+def test_a_disk_that_does_not_sync_is_found_out(tmp_path: Path) -> None:
+    class Careless(ForgetfulDisk):
+        def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
+            path.write_bytes(data)
+
+    disk = Careless(tmp_path)
+    disk.write("a", b"one")
+    assert disk.after_power_loss() == {"a": b""}
+
+
+def test_read_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotInWorkspaceError, match="restore it from a backup"):
+        Disk(tmp_path).read("gone")
+
+
+def test_modes(tmp_path: Path) -> None:
+    Disk(tmp_path).write("secret", b"x", mode=0o600)
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_store_never_uses_a_key_twice_and_notices_changes(tmp_path: Path) -> None:
+    store = LocalStore(Disk(tmp_path))
+    one, two = store.put("models/1", b"abc"), store.put("models/1", b"abc")
+    assert one.key != two.key
+    assert one.sha256 == two.sha256
+    assert sorted(store.list()) == sorted([one.key, two.key])
+    (tmp_path / one.key).write_bytes(b"abd")
+    with pytest.raises(WorkspaceError, match="altered or damaged"):
+        store.open(one)
+    assert store.open(two) == b"abc"
+    assert store.delete(one.key)
+    assert not store.delete(one.key)
+    with pytest.raises(NotInWorkspaceError):
+        store.open(Stored(one.key, one.sha256))
