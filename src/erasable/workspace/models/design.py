@@ -146,9 +146,7 @@ class Design:
         return Records(X, target, ids=_ids(tables), groups=_groups(tables))
 
 
-def ids_of(
-    datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]
-) -> list[int | str]:
+def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> list[int | str]:
     """Return the ids that records have in a model, from ids by data set.
 
     Examples
