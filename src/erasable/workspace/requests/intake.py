@@ -152,7 +152,10 @@ def acknowledge(
         log.append_many(
             site,
             connection,
-            [("request-acknowledged", row["id"], entries.acknowledged(site.keys, row), now) for row in rows],
+            [
+                ("request-acknowledged", row["id"], entries.acknowledged(site.keys, row), now)
+                for row in rows
+            ],
         )
         return [find(connection, row["id"]) for row in rows]
 

@@ -247,7 +247,14 @@ def _swap(site: Site, batch: _Batch) -> None:
             connection.execute(
                 update(request_table)
                 .where(request_table.c.id == request)
-                .values(state="swapped", matched=count, tokens=None, condition=None, type=None, salt=None)
+                .values(
+                    state="swapped",
+                    matched=count,
+                    tokens=None,
+                    condition=None,
+                    type=None,
+                    salt=None,
+                )
             )
         log.append_many(
             site,

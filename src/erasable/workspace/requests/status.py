@@ -21,6 +21,7 @@ from erasable.workspace.site import Site
 
 __all__ = ["status"]
 
+
 def status(site: Site) -> dict[str, Any]:
     """Count what there is.
 
