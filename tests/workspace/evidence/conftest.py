@@ -49,6 +49,15 @@ def scene(_made: Path, tmp_path: Path) -> Site:
     return Site.open(tmp_path / "ws")
 
 
+@pytest.fixture
+def body(scene: Site) -> bytes:
+    """The receipt of R-DONE."""
+    with scene.ledger.reading() as connection:
+        found = receipts.fetch(connection, "R-DONE")
+    assert found is not None
+    return found
+
+
 def row_of(connection: Connection, table: Any, **where: Any) -> dict[str, Any]:
     query = select(table)
     for name, value in where.items():
