@@ -180,7 +180,7 @@ def test_showing_does_not_need_a_key(body: bytes) -> None:
 
 def test_neither_log_nor_receipts_betray_anybody(scene: Site, body: bytes) -> None:
     keys = scene.keys
-    secrets = [PERSON, REASON, HOLD, "Schmidt", "4711", DIGEST, "5f3a91c07be2"]
+    secrets = [PERSON, REASON, HOLD, "Schmidt", "court order", DIGEST, "5f3a91c07be2"]
     secrets += [keys.token(kind, PERSON) for kind in ("id", "email", "exact")]
     with scene.ledger.reading() as connection:
         salts = [row.salt for row in connection.execute(select(model_version))]
