@@ -263,9 +263,10 @@ def test_files_that_may_not_be_read_are_refused(tmp_path, ending):
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "x", "x.xlsx", "x.csv.bz2", "a\0.csv", "\ud800.csv", "x" * 5000, ".", "~nobody/x"],
+    "text",
+    ["", " ", "x", "x.xlsx", "x.csv.bz2", "a\0.csv", "\ud800.csv", "x" * 5000, ".", "~nobody/x"],
     ids=named,
-)  # fmt: skip
+)
 def test_what_is_no_source_is_refused(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused(text)
