@@ -33,7 +33,7 @@ InvalidParameterError is also scikit-learn's. Whatever raises has changed nothin
 
 from __future__ import annotations
 
-from sklearn.utils import _param_validation as sklearn_validation
+from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "ArtifactError",
@@ -83,8 +83,25 @@ class InvalidTypeError(InvalidDataError, TypeError):
     """The values are of a type that is no number, such as a dict."""
 
 
-class InvalidParameterError(InvalidInputError, sklearn_validation.InvalidParameterError):
-    """A parameter has a wrong type, or is out of its range."""
+if TYPE_CHECKING:
+
+    class InvalidParameterError(InvalidInputError, TypeError):
+        """A parameter has a wrong type, or is out of its range."""
+
+
+def __getattr__(name: str) -> Any:
+    """Make InvalidParameterError when it is first named: what has no numbers needs no sklearn."""
+    if name != "InvalidParameterError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.utils import _param_validation as sklearn_validation
+
+    bases = (InvalidInputError, sklearn_validation.InvalidParameterError)
+    made = type(name, bases, {"__module__": __name__, "__doc__": _PARAMETER})
+    globals()[name] = made
+    return made
+
+
+_PARAMETER = "A parameter has a wrong type, or is out of its range."
 
 
 class MagnitudeError(InvalidInputError):

@@ -161,7 +161,9 @@ def _matches(version: Version, digest: str) -> bool:
     from erasable.workspace.evidence import commitments
 
     salt, commitment = version.salt, version.commitment
-    return None not in (salt, commitment) and commitments.matches(salt, commitment, digest)
+    if salt is None or commitment is None:
+        return False
+    return commitments.matches(salt, commitment, digest)
 
 
 def _other_software(model: Model, version: Version) -> str:
