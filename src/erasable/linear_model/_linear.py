@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
-from erasable.core.errors import ArtifactError, TooFewRecordsError
+from erasable.core.errors import ArtifactError
 from erasable.core.gram import Gram
 from erasable.core.steps import Rows
 from erasable.core.weighted import Weighted
@@ -50,7 +50,7 @@ class LinearModel(RegressorMixin, Weighted):
     # -- what is learned -----------------------------------------------------------------------
 
     def _fit_rows(self) -> None:
-        self._check_weights(np.empty(0, dtype=np.int64))
+        self._refuse_weightless(np.empty(0, dtype=np.int64))
         self._n_targets = self._count_targets(self._attached().records.y)
         self._learn_from(self._new_design(warn=True))
 
@@ -88,21 +88,7 @@ class LinearModel(RegressorMixin, Weighted):
         return Outcome("updated", touched, {"columns_scanned": read_again})
 
     def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
-        self._check_weights(rows)
-
-    def _check_weights(self, rows: NDArray[np.int64]) -> None:
-        held = self._attached()
-        weights = held.records.weights
-        if weights is None:
-            return
-        left = held.live.copy()
-        left[rows] = False
-        if not weights[left].any():
-            raise TooFewRecordsError(
-                f"the weights of all {int(left.sum())} records would be zero; "
-                f"{type(self).__name__} needs at least 1 record with a positive weight; "
-                "delete fewer, or change sample_weight"
-            )
+        self._refuse_weightless(rows)
 
     def _state(self) -> dict[str, Any]:
         gram = self._gram
