@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
@@ -22,6 +23,7 @@ from erasable.core.errors import (
 )
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
+from erasable.core.values import Values
 from erasable.preprocessing._fills import (
     Constants,
     Fill,
@@ -34,6 +36,7 @@ from erasable.preprocessing._fills import (
 )
 from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._gaps import Gaps
+from erasable.preprocessing._sparse_fills import SparseGaps, SparseModes, fill_sparse
 
 __all__ = ["SimpleImputer"]
 
@@ -73,7 +76,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     InvalidParameterError
         From `fit`, for a `fill_value` that the table cannot hold.
     InvalidInputError
-        From `fit`, for text as `missing_values` in a table of numbers.
+        From `fit`, for text as `missing_values` in a table of numbers, or 0 in a sparse one.
     InvalidTypeError
         From `fit` with "most_frequent", if a column holds text and numbers.
     MagnitudeError
@@ -83,8 +86,9 @@ class SimpleImputer(TransformerMixin, Erasable):
     -----
     Means are of values rounded to 26 bits below the largest magnitude of their column
     (`erasable.core.grid`), and agree with scikit-learn's to about 1e-8 of that. Differs from
-    scikit-learn's besides: takes no sparse data and no function as `strategy`; there is no warning
-    of columns that are left out (`get_feature_names_out` names those that are not).
+    scikit-learn's besides: takes no function as `strategy`; there is no warning of columns that are
+    left out (`get_feature_names_out` names those that are not). Sparse data gives the model of the
+    same values in an array: what is not stored is 0, and no gap.
 
     Examples
     --------
@@ -131,7 +135,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     def _fit_rows(self) -> None:
         self._take(*self._learn_fills())
 
-    def _learn_fills(self) -> tuple[Fill, Gaps]:
+    def _learn_fills(self) -> tuple[Fill, Gaps | SparseGaps]:
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
         marker = plain(self.missing_values)
@@ -142,11 +146,15 @@ class SimpleImputer(TransformerMixin, Erasable):
             )
         if matrix.dtype == object:
             self._refuse_strays(matrix[live])
-        gaps = Gaps(matrix, live, marker)
+        sparse = issparse(matrix)
+        self._refuse_stored_zeros(matrix)
+        gaps = SparseGaps(matrix, live, marker) if sparse else Gaps(matrix, live, marker)
         if self.strategy == "constant":
             objects = bool(matrix.dtype == object)
             kind: Any = object if objects else np.float64
             return Constants(np.full(matrix.shape[1], self._constant(objects), kind)), gaps
+        if self.strategy == "most_frequent" and sparse:
+            return SparseModes(matrix, live, marker), gaps
         if self.strategy == "most_frequent":
             names = getattr(self, "feature_names_in_", None)
             return Modes(matrix, live, marker, None if names is None else names.tolist()), gaps
@@ -166,7 +174,7 @@ class SimpleImputer(TransformerMixin, Erasable):
             )
         return value
 
-    def _take(self, fill: Fill, gaps: Gaps) -> None:
+    def _take(self, fill: Fill, gaps: Gaps | SparseGaps) -> None:
         self._fill, self._accelerator = fill, gaps
         self._settle(fill.statistics(), gaps.n_values, self._attached().n_live)
 
@@ -206,7 +214,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         """Rows with gaps in the columns whose fill changed; looked up where somebody asks."""
         if self._changed_inputs is None or self._accelerator is None:
             return None
-        rows: Ints = self._accelerator.rows(self._changed_inputs)
+        rows: Ints | None = self._accelerator.rows(self._changed_inputs)
         return rows
 
     def _state(self) -> dict[str, Any]:
@@ -240,17 +248,17 @@ class SimpleImputer(TransformerMixin, Erasable):
         self._check_fitted()
         return self._statistics.copy()
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Values:
         """Fill gaps.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
 
         Returns
         -------
-        ndarray of shape (n_rows, n_features_out), float64, float32 or object
-            A new array, or what `set_output` asked for.
+        ndarray or csr_array of shape (n_rows, n_features_out), float64, float32 or object
+            A new one, or what `set_output` asked for; CSR where `X` is sparse.
 
         Raises
         ------
@@ -259,6 +267,10 @@ class SimpleImputer(TransformerMixin, Erasable):
             marker.
         """
         matrix = self._read_matrix(X)
+        if issparse(matrix):
+            self._refuse_stored_zeros(matrix)
+            marker = plain(self.missing_values)
+            return fill_sparse(matrix, marker, self._statistics, self._kept, self._marked)
         objects = self._statistics.dtype == object
         if matrix.dtype == object and not objects:
             if any(type(cell) is str for cell in matrix.ravel().tolist()):
@@ -338,6 +350,14 @@ class SimpleImputer(TransformerMixin, Erasable):
         marks = [f"missingindicator_{name}" for name in names[self._marked]]
         return np.array([*names[self._kept], *marks], dtype=object)
 
+    def _refuse_stored_zeros(self, matrix: Values) -> None:
+        """Raise InvalidInputError where every value that is not stored would be a gap."""
+        if issparse(matrix) and plain(self.missing_values) == 0:
+            raise InvalidInputError(
+                "Imputation not possible when missing_values == 0 and input is sparse: gaps would "
+                "be everywhere; expected a dense array; pass X.toarray()"
+            )
+
     def _refuse_strays(self, matrix: NDArray[Any]) -> None:
         """Raise InvalidDataError where NaN is no gap; in numbers, it has been refused before."""
         marker = plain(self.missing_values)
@@ -356,6 +376,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         marker = plain(self.missing_values)
+        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = bool(marker != marker)
         objects = self.strategy in _OF_OBJECTS
         tags.input_tags.categorical = tags.input_tags.string = objects

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from erasable.core.estimator import Erasable
+from erasable.core.weighted import Weighted
 from erasable.refit._names import parts_of
 
 __all__ = ["Asking"]
@@ -51,7 +51,7 @@ def _forwarded(method: str, summary: str) -> Any:
     return _where(method)(call)
 
 
-class Asking(Erasable):
+class Asking(Weighted):
     """The half of `Refit` that answers; it asks its fitted estimator."""
 
     estimator: Any
@@ -128,12 +128,13 @@ class Asking(Erasable):
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
     ) -> Any:
         """Fit, and transform the records as `transform` would; see `fit`."""
-        self.fit(X, y, ids=ids, groups=groups)
+        self.fit(X, y, sample_weight, ids=ids, groups=groups)
         return self._ask_about_records("transform")
 
     @_where("fit_predict")
@@ -141,12 +142,13 @@ class Asking(Erasable):
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
     ) -> NDArray[Any]:
         """Fit, and return the cluster of each record, or what `predict` says of it; see `fit`."""
-        self.fit(X, y, ids=ids, groups=groups)
+        self.fit(X, y, sample_weight, ids=ids, groups=groups)
         found: NDArray[Any]
         if hasattr(self.estimator_, "labels_"):
             found = self.labels_
