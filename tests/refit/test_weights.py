@@ -96,7 +96,9 @@ def test_the_estimator_is_given_them() -> None:
         routed = Refit(pipe).fit(X, y.astype(float), w, ids=ids)
     np.testing.assert_allclose(routed.predict(X), theirs.predict(X), rtol=1e-12)
     scaled = Refit(StandardScaler()).fit_transform(X, None, w)
-    np.testing.assert_allclose(scaled, StandardScaler().fit_transform(X, sample_weight=w), rtol=1e-9)
+    np.testing.assert_allclose(
+        scaled, StandardScaler().fit_transform(X, sample_weight=w), rtol=1e-9
+    )
     clusters = Refit(KMeans(2), random_state=0).fit_predict(X, None, w)
     assert clusters.tolist() == Refit(KMeans(2), random_state=0).fit(X, None, w).labels_.tolist()
 

@@ -18,7 +18,8 @@ from erasable.core.grid import MAX_ROWS
 from erasable.core.quantiles import Quantiles
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap
-from erasable.preprocessing._sparse_fills import blocks, column_of, columns_of, is_gap
+from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
+from erasable.preprocessing._sparse_fills import is_gap
 
 __all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "gaps_in"]
 
@@ -154,12 +155,8 @@ class Medians:
         self._quantiles = Quantiles.fit(read, matrix.shape[1], [0.5])
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        read, scanned = self._reader(matrix, live_rows), 0
-        for table, at in blocks(matrix, rows):
-            taken = table[at].astype(np.float64)
-            taken[is_gap(taken, self._marker)] = np.nan
-            scanned += self._quantiles.remove(taken, read)
-        return scanned
+        tables = (self._without_gaps(table[at]) for table, at in blocks(matrix, rows))
+        return self._quantiles.remove_all(tables, self._reader(matrix, live_rows))
 
     def statistics(self) -> Floats:
         middle: Floats = self._quantiles.middle(0)
@@ -167,6 +164,11 @@ class Medians:
 
     def state(self) -> dict[str, Any]:
         return {"statistics": self.statistics()}
+
+    def _without_gaps(self, table: NDArray[Any]) -> Floats:
+        taken: Floats = table.astype(np.float64)
+        taken[is_gap(taken, self._marker)] = np.nan
+        return taken
 
     def _reader(self, matrix: Any, live_rows: Callable[[], Ints]) -> Callable[[int], Floats]:
         columns = columns_of(matrix, live_rows)

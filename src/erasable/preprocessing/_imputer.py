@@ -88,7 +88,8 @@ class SimpleImputer(TransformerMixin, Erasable):
     (`erasable.core.grid`), and agree with scikit-learn's to about 1e-8 of that. Differs from
     scikit-learn's besides: takes no function as `strategy`; there is no warning of columns that are
     left out (`get_feature_names_out` names those that are not). Sparse data gives the model of the
-    same values in an array: what is not stored is 0, and no gap.
+    same values in an array: what is not stored is 0, and no gap (so "constant", too, keeps columns
+    in which scikit-learn, unless a zero is stored, sees gaps alone).
 
     Examples
     --------
@@ -269,8 +270,12 @@ class SimpleImputer(TransformerMixin, Erasable):
         matrix = self._read_matrix(X)
         if issparse(matrix):
             self._refuse_stored_zeros(matrix)
-            marker = plain(self.missing_values)
-            return fill_sparse(matrix, marker, self._statistics, self._kept, self._marked)
+            if self._statistics.dtype == object:
+                raise InvalidDataError(
+                    "X is sparse, and the imputer was fitted on text; expected text; pass a table"
+                )
+            marker, fills = plain(self.missing_values), self._statistics
+            return fill_sparse(matrix, marker, fills, self._kept, self._marked)
         objects = self._statistics.dtype == object
         if matrix.dtype == object and not objects:
             if any(type(cell) is str for cell in matrix.ravel().tolist()):
