@@ -47,7 +47,7 @@ class Node:
     def _new_run(self, people: Population, quantum: float) -> LloydRun:
         k = min(self.n_clusters, people.rows.shape[0])
         seeding = Seeding(k, self.tape.seed, quantum)
-        return LloydRun(people, k, self.max_iter, seeding, plain_rule).fit()
+        return LloydRun(people, k, self.max_iter, seeding).fit(plain_rule)
 
     @property
     def origin(self) -> Floats | float:
@@ -116,7 +116,7 @@ class Leaf(Node):
             alive[gone] = False
             self.fit(self._X, self._keys, self._rows[alive], self._quantum)
             return Report("refit", left, 0, 1, 0)
-        return self.run.remove(gone)
+        return self.run.remove(gone, plain_rule)
 
 
 class Merge(Node):

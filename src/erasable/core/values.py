@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from erasable.core.complaints import complaint
+from erasable.core.complaints import complaint, refuse_dates, refuse_no_columns
 from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns
 from erasable.core.ids import name_some
@@ -117,6 +117,8 @@ def read_values(
     """
     if accepts.documents or (accepts is ANYTHING and _are_documents(X)):
         return _read_documents(estimator, X, reset)
+    if frame is None:
+        refuse_dates(X, "X")
     if accepts.objects and _has_text(X, frame, accepts):
         return _read_objects(estimator, X, frame, reset)
     if frame is not None:
@@ -149,6 +151,7 @@ def refuse_unsuited(
     erasable.core.errors.InvalidDataError: the records hold text; KMeans expected numbers; ...
     """
     accepts, name = Accepts.of(estimator), type(estimator).__name__
+    refuse_no_columns(matrix, name)
     if issparse(matrix):
         if not accepts.sparse:
             raise InvalidDataError(

@@ -21,7 +21,6 @@ from erasable.core.estimator import Erasable
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.inputs import read_matrix
-from erasable.core.records import Attachment
 from erasable.core.sparse import SparseGrid
 from erasable.core.steps import Rows
 from erasable.core.values import Values
@@ -140,20 +139,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     # -- what is learned -----------------------------------------------------------------------
 
     def _minimum_records(self) -> int:
-        wanted = self.n_components
-        if "_book" in self.__dict__:
-            wanted = self._book.params["n_components"]
-        return max(2, wanted) if isinstance(wanted, Integral) else 2
-
-    def _learn(self, held: Attachment, params: dict[str, Any] | None = None) -> None:
-        if isinstance(self.n_components, Integral) and self.n_components > self.n_features_in_:
-            raise InvalidInputError(
-                f"n_components={self.n_components} for {self.n_features_in_} features; expected "
-                "at most one for each; keep fewer components"
-            )
-        super()._learn(held, params)
+        wanted: Any = self._at_fit("n_components")
+        return max(2, int(wanted)) if isinstance(wanted, Integral) else 2
 
     def _fit_rows(self) -> None:
+        wanted = self._at_fit("n_components")
+        if isinstance(wanted, Integral) and int(wanted) > self.n_features_in_:
+            raise InvalidInputError(
+                f"n_components={wanted} for {self.n_features_in_} features; expected "
+                "at most one for each; keep fewer components"
+            )
         self._gram = self._accelerator = self._moments(warn=True)
         self._solution = _Solved()
 
@@ -239,7 +234,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         return _Axes(middle, components, variances, total, self._choose(variances, total))
 
     def _choose(self, variances: Floats, total: float) -> int:
-        wanted = self._book.params["n_components"]
+        wanted = self._at_fit("n_components")
         if wanted is None:
             return variances.size
         if isinstance(wanted, Integral):
@@ -300,7 +295,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
 
     def _scales(self) -> Floats:
         """Return what projections are divided by."""
-        if not self._book.params["whiten"]:
+        if not self._at_fit("whiten"):
             return np.ones(self._solved().chosen)
         scales = np.sqrt(self.explained_variance_)
         scales[scales < np.finfo(np.float64).eps * max(float(scales.max()), 2.0**-960)] = 1.0

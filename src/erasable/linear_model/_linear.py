@@ -136,10 +136,6 @@ class LinearModel(RegressorMixin, Weighted):
 
     # -- what follows --------------------------------------------------------------------------
 
-    def _at_fit(self, name: str) -> Any:
-        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        return self._book.params[name]
-
     def _problem(self, gram: Gram, origin: Floats | None) -> Problem:
         return Problem.of(gram, origin, self._penalties(), self._at_fit("fit_intercept"), self._map)
 

@@ -136,11 +136,6 @@ class SegmentedRegression(RegressorMixin, Erasable):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _at_fit(self, name: str) -> Any:
-        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        book = self.__dict__.get("_book")
-        return getattr(self, name) if book is None else book.params[name]
-
     def _minimum_records(self) -> int:
         return int(self._at_fit("n_segments"))
 

@@ -36,7 +36,12 @@ from erasable.preprocessing._fills import (
 )
 from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._gaps import Gaps
-from erasable.preprocessing._sparse_fills import SparseGaps, SparseModes, fill_sparse
+from erasable.preprocessing._sparse_fills import (
+    SparseGaps,
+    SparseModes,
+    fill_sparse,
+    refuse_zeros_as_gaps,
+)
 
 __all__ = ["SimpleImputer"]
 
@@ -139,7 +144,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     def _learn_fills(self) -> tuple[Fill, Gaps | SparseGaps]:
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
-        marker = plain(self.missing_values)
+        marker = plain(self._at_fit("missing_values"))
         if matrix.dtype != object and isinstance(marker, str):
             raise InvalidInputError(
                 "'X' and 'missing_values' types are expected to be both numerical: X holds "
@@ -147,29 +152,30 @@ class SimpleImputer(TransformerMixin, Erasable):
             )
         if matrix.dtype == object:
             self._refuse_strays(matrix[live])
-        sparse = issparse(matrix)
-        self._refuse_stored_zeros(matrix)
+        sparse, strategy = issparse(matrix), self._at_fit("strategy")
+        if sparse:
+            refuse_zeros_as_gaps(marker)
         gaps = SparseGaps(matrix, live, marker) if sparse else Gaps(matrix, live, marker)
-        if self.strategy == "constant":
+        if strategy == "constant":
             objects = bool(matrix.dtype == object)
-            kind: Any = object if objects else np.float64
-            return Constants(np.full(matrix.shape[1], self._constant(objects), kind)), gaps
-        if self.strategy == "most_frequent" and sparse:
-            return SparseModes(matrix, live, marker), gaps
-        if self.strategy == "most_frequent":
+            dtype: Any = object if objects else np.float64
+            return Constants(np.full(matrix.shape[1], self._constant(objects), dtype)), gaps
+        if strategy == "most_frequent" and not sparse:
             names = getattr(self, "feature_names_in_", None)
             return Modes(matrix, live, marker, None if names is None else names.tolist()), gaps
-        return (Means if self.strategy == "mean" else Medians)(matrix, live, marker), gaps
+        kind: Any = {"mean": Means, "median": Medians, "most_frequent": SparseModes}[strategy]
+        return kind(matrix, live, marker), gaps
 
     def _constant(self, objects: bool) -> Any:
         """Return the value that gaps are filled with, in a table of objects or of numbers."""
-        value = plain(self.fill_value)
-        if self.fill_value is None:
+        given = self._at_fit("fill_value")
+        value = plain(given)
+        if given is None:
             value = "missing_value" if objects else 0.0
         number = isinstance(value, Real) and np.isfinite(float(value))
         if not (number or (objects and isinstance(value, str))):
             raise InvalidParameterError(
-                f"fill_value={shorten(self.fill_value)} cannot be cast to the input data, which "
+                f"fill_value={shorten(given)} cannot be cast to the input data, which "
                 f"holds {'text' if objects else 'numbers'}; expected "
                 f"{'text or a' if objects else 'a finite'} number; pass another fill_value"
             )
@@ -182,13 +188,13 @@ class SimpleImputer(TransformerMixin, Erasable):
     def _settle(self, statistics: NDArray[Any], n_values: Ints, n_records: int) -> None:
         """Say what follows from what was learned: the fills, and which columns there are."""
         empty = n_values == 0
-        if not self.keep_empty_features:
+        if not self._at_fit("keep_empty_features"):
             statistics[empty] = np.nan
-        elif self.strategy != "constant":
+        elif self._at_fit("strategy") != "constant":
             statistics[empty] = 0
         self._statistics, self._n_values = statistics, n_values
-        self._kept = np.flatnonzero(~empty | self.keep_empty_features)
-        self._marked = np.flatnonzero((n_values < n_records) & self.add_indicator)
+        self._kept = np.flatnonzero(~empty | self._at_fit("keep_empty_features"))
+        self._marked = np.flatnonzero((n_values < n_records) & self._at_fit("add_indicator"))
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
@@ -269,13 +275,12 @@ class SimpleImputer(TransformerMixin, Erasable):
         """
         matrix = self._read_matrix(X)
         if issparse(matrix):
-            self._refuse_stored_zeros(matrix)
             if self._statistics.dtype == object:
                 raise InvalidDataError(
                     "X is sparse, and the imputer was fitted on text; expected text; pass a table"
                 )
-            marker, fills = plain(self.missing_values), self._statistics
-            return fill_sparse(matrix, marker, fills, self._kept, self._marked)
+            marker = plain(self._at_fit("missing_values"))
+            return fill_sparse(matrix, marker, self._statistics, self._kept, self._marked)
         objects = self._statistics.dtype == object
         if matrix.dtype == object and not objects:
             if any(type(cell) is str for cell in matrix.ravel().tolist()):
@@ -287,7 +292,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         if objects:
             matrix = matrix.astype(object, copy=False)
         self._refuse_strays(matrix)
-        gaps = gaps_in(matrix, plain(self.missing_values))
+        gaps = gaps_in(matrix, plain(self._at_fit("missing_values")))
         out: NDArray[Any] = np.array(matrix[:, self._kept], order="C")
         rows, columns = np.nonzero(gaps[:, self._kept])
         out[rows, columns] = self._statistics[self._kept][columns]
@@ -316,7 +321,7 @@ class SimpleImputer(TransformerMixin, Erasable):
             Another width.
         """
         self._check_fitted()
-        if not self.add_indicator:
+        if not self._at_fit("add_indicator"):
             raise InvalidInputError(
                 "'inverse_transform' works only when SimpleImputer has add_indicator=True; "
                 "expected indicators of gaps; fit with add_indicator=True"
@@ -331,7 +336,7 @@ class SimpleImputer(TransformerMixin, Erasable):
             raise InvalidDataError(
                 f"X has {matrix.shape[1]} columns; expected {width}; pass what transform returned"
             )
-        marker = plain(self.missing_values)
+        marker = plain(self._at_fit("missing_values"))
         out = np.full((matrix.shape[0], self.n_features_in_), marker, dtype=dtype)
         out[:, self._kept] = matrix[:, : self._kept.size]
         rows, columns = np.nonzero(matrix[:, self._kept.size :].astype(np.bool_))
@@ -355,17 +360,9 @@ class SimpleImputer(TransformerMixin, Erasable):
         marks = [f"missingindicator_{name}" for name in names[self._marked]]
         return np.array([*names[self._kept], *marks], dtype=object)
 
-    def _refuse_stored_zeros(self, matrix: Values) -> None:
-        """Raise InvalidInputError where every value that is not stored would be a gap."""
-        if issparse(matrix) and plain(self.missing_values) == 0:
-            raise InvalidInputError(
-                "Imputation not possible when missing_values == 0 and input is sparse: gaps would "
-                "be everywhere; expected a dense array; pass X.toarray()"
-            )
-
     def _refuse_strays(self, matrix: NDArray[Any]) -> None:
         """Raise InvalidDataError where NaN is no gap; in numbers, it has been refused before."""
-        marker = plain(self.missing_values)
+        marker = plain(self._at_fit("missing_values"))
         if matrix.dtype != object or marker != marker:
             return
         counts = np.count_nonzero(gaps_in(matrix, np.nan), axis=0)
@@ -380,10 +377,10 @@ class SimpleImputer(TransformerMixin, Erasable):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        marker = plain(self.missing_values)
         tags.input_tags.sparse = True
+        marker = plain(self._at_fit("missing_values"))
         tags.input_tags.allow_nan = bool(marker != marker)
-        objects = self.strategy in _OF_OBJECTS
+        objects = self._at_fit("strategy") in _OF_OBJECTS
         tags.input_tags.categorical = tags.input_tags.string = objects
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -133,9 +133,9 @@ class RobustScaler(Scaler):
     def _fit_rows(self) -> None:
         matrix, live = self._live_matrix()
         _refuse_huge(matrix, live)
-        shares = [0.5] if self.with_centering else []
-        if self.with_scaling:
-            shares += [percent / 100.0 for percent in self.quantile_range]
+        shares = [0.5] if self._at_fit("with_centering") else []
+        if self._at_fit("with_scaling"):
+            shares += [percent / 100.0 for percent in self._at_fit("quantile_range")]
         read = columns_of(matrix, lambda: live)
         self._accelerator = Quantiles.fit(read, matrix.shape[1], shares)
         self._points = self._find()
@@ -156,7 +156,7 @@ class RobustScaler(Scaler):
     def _find(self) -> Floats:
         quantiles = self._accelerator
         points: Floats = quantiles.linear()
-        if self.with_centering:
+        if self._at_fit("with_centering"):
             points[0] = quantiles.middle(0)
         return points
 
@@ -183,7 +183,7 @@ class RobustScaler(Scaler):
     def center_(self) -> Floats | None:
         """Median of each column."""
         self._check_fitted()
-        if not self.with_centering:
+        if not self._at_fit("with_centering"):
             return None
         center: Floats = self._mapped(self._points[0])
         return center.copy()
@@ -192,14 +192,14 @@ class RobustScaler(Scaler):
     def scale_(self) -> Floats | None:
         """What each column is divided by."""
         self._check_fitted()
-        if not self.with_scaling:
+        if not self._at_fit("with_scaling"):
             return None
         scale: Floats = self._points[-1] - self._points[-2]
         if self._map is not None:
             scale /= self._map[1]
         scale[scale < NARROWEST] = 1.0
-        if self.unit_variance:
-            low, high = (NormalDist().inv_cdf(x / 100.0) for x in self.quantile_range)
+        if self._at_fit("unit_variance"):
+            low, high = (NormalDist().inv_cdf(x / 100.0) for x in self._at_fit("quantile_range"))
             scale /= high - low
         return scale
 
@@ -210,7 +210,7 @@ class RobustScaler(Scaler):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.with_centering
+        tags.input_tags.sparse = not self._at_fit("with_centering")
         return tags
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
+from erasable.core.errors import InvalidInputError
 from erasable.core.sparse import canonical
 
-__all__ = ["SparseGaps", "SparseModes", "fill_sparse", "is_gap"]
+__all__ = ["SparseGaps", "SparseModes", "fill_sparse", "is_gap", "refuse_zeros_as_gaps"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -152,6 +153,7 @@ def fill_sparse(
     array([[7., 1., 1.],
            [0., 8., 0.]])
     """
+    refuse_zeros_as_gaps(marker)
     gaps = is_gap(matrix.data, marker)
     data = matrix.data.copy()
     data[gaps] = statistics[matrix.indices[gaps]]
@@ -161,3 +163,12 @@ def fill_sparse(
         marks = csr_array(indicators, shape=matrix.shape)[:, marked]
         filled = hstack([filled, marks], format="csr")
     return canonical(filled)
+
+
+def refuse_zeros_as_gaps(marker: Any) -> None:
+    """Raise InvalidInputError where every value that is not stored would be a gap."""
+    if marker == 0:
+        raise InvalidInputError(
+            "Imputation not possible when missing_values == 0 and input is sparse: gaps would be "
+            "everywhere; expected a dense array; pass X.toarray()"
+        )

@@ -181,10 +181,11 @@ class Asking(Weighted):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        asked = self._at_fit("estimator")
         try:
-            own = get_tags(self.estimator)
-            parts = [get_tags(p) for p in parts_of(self.estimator) if isinstance(p, BaseEstimator)]
-            head = get_tags(_head(self.estimator)).input_tags
+            own = get_tags(asked)
+            parts = [get_tags(p) for p in parts_of(asked) if isinstance(p, BaseEstimator)]
+            head = get_tags(_head(asked)).input_tags
         except (AttributeError, TypeError, ValueError):  # no estimator; fit will say so
             return tags
         for name in ("estimator_type", "target_tags", "classifier_tags", "regressor_tags"):
@@ -201,7 +202,7 @@ class Asking(Weighted):
         else:
             # Compositions do not say what their parts can take.
             inputs = [part.input_tags for part in parts]
-            tags.input_tags.allow_nan = _takes_gaps(self.estimator)
+            tags.input_tags.allow_nan = _takes_gaps(asked)
             tags.input_tags.categorical |= any(each.categorical or each.string for each in inputs)
         return tags
 

@@ -167,8 +167,8 @@ class Refit(MetaEstimatorMixin, Asking):
         self._adopt_tree(*self._learn_again(rows))
 
     def _take_template(self) -> None:
-        """Keep the estimator as it is now: parameters set later concern the next fit."""
-        self._template = clone(self.estimator)
+        """Keep the estimator as it was at `fit`: parameters set later concern the next one."""
+        self._template = clone(self._at_fit("estimator"))
         self._known = known_to(self._template)
         names = getattr(self, "feature_names_in_", None)
         columns = None if names is None else names.tolist()
