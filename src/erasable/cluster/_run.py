@@ -139,7 +139,7 @@ class LloydRun:
         """Positions that are left."""
         return np.flatnonzero(self.alive)
 
-    def fit(self, rule: RuleFor) -> LloydRun:
+    def fit(self, rule: RuleFor = plain_rule) -> LloydRun:
         """Run from scratch on the positions that are left.
 
         Parameters
@@ -157,10 +157,10 @@ class LloydRun:
     def remove(
         self,
         gone: Ints,
-        rule: RuleFor,
         weights: Floats | None = None,
         quantum: float | None = None,
         seeding_weights: Floats | None = None,
+        rule: RuleFor = plain_rule,
     ) -> Report:
         """Delete positions, whose rows are still readable, and follow changes of the metric.
 
@@ -168,12 +168,12 @@ class LloydRun:
         ----------
         gone : ndarray of int64
             Positions to delete.
-        rule : callable
-            As in `fit`, for the records that will be left.
         weights : ndarray of shape (n_features,), optional
             Weights of the metric from now on.
         quantum, seeding_weights
             Those of the `Seeding` from now on; when they change, all its steps are run again.
+        rule : callable
+            As in `fit`, for the records that are left.
 
         Returns
         -------

@@ -155,9 +155,9 @@ class Work:
         positions = self.table.positions(rows)
         rule = partial(model._rule, self)
         if weights.size or not np.array_equal(top, self.table.grid.top):
-            report = self.run.remove(positions, rule, weights, *self._seeding_metric(weights))
+            report = self.run.remove(positions, weights, *self._seeding_metric(weights), rule=rule)
         else:
-            report = self.run.remove(positions, rule)
+            report = self.run.remove(positions, rule=rule)
         self.table.wipe(rows)
         counts = {
             "flips": report.flips,

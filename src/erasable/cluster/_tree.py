@@ -16,7 +16,7 @@ from erasable.core.digest import LeafHash, flatten, leaf_hash
 from erasable.core.grid import Grid
 from erasable.core.tape import Tape
 
-from ._run import LloydRun, Report, plain_rule
+from ._run import LloydRun, Report
 from ._seeding import Population, Seeding, quantum_for
 
 __all__ = ["Leaf", "Merge", "Node", "default_width", "strongest"]
@@ -47,7 +47,7 @@ class Node:
     def _new_run(self, people: Population, quantum: float) -> LloydRun:
         k = min(self.n_clusters, people.rows.shape[0])
         seeding = Seeding(k, self.tape.seed, quantum)
-        return LloydRun(people, k, self.max_iter, seeding).fit(plain_rule)
+        return LloydRun(people, k, self.max_iter, seeding).fit()
 
     @property
     def origin(self) -> Floats | float:
@@ -116,7 +116,7 @@ class Leaf(Node):
             alive[gone] = False
             self.fit(self._X, self._keys, self._rows[alive], self._quantum)
             return Report("refit", left, 0, 1, 0)
-        return self.run.remove(gone, plain_rule)
+        return self.run.remove(gone)
 
 
 class Merge(Node):
