@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
@@ -193,6 +195,16 @@ class LinearModel(RegressorMixin, Weighted):
         """
         self._refuse_if_owned()
         return leave_one_out(self, rows)
+
+    def _tables_of(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+        """Yield dense records by parts: of `rows`, what is summed, the features, their places."""
+        matrix = self._attached().records.matrix
+        if not issparse(matrix):
+            yield slice(None), *self._accelerator.tables, matrix, rows
+
+    def _features_of(self, rows: NDArray[np.int64]) -> Any:
+        """Return what coefficients are multiplied with."""
+        return self._attached().records.matrix[rows]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
