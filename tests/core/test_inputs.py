@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -13,6 +15,7 @@ from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.grid import Grid
 from erasable.core.ids import as_id_array, as_request
 from erasable.core.inputs import read_matrix, read_table
+from erasable.core.records import Records
 from erasable.core.targets import read_target, read_weights
 from erasable.preprocessing import OneHotEncoder, StandardScaler
 from integer_sums import MajorityClass, PlainSums
@@ -382,3 +385,60 @@ def test_what_the_advice_on_dates_makes_is_read() -> None:
 def test_a_grid_needs_a_column() -> None:
     with pytest.raises(InvalidDataError, match=r"0 feature\(s\) .* a minimum of 1 is required"):
         Grid.fit(np.zeros((3, 0)))
+
+
+def _chunked(texts: list[Any]) -> Any:
+    halves = (
+        pd.DataFrame({"a": texts[:2]}, dtype="str"),
+        pd.DataFrame({"a": texts[2:]}, dtype="str"),
+    )
+    return pd.concat(halves, ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    "texts", [["b", "a", "b", None, ""], ["naïve", "naïve", "\0", "NaN", "nan"], [None, None, "x"]]
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda texts: pd.DataFrame({"a": pd.Series(texts, dtype=object)}),
+        lambda texts: pd.DataFrame({"a": pd.Series(texts, dtype="str")}),
+        lambda texts: pd.DataFrame({"a": pd.Categorical(texts)}),
+        lambda texts: pl.DataFrame({"a": texts}),
+        lambda texts: pa.table({"a": pa.chunked_array([texts[:1], texts[1:]], pa.string())}),
+        _chunked,
+    ],
+    ids=["objects", "text", "categories", "polars", "arrow", "chunks"],
+)
+def test_columns_of_text_are_read_alike_from_every_frame(make: Any, texts: list[Any]) -> None:
+    matrix = read_table(make(texts)).matrix
+    assert matrix.dtype == object
+    told = [cell if isinstance(cell, str) else None for cell in matrix[:, 0].tolist()]
+    assert told == texts
+    assert all(type(cell) is str or cell != cell for cell in matrix[:, 0].tolist())
+
+
+def test_text_that_is_no_utf_8_is_read_one_by_one() -> None:
+    frame = pd.DataFrame({"a": pd.Series(["\ud800", "b"], dtype=object)})
+    assert read_table(frame).matrix[:, 0].tolist() == ["\ud800", "b"]
+
+
+def test_columns_of_text_are_read_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pl.DataFrame({"a": ["b", None, "b"], "n": [1, 2, 3]})
+    with_it = read_table(frame).matrix
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert repr(read_table(frame).matrix) == repr(with_it)
+
+
+def test_equal_texts_are_one_object_that_goes_with_the_last_record() -> None:
+    text = "a long text that nobody else holds " * 3
+    records = Records(pl.DataFrame({"a": [text, text, "other"]}))
+    first, second = records.matrix[:2, 0]
+    assert first is second
+    assert first is not text
+    held = records.attach()
+    for row in (0, 1):
+        held.exclude(np.array([row]))
+        held.release(np.array([row]))
+        assert records.matrix[:, 0].tolist().count(text) == 1 - row
+    assert sys.getrefcount(first) == 3  # `first`, `second`, and the call: no table, no dictionary
