@@ -138,8 +138,7 @@ class ColumnTransformer(TransformerMixin, Chained):
 
     def _items(self) -> list[tuple[str, Any, Any]]:
         """Return the transformers, once fitted with the columns that they had at `fit`."""
-        columns = self.__dict__.get("_columns")
-        items = self.transformers
+        columns, items = self.__dict__.get("_columns"), self.transformers
         return items if columns is None else [(n, part, columns.get(n, [])) for n, part, _ in items]
 
     def _keep_columns(self) -> None:

@@ -216,7 +216,8 @@ class Stateful(BaseEstimator):
         Returns
         -------
         Erasable
-            Its `random_state`, if it has one, is the seed of the saved model.
+            Its parameters are those of the fit, whatever was set afterwards; its `random_state`,
+            if it has one, is the seed of the saved model.
 
         Raises
         ------
