@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._book import Book
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._grid_kernels import Floats
 from erasable.core.deletion import Outcome
@@ -21,6 +22,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.inputs import read_matrix
+from erasable.core.records import Attachment
 from erasable.core.sparse import SparseGrid
 from erasable.core.steps import Rows
 from erasable.core.values import Values
@@ -142,13 +144,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         wanted: Any = self._at_fit("n_components")
         return max(2, int(wanted)) if isinstance(wanted, Integral) else 2
 
-    def _fit_rows(self) -> None:
-        wanted = self._at_fit("n_components")
+    def _learn(self, held: Attachment, before: Book | None = None) -> None:
+        wanted = self.n_components if before is None else before.param("n_components")
         if isinstance(wanted, Integral) and int(wanted) > self.n_features_in_:
             raise InvalidInputError(
                 f"n_components={wanted} for {self.n_features_in_} features; expected "
                 "at most one for each; keep fewer components"
             )
+        super()._learn(held, before)
+
+    def _fit_rows(self) -> None:
         self._gram = self._accelerator = self._moments(warn=True)
         self._solution = _Solved()
 
