@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from erasable import load
+from erasable.core.errors import UncertainOptimumError
 from erasable.core.records import Records
 from erasable.linear_model import LogisticRegression
 from erasable.linear_model import _logistic_work as work_module
@@ -130,3 +131,16 @@ def test_absurd_scales(scale: float) -> None:
     refit = LogisticRegression().fit(X[1:-1], y[1:-1], ids=np.arange(1, 19))
     assert model.digest() == refit.digest()
     assert model.predict_proba(X).tobytes() == refit.predict_proba(X).tobytes()
+
+
+@pytest.mark.xfail(
+    strict=True, raises=ZeroDivisionError, reason="ConjugateSolver._step divides by the decrement"
+)
+def test_a_gradient_that_is_nothing_but_noise_is_uncertain_at_worst() -> None:
+    X = 1e8 * np.random.default_rng(0).normal(size=(6, 1600))
+    X, y = np.vstack([X, X]), np.repeat([0, 1], 6)  # every record has both classes: 0 is optimal
+    try:
+        model = LogisticRegression(1e4).fit(X, y)
+    except UncertainOptimumError:
+        return
+    assert not model.coef_.any()
