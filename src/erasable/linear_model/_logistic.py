@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,9 +58,6 @@ class LogisticRegression(ClassifierMixin, Weighted):
     classes : array-like of shape (n_classes,), default=None
         Labels of all classes. By default those of the records: when the last record of a class is
         deleted, the class is gone.
-    max_iter : int, default=100
-        Most steps for one publication. Many fewer are needed; more than these are an error, not
-        another model.
 
     Attributes
     ----------
@@ -123,7 +120,6 @@ class LogisticRegression(ClassifierMixin, Weighted):
         "fit_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "classes": ["array-like", None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
     _takes_affine: ClassVar[bool] = True
     _settings: dict[str, Any]
@@ -136,13 +132,11 @@ class LogisticRegression(ClassifierMixin, Weighted):
         fit_intercept: bool = True,
         class_weight: Any = None,
         classes: Any = None,
-        max_iter: int = 100,
     ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.classes = classes
-        self.max_iter = max_iter
 
     # -- learning and forgetting ---------------------------------------------------------------
 

@@ -7,6 +7,7 @@ kept: its weight, its class and its logits are overwritten.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from erasable.core.errors import UncertainOptimumError
 from erasable.core.records import Attachment
+from erasable.core.tape import Tape
 
 from ._conjugate import ConjugateSolver
 from ._logistic_classes import TaughtClasses
@@ -38,7 +39,13 @@ MOST = 1500
 """Most coefficients for which a dense Hessian is made."""
 
 _SAMPLE = 5000
-_LEAST_STRENGTH, _LARGEST_STRENGTH = 2.0**-600, 2.0**200
+_LEAST_SHARE, _LEAST_SHARE_OF_MANY = 2.0**-60, 2.0**-40
+"""Least penalty of a coefficient in units, for a total weight of 1, with a Hessian and without.
+
+It bounds coefficients and the Hessian's condition, so that there are bits enough to tell the
+optimum; a larger penalty is as it is given.
+"""
+_LARGEST_SHARE = 2.0**200
 
 
 @dataclass(slots=True)
@@ -78,6 +85,12 @@ class Work:
         """Look at the columns, once it is known that there are records enough."""
         matrix = self.held.records.matrix
         self.columns = Columns(matrix, self.taught.rows(), self._settings["fit_intercept"])
+
+    @property
+    def _is_dense(self) -> bool:
+        """Whether there are so few coefficients that a Hessian is made."""
+        width = self.columns.top.size + int(self._settings["fit_intercept"])
+        return (self.taught.n_taught - 1) * width <= MOST
 
     # -- forgetting ----------------------------------------------------------------------------
 
@@ -138,32 +151,59 @@ class Work:
 
         `affine` is the (shift, scale) of the steps before, where the model is behind such.
         """
-        self.columns.settle(None if affine is None else affine[0])
+        matrix = self.held.records.matrix
+        self.columns.settle(matrix, self.taught.rows, None if affine is None else affine[0])
         solver = self._solver
         if solver is not None:
             design = solver.problem.design
             same = np.array_equal(design.origin, self.columns.origin)
             if not (same and np.array_equal(design.unit, self.columns.unit)):
                 self._restart()
-        strengths = self._strengths(None if affine is None else affine[1])
         weights = self.taught.class_weights()
+        strengths = self._strengths(None if affine is None else affine[1], weights)
         if self._solver is None:
             self._solver = self._new_solver(strengths, weights)
         else:
             self._update(self._solver.problem, strengths, weights)
-        values = self._solver.settle(self._settings["max_iter"])
+        values, certain = self._solver.settle()
+        if not certain:
+            values, _ = self._canonical(self._solver.problem).settle()
         classes = self.taught.classes
         return Published(
             classes.labels.copy(), classes.counts.copy(), self.taught.counts.copy(), values,
             self.columns.origin.copy(), self.columns.top.copy(),
         )  # fmt: skip
 
-    def _strengths(self, scale: Floats | None) -> Floats:
+    def _canonical(self, problem: Problem) -> Solver:
+        """Return a solver that depends on the records alone, even in its rounding.
+
+        Where no arithmetic of ours is certain of the nearest point, what this one finds is
+        published. It starts from 0, from records in the order of a hash of their ids.
+        """
+        rows = self.taught.rows()
+        keys = Tape(0).record_keys(self.held.records.ids[rows])
+        rows = rows[np.argsort(keys, kind="stable")]
+        design = problem.design.take(rows, problem.design.weights[rows])
+        same = Problem(design, problem.strengths, problem.coupled, problem.class_weights)
+        made = NewtonSolver if self._is_dense else ConjugateSolver
+        return made(same, np.zeros(problem.shape))
+
+    def _strengths(self, scale: Floats | None, class_weights: Floats) -> Floats:
         root = self.columns.unit if scale is None else self.columns.unit * scale
+        least = _LEAST_SHARE if self._is_dense else _LEAST_SHARE_OF_MANY
         with np.errstate(over="ignore", under="ignore"):
-            squares = np.clip(root * root, _LEAST_STRENGTH, _LARGEST_STRENGTH)
-        strengths = squares / float(self._settings["C"])
+            strengths = root * root / float(self._settings["C"])
+            total = self._total_weight(class_weights)
+            strengths = np.clip(strengths, least * total, _LARGEST_SHARE * total)
         return np.append(strengths, 0.0) if self._settings["fit_intercept"] else strengths
+
+    def _total_weight(self, class_weights: Floats) -> float:
+        """Return a power of two near the weight of all records, the same for any order of them."""
+        weights = self.taught.record_weights(class_weights)
+        total = float(weights.sum())
+        if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
+            total = math.fsum(weights)
+        return math.ldexp(1.0, math.frexp(total)[1])
 
     def _update(self, problem: Problem, strengths: Floats, weights: Floats) -> None:
         problem.strengths = strengths
@@ -173,9 +213,9 @@ class Work:
 
     def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:
         taught, columns = self.taught, self.columns
-        n_classes, width = taught.n_taught, strengths.size
+        n_classes = taught.n_taught
         binary = taught.classes.labels.size == 2
-        dense = (n_classes - 1) * width <= MOST
+        dense = self._is_dense
         n_logits = n_classes - 1 if binary or dense else n_classes
         matrix = self.held.records.matrix
         kind = SparseDesign if issparse(matrix) else DenseDesign
@@ -239,10 +279,7 @@ class Work:
         sample = design.take(np.concatenate(rows), np.concatenate(weights))
         part = Problem(sample, problem.strengths, problem.coupled, problem.class_weights)
         small = made(part, solver.theta, certifies=False)
-        try:
-            small.approach(0.1, self._settings["max_iter"])
-        except UncertainOptimumError:
-            return solver
+        small.approach(0.1)
         solver.theta = small.theta
         if isinstance(solver, NewtonSolver) and isinstance(small, NewtonSolver) and small.metric:
             solver.metric = small.metric.as_guess()

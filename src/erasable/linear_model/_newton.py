@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core.errors import UncertainOptimumError
-
 from ._certificate import distance_after_step
 from ._lattice import Pair, pair_sum, settle
 from ._metric import Metric, invert
@@ -98,11 +96,21 @@ class NewtonSolver(Solver):
                 problem.hessian_precisely(logits), wrong, logits, problem.class_weights,
                 problem.strengths,
             )  # fmt: skip
-        if metric is None:
-            raise UncertainOptimumError(
-                "the Hessian cannot be inverted with 100 bits; expected a better conditioned "
-                "problem; choose a smaller C, or scale the columns"
+        return metric or self._blurred(logits)
+
+    def _blurred(self, logits: Floats) -> Metric:
+        """Invert the Hessian with so much added that it has an inverse: some way to go on."""
+        hessian = self.problem.hessian(logits)
+        places = np.arange(hessian.shape[0])
+        diagonal = np.maximum(hessian[places, places], 2.0**-900)
+        metric, more = None, 2.0**-44
+        while metric is None:  # at the latest when the diagonal dominates
+            blurred = hessian.copy()
+            blurred[places, places] = diagonal * (1.0 + more)
+            metric = invert(
+                blurred, np.inf, logits, self.problem.class_weights, self.problem.strengths
             )
+            more *= 8.0
         return metric
 
     def _error(self, metric: Metric, found: Evaluation) -> float:
