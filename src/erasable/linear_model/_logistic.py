@@ -78,16 +78,18 @@ class LogisticRegression(ClassifierMixin, Weighted):
         Records of fewer than two classes (with a weight).
     MagnitudeError
         Values beyond ``2**480``.
-    UncertainOptimumError
-        The problem is so badly conditioned that even arithmetic of 100 bits cannot tell the
-        optimum, from `fit` or, where deletions have made it so, from whatever asks for the
-        coefficients. Values with a large offset are such a case where they cannot be centred:
-        without an intercept, or in a sparse matrix.
 
     Notes
     -----
     The lattice of a coefficient is ``2**-(20 + top)``, where ``2**top`` bounds the magnitude of
     its column, or the span of one with an offset (`erasable.core.grid`).
+
+    Two limits keep the optimum within reach of arithmetic of 100 bits, so that every fit and every
+    deletion has a model; ordinary data are far from both. In the units of its column a
+    coefficient's penalty is at least ``2**-60`` of the weight of all records together (``2**-40``
+    where there are more than about 1,500 coefficients), which matters for a `C` of a billion times
+    a billion, or columns that differ by a billionth of their values. And a record that has a weight
+    has at least ``2**-100`` of the total.
 
     A class without records that teach it, because ``classes`` names it and there are none or they
     have the weight 0, has the probability 0: its coefficients are 0 and its intercept is -inf, to

@@ -46,6 +46,10 @@ It bounds coefficients and the Hessian's condition, so that there are bits enoug
 optimum; a larger penalty is as it is given.
 """
 _LARGEST_SHARE = 2.0**200
+_LEAST_WEIGHT = 2.0**-100
+"""Least weight of a record, for a total weight of 1; what weighs less weighs this."""
+_ORDINARY = 2**100
+"""Total weights further from 1 are brought near it, with the penalties, by a power of two."""
 
 
 @dataclass(slots=True)
@@ -75,6 +79,7 @@ class Work:
         self.held, self._settings = held, settings
         self.taught = TaughtClasses(held, settings["classes"], settings["class_weight"])
         self._solver: Solver | None = None
+        self._total = 0.0
         self._solved: list[Any] = []
         self._start: _Start | None = None
         if start is not None:
@@ -159,12 +164,20 @@ class Work:
             same = np.array_equal(design.origin, self.columns.origin)
             if not (same and np.array_equal(design.unit, self.columns.unit)):
                 self._restart()
-        weights = self.taught.class_weights()
-        strengths = self._strengths(None if affine is None else affine[1], weights)
+        class_weights = self.taught.class_weights()
+        weights, total = self._record_weights(class_weights)
+        if self.taught.is_weighted and total != self._total:
+            self._restart()
+        self._total = total
+        strengths = self._strengths(None if affine is None else affine[1], total)
         if self._solver is None:
-            self._solver = self._new_solver(strengths, weights)
+            self._solver = self._new_solver(strengths, class_weights, weights)
         else:
-            self._update(self._solver.problem, strengths, weights)
+            problem = self._solver.problem
+            problem.strengths = strengths
+            if not np.array_equal(class_weights, problem.class_weights):
+                problem.design.weights[:] = weights
+                problem.class_weights = class_weights
         values, certain = self._solver.settle()
         if not certain:
             values, _ = self._canonical(self._solver.problem).settle()
@@ -188,30 +201,32 @@ class Work:
         made = NewtonSolver if self._is_dense else ConjugateSolver
         return made(same, np.zeros(problem.shape))
 
-    def _strengths(self, scale: Floats | None, class_weights: Floats) -> Floats:
+    def _strengths(self, scale: Floats | None, total: float) -> Floats:
         root = self.columns.unit if scale is None else self.columns.unit * scale
         least = _LEAST_SHARE if self._is_dense else _LEAST_SHARE_OF_MANY
         with np.errstate(over="ignore", under="ignore"):
-            strengths = root * root / float(self._settings["C"])
-            total = self._total_weight(class_weights)
+            strengths = root * root / float(self._settings["C"]) * _scale(total)
+            total *= _scale(total)
             strengths = np.clip(strengths, least * total, _LARGEST_SHARE * total)
         return np.append(strengths, 0.0) if self._settings["fit_intercept"] else strengths
 
-    def _total_weight(self, class_weights: Floats) -> float:
-        """Return a power of two near the weight of all records, the same for any order of them."""
+    def _record_weights(self, class_weights: Floats) -> tuple[Floats, float]:
+        """Return the weight of every row, and a power of two that is near the sum of them.
+
+        It is the same for any order of the rows.
+        """
         weights = self.taught.record_weights(class_weights)
         total = float(weights.sum())
         if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
             total = math.fsum(weights)
-        return math.ldexp(1.0, math.frexp(total)[1])
+        total = math.ldexp(0.5, math.frexp(total)[1])
+        if self.taught.is_weighted:
+            teaches = self.taught.teaches
+            least = np.maximum(weights[teaches], _LEAST_WEIGHT * total)
+            weights[teaches] = least * _scale(total)
+        return weights, total
 
-    def _update(self, problem: Problem, strengths: Floats, weights: Floats) -> None:
-        problem.strengths = strengths
-        if not np.array_equal(weights, problem.class_weights):
-            problem.design.weights[:] = self.taught.record_weights(weights)
-            problem.class_weights = weights
-
-    def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:
+    def _new_solver(self, strengths: Floats, class_weights: Floats, weights: Floats) -> Solver:
         taught, columns = self.taught, self.columns
         n_classes = taught.n_taught
         binary = taught.classes.labels.size == 2
@@ -220,10 +235,10 @@ class Work:
         matrix = self.held.records.matrix
         kind = SparseDesign if issparse(matrix) else DenseDesign
         design: Design = kind(
-            matrix, taught.record_weights(weights), self._codes(binary), n_logits,
+            matrix, weights, self._codes(binary), n_logits,
             binary or dense, self._settings["fit_intercept"], columns.origin, columns.unit,
         )  # fmt: skip
-        problem = Problem(design, strengths, dense and not binary, weights)
+        problem = Problem(design, strengths, dense and not binary, class_weights)
         self._solved = taught.labels
         made = NewtonSolver if dense else ConjugateSolver
         theta = self._first(problem)
@@ -284,6 +299,11 @@ class Work:
         if isinstance(solver, NewtonSolver) and isinstance(small, NewtonSolver) and small.metric:
             solver.metric = small.metric.as_guess()
         return solver
+
+
+def _scale(total: float) -> float:
+    """Return by what weights and penalties are multiplied."""
+    return 1.0 if 1.0 / _ORDINARY <= total <= _ORDINARY else 1.0 / total
 
 
 def _start(labels: list[Any], values: Floats, origin: Floats, unit: Floats) -> _Start:

@@ -104,7 +104,7 @@ class NewtonSolver(Solver):
         places = np.arange(hessian.shape[0])
         diagonal = np.maximum(hessian[places, places], 2.0**-900)
         metric, more = None, 2.0**-44
-        while metric is None:  # at the latest when the diagonal dominates
+        while metric is None:  # ends at the latest when the diagonal dominates
             blurred = hessian.copy()
             blurred[places, places] = diagonal * (1.0 + more)
             metric = invert(
