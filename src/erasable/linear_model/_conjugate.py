@@ -14,6 +14,7 @@ from ._solver import Move, Solver
 __all__ = ["ConjugateSolver"]
 
 _FIRST = 1e-3
+_ROUGH = 0.1
 
 
 class ConjugateSolver(Solver):
@@ -41,6 +42,8 @@ class ConjugateSolver(Solver):
 
     def _step(self, gradient: Floats, move: Move, count: int) -> Floats:
         # What a step leaves over is the square of what it came from, or what is asked for here.
+        if not self.certifies:
+            return self._direction(self._chances, gradient, _ROUGH)
         share = move.decrement / self._before if count > 0 else np.inf
         self._before = move.decrement
         tolerance = 0.1 * share * share if share < 0.1 else _FIRST

@@ -38,7 +38,9 @@ Ints = NDArray[np.int64]
 MOST = 1500
 """Most coefficients for which a dense Hessian is made."""
 
-_SAMPLE = 5000
+_SAMPLE = 2500
+_WIDE = 200
+"""Number of coefficients from which conjugate gradients lead near the optimum first."""
 _LEAST_SHARE, _LEAST_SHARE_OF_MANY = 2.0**-60, 2.0**-40
 """Least penalty of a coefficient in units, for a total weight of 1, with a Hessian and without.
 
@@ -173,11 +175,7 @@ class Work:
         if self._solver is None:
             self._solver = self._new_solver(strengths, class_weights, weights)
         else:
-            problem = self._solver.problem
-            problem.strengths = strengths
-            if not np.array_equal(class_weights, problem.class_weights):
-                problem.design.weights[:] = weights
-                problem.class_weights = class_weights
+            self._update(self._solver.problem, strengths, class_weights, weights)
         values, certain = self._solver.settle()
         if not certain:
             values, _ = self._canonical(self._solver.problem).settle()
@@ -225,6 +223,14 @@ class Work:
             least = np.maximum(weights[teaches], _LEAST_WEIGHT * total)
             weights[teaches] = least * _scale(total)
         return weights, total
+
+    def _update(
+        self, problem: Problem, strengths: Floats, class_weights: Floats, weights: Floats
+    ) -> None:
+        problem.strengths = strengths
+        if not np.array_equal(class_weights, problem.class_weights):
+            problem.design.weights[:] = weights
+            problem.class_weights = class_weights
 
     def _new_solver(self, strengths: Floats, class_weights: Floats, weights: Floats) -> Solver:
         taught, columns = self.taught, self.columns
@@ -277,12 +283,16 @@ class Work:
         return problem.from_classes(rows - rows.mean(axis=0))
 
     def _from_sample(self, problem: Problem, made: type[Solver]) -> Solver:
-        """Learn from some of the records first, where there are many."""
+        """Come near the optimum: by some of the records, where there are many."""
         design = problem.design
         solver = made(problem, np.zeros(problem.shape))
-        wanted = max(_SAMPLE, 20 * solver.theta.size)
+        wanted = max(_SAMPLE, 5 * solver.theta.size)
         taught = self.taught.rows()
         if taught.size < 4 * wanted:
+            if made is NewtonSolver and solver.theta.size >= _WIDE:
+                rough = ConjugateSolver(problem, solver.theta, certifies=False)
+                rough.approach(0.1)
+                solver.theta = rough.theta
             return solver
         rows, weights = [], []
         codes = design.codes[taught]

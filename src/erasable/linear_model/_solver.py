@@ -148,7 +148,7 @@ class Solver:
             move = self._look(theta, found, gradient, wrong, count)
             line = self._line(theta, gradient, move, count)
             self.theta = line.end[0]
-            if move.decrement < decrement:
+            if float(np.vdot(gradient, line.step)) < decrement * decrement:
                 return
 
     def _follow(self, line: _Line, precise: bool) -> tuple[Pair, Evaluation, Floats, Floats]:
