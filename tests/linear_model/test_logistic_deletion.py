@@ -199,6 +199,24 @@ def test_nothing_of_a_deleted_record_is_kept() -> None:
     assert solver.problem.design.codes[5] == -1
 
 
+def test_a_hessian_without_many_records() -> None:
+    """More records than coefficients: the inverse is as right as it says, and not kept by luck."""
+    X, y = crowd(n_classes=3)
+    model = LogisticRegression().fit(X, y)
+    solver = model._accelerator._solver
+    metric, weights = solver.metric, solver.problem.design.weights.copy()
+    model.delete(np.arange(100), digest=False)
+    assert solver.metric is metric
+
+    def wrong() -> float:
+        values = np.linalg.eigvals(metric.inverse @ solver.problem.hessian(metric.logits))
+        return float(np.abs(values - 1.0).max())
+
+    assert wrong() <= metric.error < 0.3
+    solver.problem.design.weights[:] = weights
+    assert wrong() > 1e-3 + metric.error
+
+
 def test_a_refused_deletion_changes_nothing() -> None:
     X, y = crowd(50)
     model = LogisticRegression().fit(X, y)

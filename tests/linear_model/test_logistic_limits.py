@@ -97,7 +97,9 @@ def test_sparse_columns_without_zeros_are_centred(n_classes: int, dtype: Any) ->
     dense, sparse = assert_deletes(X, y), assert_deletes(csr_array(X), y)
     assert sparse.state()["columns"]["origin"].all()
     for name in ("origin", "top"):
-        np.testing.assert_array_equal(sparse.state()["columns"][name], dense.state()["columns"][name])
+        np.testing.assert_array_equal(
+            sparse.state()["columns"][name], dense.state()["columns"][name]
+        )
     np.testing.assert_array_equal(sparse.state()["coefficients"], dense.state()["coefficients"])
     assert sparse.coef_[0, 2] == 0.0
     new = csr_array(np.array([[1.7e9 + 7.0, 0.0, 3.7], [0.0, 1e6, 0.0]]))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._convex import Convexity
-from ._lattice import Pair
-from ._softmax_design import Evaluation
-from ._softmax_kernels import Floats
-from ._softmax_problem import Problem
-from ._solver import Move, Solver
+from erasable.linear_model._convex import Convexity
+from erasable.linear_model._lattice import Pair
+from erasable.linear_model._softmax_design import Evaluation
+from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._solver import Move, Solver
 
 __all__ = ["ConjugateSolver"]
 

@@ -23,10 +23,9 @@ from erasable.core.errors import (
 from erasable.core.params import decode_params
 from erasable.core.steps import Rows
 from erasable.core.weighted import Weighted
-
-from ._logistic_published import Published
-from ._logistic_work import Work
-from ._softmax_kernels import Floats
+from erasable.linear_model._logistic_published import Published
+from erasable.linear_model._logistic_work import Work
+from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["LogisticRegression"]
 

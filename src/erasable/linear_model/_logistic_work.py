@@ -18,18 +18,17 @@ from scipy.sparse import issparse
 
 from erasable.core.records import Attachment
 from erasable.core.tape import Tape
-
-from ._conjugate import ConjugateSolver
-from ._logistic_classes import TaughtClasses
-from ._logistic_columns import Columns
-from ._logistic_published import Published
-from ._newton import NewtonSolver
-from ._softmax_dense import DenseDesign
-from ._softmax_design import Design
-from ._softmax_kernels import Codes, Floats
-from ._softmax_problem import Problem
-from ._softmax_sparse import SparseDesign
-from ._solver import Solver
+from erasable.linear_model._conjugate import ConjugateSolver
+from erasable.linear_model._logistic_classes import TaughtClasses
+from erasable.linear_model._logistic_columns import Columns
+from erasable.linear_model._logistic_published import Published
+from erasable.linear_model._newton import NewtonSolver
+from erasable.linear_model._softmax_dense import DenseDesign
+from erasable.linear_model._softmax_design import Design
+from erasable.linear_model._softmax_kernels import Codes, Floats
+from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._softmax_sparse import SparseDesign
+from erasable.linear_model._solver import Solver
 
 __all__ = ["Work"]
 
@@ -289,10 +288,7 @@ class Work:
         wanted = max(_SAMPLE, 5 * solver.theta.size)
         taught = self.taught.rows()
         if taught.size < 4 * wanted:
-            if made is NewtonSolver and solver.theta.size >= _WIDE:
-                rough = ConjugateSolver(problem, solver.theta, certifies=False)
-                rough.approach(0.1)
-                solver.theta = rough.theta
+            self._approach(problem, solver)
             return solver
         rows, weights = [], []
         codes = design.codes[taught]
@@ -304,11 +300,19 @@ class Work:
         sample = design.take(np.concatenate(rows), np.concatenate(weights))
         part = Problem(sample, problem.strengths, problem.coupled, problem.class_weights)
         small = made(part, solver.theta, certifies=False)
+        self._approach(part, small)
         small.approach(0.1)
         solver.theta = small.theta
         if isinstance(solver, NewtonSolver) and isinstance(small, NewtonSolver) and small.metric:
             solver.metric = small.metric.as_guess()
         return solver
+
+    def _approach(self, problem: Problem, solver: Solver) -> None:
+        """Spare a solver some of its Hessians where these are large."""
+        if isinstance(solver, NewtonSolver) and solver.theta.size >= _WIDE:
+            rough = ConjugateSolver(problem, solver.theta, certifies=False)
+            rough.approach(0.1)
+            solver.theta = rough.theta
 
 
 def _scale(total: float) -> float:

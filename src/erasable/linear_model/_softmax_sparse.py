@@ -11,11 +11,17 @@ from scipy.sparse import csr_array
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
 from erasable.core.sparse import parts
-
-from ._lattice import Pair
-from ._softmax_design import BLOCK, UNIT, Design, Evaluation, Workspace, curvatures
-from ._softmax_exact import exact_gradient_sparse
-from ._softmax_kernels import EXP_ERROR, Floats
+from erasable.linear_model._lattice import Pair
+from erasable.linear_model._softmax_design import (
+    BLOCK,
+    UNIT,
+    Design,
+    Evaluation,
+    Workspace,
+    curvatures,
+)
+from erasable.linear_model._softmax_exact import exact_gradient_sparse
+from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
 
 __all__ = ["SparseDesign"]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._lattice import STEP, Pair, pair_sum, settle
-from ._softmax_design import Evaluation
-from ._softmax_kernels import Floats
-from ._softmax_problem import Problem
+from erasable.linear_model._lattice import STEP, Pair, pair_sum, settle
+from erasable.linear_model._softmax_design import Evaluation
+from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_problem import Problem
 
 __all__ = ["Move", "Solver"]
 
