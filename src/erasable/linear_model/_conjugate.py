@@ -26,6 +26,7 @@ class ConjugateSolver(Solver):
         self._rows = 0.0
         self._before = np.inf
         self._chances = np.zeros((0, 0))
+        self._scale = np.zeros(0)
 
     def _look(
         self, theta: Pair, found: Evaluation, gradient: Floats, wrong: Floats, count: int
@@ -53,10 +54,14 @@ class ConjugateSolver(Solver):
     def _direction(self, chances: Floats, gradient: Floats, tolerance: float) -> Floats:
         """Return the Newton step, but for a share of the gradient.
 
-        The columns are scaled by the roots of the Hessian's diagonal.
+        The columns are scaled by the roots of the Hessian's diagonal, if only that of the first
+        step where the way is rough.
         """
         design, strengths = self.problem.design, self.problem.strengths
-        scale = 1.0 / np.maximum(design.diagonal(chances) + strengths, 2.0**-900)
+        if self.certifies or self._scale.size == 0:
+            diagonal = design.diagonal(chances) + strengths
+            self._scale = 1.0 / np.maximum(diagonal, 2.0**-900)
+        scale = self._scale
         residual = gradient.copy()
         step = np.zeros_like(gradient)
         direction = scale * residual

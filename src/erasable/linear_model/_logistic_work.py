@@ -285,7 +285,7 @@ class Work:
         """Come near the optimum: by some of the records, where there are many."""
         design = problem.design
         solver = made(problem, np.zeros(problem.shape))
-        wanted = max(_SAMPLE, 5 * solver.theta.size)
+        wanted = max(_SAMPLE, 10 * solver.theta.size)
         taught = self.taught.rows()
         if taught.size < 4 * wanted:
             self._approach(problem, solver)
