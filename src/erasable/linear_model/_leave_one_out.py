@@ -16,10 +16,9 @@ from erasable.core._gram_kernels import update
 from erasable.core._grid_kernels import Floats, Ints, Matrix
 from erasable.core._jit import kernel
 from erasable.core.errors import TooFewRecordsError
-
-from ._predict_kernels import predict_row
-from ._solve import Workspace, problem_arguments
-from ._solve_kernels import solve
+from erasable.linear_model._predict_kernels import predict_row
+from erasable.linear_model._solve import Workspace, problem_arguments
+from erasable.linear_model._solve_kernels import solve
 
 if TYPE_CHECKING:
     from ._linear import LinearModel

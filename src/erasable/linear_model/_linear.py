@@ -19,10 +19,9 @@ from erasable.core.errors import ArtifactError
 from erasable.core.gram import Gram
 from erasable.core.steps import Rows
 from erasable.core.weighted import Weighted
-
-from ._design import Design
-from ._leave_one_out import leave_one_out
-from ._solve import Problem, Solution
+from erasable.linear_model._design import Design
+from erasable.linear_model._leave_one_out import leave_one_out
+from erasable.linear_model._solve import Problem, Solution
 
 __all__ = ["LinearModel"]
 

@@ -22,9 +22,8 @@ from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.params import encode_params
 from erasable.core.steps import Rows, View
-
-from ._segments import SegmentSums, add_up
-from ._solve import Problem, Solution
+from erasable.linear_model._segments import SegmentSums, add_up
+from erasable.linear_model._solve import Problem, Solution
 
 __all__ = ["SegmentedRegression"]
 
