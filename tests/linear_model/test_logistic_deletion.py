@@ -199,6 +199,24 @@ def test_nothing_of_a_deleted_record_is_kept() -> None:
     assert solver.problem.design.codes[5] == -1
 
 
+def test_a_hessian_without_many_records() -> None:
+    """More records than coefficients: the inverse is as right as it says, and not kept by luck."""
+    X, y = crowd(n_classes=3)
+    model = LogisticRegression().fit(X, y)
+    solver = model._accelerator._solver
+    metric, weights = solver.metric, solver.problem.design.weights.copy()
+    model.delete(np.arange(100), digest=False)
+    assert solver.metric is metric
+
+    def wrong() -> float:
+        values = np.linalg.eigvals(metric.inverse @ solver.problem.hessian(metric.logits))
+        return float(np.abs(values - 1.0).max())
+
+    assert wrong() <= metric.error < 0.3
+    solver.problem.design.weights[:] = weights
+    assert wrong() > 1e-3 + metric.error
+
+
 def test_a_refused_deletion_changes_nothing() -> None:
     X, y = crowd(50)
     model = LogisticRegression().fit(X, y)
@@ -259,11 +277,11 @@ def test_a_bound_that_is_too_small_breaks_the_law(monkeypatch: pytest.MonkeyPatc
 def test_without_polish_the_law_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     real = Solver.settle
 
-    def unpolished(self: Any, budget: int) -> Any:
+    def unpolished(self: Any) -> Any:
         if self.metric is None:
-            return real(self, budget)
+            return real(self)
         high = self.problem.classes((self.theta, np.zeros_like(self.theta)))[0]
-        return np.rint(high * 2.0**20) / 2.0**20 + 0.0
+        return np.rint(high * 2.0**20) / 2.0**20 + 0.0, True
 
     monkeypatch.setattr(Solver, "settle", unpolished)
     assert differing(monkeypatch) > 10
@@ -272,7 +290,7 @@ def test_without_polish_the_law_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_class_weight_that_is_forgotten_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """Balanced weights change with every deletion: with those of `fit` the law breaks."""
     X, y = crowd(300)
-    monkeypatch.setattr(work_module.Work, "_update", lambda self, problem, strengths, weights: None)
+    monkeypatch.setattr(work_module.Work, "_update", lambda *args: None)
     model = LogisticRegression(class_weight="balanced").fit(X, y)
     model.delete([0])
     alive = np.arange(300) > 0

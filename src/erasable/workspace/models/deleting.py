@@ -19,7 +19,6 @@ from sqlalchemy import Connection, update
 from erasable.core.errors import (
     ArtifactError,
     TooFewRecordsError,
-    UncertainOptimumError,
     WorkspaceError,
 )
 from erasable.core.estimator import load
@@ -159,7 +158,7 @@ def prepare(site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[An
     left = version.n_records - n_deleted
     try:
         outcome = _without(site, model, version, gone)
-    except (TooFewRecordsError, UncertainOptimumError):
+    except TooFewRecordsError:
         return Prepared(
             **common, **none, treatment="retired", exactness="gone",
             algorithm=version.algorithm, n_records=0, seconds=time.perf_counter() - began,
