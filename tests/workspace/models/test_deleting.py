@@ -59,11 +59,11 @@ def test_what_is_left_is_what_a_fit_without_the_records_makes(visits, tmp_path, 
     assert made.before == before.commitment
     # A workspace that never had the records, with the same recipe, is the oracle.
     from erasable.workspace.models import recipes
-    from erasable.workspace.models.training import read, train
+    from erasable.workspace.models.reading import Reader
+    from erasable.workspace.models.training import train
 
     add_visits(visits, tmp_path, "never", LEFT)
-    with visits.ledger.reading() as connection:
-        tables = read(visits, connection, [2])
+    tables = Reader(visits).tables([2])
     again = train(visits, model.recipe, tables, deleting.design_of(model))
     assert loaded(visits, name).digest() == again.digest
     untouched = recipes.make(model.recipe)
@@ -113,7 +113,7 @@ def test_a_model_left_with_too_little_is_retired(visits, estimator, params, n_le
     model, version = found(visits, "k")
     assert (model.state, version.key, version.salt) == ("retired", None, None)
     with visits.ledger.reading() as connection:
-        kinds = [each.kind for each in log.entries(connection)]
+        kinds = [each["kind"] for each in log.entries(connection)]
     assert kinds[-1] == "model-retired"
     assert [each.verdict for each in verifying.verify(visits)] == ["retired"]
 

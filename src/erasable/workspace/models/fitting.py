@@ -22,7 +22,8 @@ from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue, estimates, recipes
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.design import Design
-from erasable.workspace.models.training import Made, read, software, train
+from erasable.workspace.models.reading import Reader
+from erasable.workspace.models.training import Made, software, train
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
@@ -228,8 +229,7 @@ def _fit(
         with site.ledger.reading() as connection:
             plan = _plan(connection, name, recipe, datasets, features, target, hook)
             design = _design(plan)
-            ids = [each.id for each in plan.datasets]
-            tables = read(site, connection, ids, design=design)
+        tables = Reader(site).tables([each.id for each in plan.datasets], design=design)
         with site.progress(f"fitting {name}", 1) as advance:
             made = train(site, plan.recipe, tables, design)
             advance()
