@@ -242,3 +242,38 @@ def test_estimates_of_data_sets_come_from_their_rewriting(visits):
         assert estimates.of_dataset(connection, 1, 0) == 0.0
         assert estimates.of_dataset(connection, 1, 5) == 1.0
         assert estimates.of_dataset(connection, 1, 10) == 2.0
+
+
+def test_the_log_says_of_every_model_what_the_ledger_says(visits):
+    from erasable.workspace.evidence.consistency import compare_ledger_with_log
+
+    fitting.fit(visits, "a", "linear_model.Ridge", datasets=["visits"], target="cost")
+    fitting.fit(visits, "b", "cluster.KMeans", datasets=["visits"], params={"n_clusters": 2})
+    fitting.register(visits, "c", datasets=["visits"])
+    assert compare_ledger_with_log(visits) == []
+    erased(visits, "a", GONE)
+    erased(visits, "b", [f"v{i}" for i in range(119)])
+    assert compare_ledger_with_log(visits) == []
+    with visits.ledger.transaction() as connection:
+        connection.execute(schema.model_version.update().values(n_records=7))
+    assert compare_ledger_with_log(visits) != []
+
+
+def test_models_of_a_batch_read_once_and_share_nothing(visits, monkeypatch):
+    from erasable.workspace.models import reading
+
+    for name, target in (("a", "cost"), ("b", "sick"), ("c", "cost")):
+        kind = "linear_model.Ridge" if target == "cost" else "naive_bayes.GaussianNB"
+        fitting.fit(visits, name, kind, datasets=["visits"], target=target, features=["age"])
+    alone = {name: prepared(visits, name, GONE) for name in "abc"}
+    read = []
+    table = reading.table
+    monkeypatch.setattr(
+        reading, "table", lambda *args: read.append(sorted(args[4])) or table(*args)
+    )
+    reader = reading.Reader(visits)
+    for name in "abc":
+        model, version = found(visits, name)
+        made = deleting.prepare(visits, model, version, {1: GONE}, reader)
+        assert made.stored.sha256 == alone[name].stored.sha256
+    assert read == [["age", "cost", "patient", "visit"], ["sick"]]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, update
@@ -17,7 +18,7 @@ from sqlalchemy import Connection, insert, update
 from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.evidence import log
+from erasable.workspace.evidence import entries, log
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue, estimates, recipes
 from erasable.workspace.models.catalogue import Model
@@ -27,7 +28,7 @@ from erasable.workspace.models.training import Made, software, train
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Fitted", "fit", "new_version", "register", "supersede"]
+__all__ = ["Fitted", "fit", "new_version", "register", "supersede", "tell"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
@@ -173,9 +174,7 @@ def register(
         with site.ledger.transaction() as connection:
             plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
             _put_model(site, connection, name, plan, "uncovered", None, 0)
-            described = [each.name for each in plan.datasets]
-            body = {"made_by": "uncovered", "datasets": described}
-            log.append(site, connection, "model-registered", name, body, site.now())
+            tell(site, connection, "model-registered", name, site.now())
     return Fitted(name, 0, 0, 0.0, None, None, None)
 
 
@@ -213,6 +212,14 @@ def supersede(site: Site, connection: Connection, model_id: int) -> None:
     )  # fmt: skip
 
 
+def tell(site: Site, connection: Connection, kind: str, name: str, now: datetime) -> None:
+    """Log what a model is now, in the caller's transaction."""
+    model = catalogue.find(connection, name)
+    version = catalogue.current(connection, model)
+    body = entries.model(site.keys, asdict(model), None if version is None else asdict(version))
+    log.append(site, connection, kind, name, body, now)
+
+
 def _fit(
     site: Site,
     name: str,
@@ -245,12 +252,7 @@ def _fit(
                 n_records=made.n_records, seconds=made.seconds,
             )  # fmt: skip
             estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, site.now())
-            body = {
-                "version": number, "made_by": plan.recipe["kind"], "algorithm": made.algorithm,
-                "datasets": {each.name: each.version for each in plan.datasets},
-                "n_records": made.n_records, "commitment": commitment,
-            }  # fmt: skip
-            log.append(site, connection, "model-fitted", name, body, site.now())
+            tell(site, connection, "model-fitted", name, site.now())
     chosen = None if made.features is None else list(made.features)
     return Fitted(name, number, made.n_records, made.seconds, chosen, plan.target, commitment)
 
