@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from erasable.core.errors import TooFewRecordsError
+import erasable
+from erasable.core.errors import ArtifactError, TooFewRecordsError
 from erasable.linear_model import LogisticRegression, _newton
 from erasable.linear_model import _logistic_work as work_module
 from erasable.linear_model._certificate import distance_after_step
 from erasable.linear_model._softmax_dense import DenseDesign
 from erasable.linear_model._solver import Solver
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import StandardScaler
 from interruptions import interrupt
 
 COLUMNS = {
@@ -301,3 +304,27 @@ def test_clones_learn_the_same() -> None:
     X, y = crowd(200)
     model = LogisticRegression(3.0, classes=[0, 1]).fit(X, y)
     assert clone(model).fit(X, y).digest() == model.digest()
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_a_model_whose_records_are_vouched_for_forgets_alike(tmp_path, pipeline):
+    rng = np.random.default_rng(0)
+    X, ids = rng.normal(size=(200, 3)), np.arange(200)
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    model = LogisticRegression()
+    if pipeline:
+        model = make_pipeline(StandardScaler(quantize=True), model)
+    model.fit(X, y, ids=ids).save(tmp_path / "model")
+    again = erasable.load(tmp_path / "model", erasable.Records(X, y, ids=ids), vouched=True)
+    assert again.delete([3, 17]).digest_after == model.delete([3, 17]).digest_after
+    # What is vouched for is not looked at: other values come to another model.
+    other = erasable.Records(X + 1.0, y, ids=ids)
+    wrong = LogisticRegression().fit(X, y, ids=ids)
+    wrong.save(tmp_path / "wrong")
+    with pytest.raises(ArtifactError, match="another optimum"):
+        erasable.load(tmp_path / "wrong", erasable.Records(X * 2.0, 1 - y, ids=ids))
+    taken = erasable.load(tmp_path / "wrong", other, vouched=True)
+    assert taken.digest() == wrong.digest()
+    short = erasable.Records(X[:-1], y[:-1], ids=ids[:-1])
+    with pytest.raises(ArtifactError, match="are not the 200"):
+        erasable.load(tmp_path / "wrong", short, vouched=True)

@@ -111,14 +111,14 @@ class Book:
         """Tell whether these are the records that the file speaks of."""
         if self.id_set is None or held.n_live != self.n_records:
             return False
-        return np.array_equal(id_set_hash(held.ids), self.id_set)
+        return np.array_equal(held.id_set(), self.id_set)
 
 
 def base_state(model: Erasable) -> dict[str, Any]:
     """Return the part of the state that every estimator has."""
     book, held = model._book, model._held
     if book.id_set is None and held is not None:
-        book.id_set = id_set_hash(held.ids)
+        book.id_set = held.id_set()
     names = getattr(model, "feature_names_in_", None)
     return {
         "algorithm_version": model.algorithm_version,

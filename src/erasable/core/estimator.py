@@ -370,7 +370,9 @@ class Erasable(Stateful):
         return X.matrix if isinstance(X, Rows) else read_matrix(self, X)
 
 
-def load(path: Place, records: Records | tuple[Any, ...] | None = None) -> Erasable:
+def load(
+    path: Place, records: Records | tuple[Any, ...] | None = None, *, vouched: bool = False
+) -> Erasable:
     """Read any model of erasable from a file; see `Erasable.load`.
 
     Examples
@@ -384,7 +386,7 @@ def load(path: Place, records: Records | tuple[Any, ...] | None = None) -> Erasa
     >>> again.delete([2]).action, again.ids_.tolist()
     ('updated', [0, 1])
     """
-    return Erasable.load(path, records)
+    return Erasable.load(path, records, vouched=vouched)
 
 
 def _no_target(estimator: BaseEstimator) -> InvalidDataError:

@@ -201,6 +201,8 @@ class Stateful(BaseEstimator):
         cls,
         path: Place,
         records: Records | tuple[Any, ...] | None = None,
+        *,
+        vouched: bool = False,
     ) -> Self:
         """Read a model from a file.
 
@@ -211,6 +213,10 @@ class Stateful(BaseEstimator):
         records : Records, or tuple (X, ids) or (X, ids, groups), default=None
             What the model holds: the records it was fitted on without those it has deleted.
             Without them the model predicts, but cannot delete.
+        vouched : bool, default=False
+            Whether the caller answers for the values of the records, of which a hash tells that
+            they are unchanged: only their ids are held against the model then, and models that
+            would have to learn again for more than that are loaded faster.
 
         Returns
         -------
@@ -252,10 +258,10 @@ class Stateful(BaseEstimator):
                 "unchanged file; take it from a backup"
             )
         if records is not None:
-            model._attach_to(records)
+            model._attach_to(records, vouched)
         return model
 
-    def _attach_to(self, records: Records | tuple[Any, ...]) -> None:
+    def _attach_to(self, records: Records | tuple[Any, ...], vouched: bool = False) -> None:
         if not isinstance(records, Records):
             if not (isinstance(records, tuple) and len(records) in (2, 3)):
                 length = f" of {len(records)}" if isinstance(records, tuple) else ""
@@ -285,6 +291,7 @@ class Stateful(BaseEstimator):
             )
         refuse_unsuited(self, records.matrix, ~records._withdrawn, known)
         held = records.attach()
+        held.vouched = vouched
         if not self._book.matches(held):
             raise ArtifactError(
                 f"the {held.n_live} records are not the {self._book.n_records} of the model; "

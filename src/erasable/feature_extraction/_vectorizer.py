@@ -29,6 +29,7 @@ from erasable.feature_extraction._analysis import (
     read_vocabulary,
 )
 from erasable.feature_extraction._counts import CountRows, TermCounts, count_terms
+from erasable.feature_extraction._words import cuts_plainly
 
 __all__ = ["Vectorizer"]
 
@@ -121,7 +122,10 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         documents = held.records.matrix[:, 0]
         vocabulary = read_vocabulary(self._at_fit("vocabulary"))
         analyze = self._tool.build_analyzer()
-        return TermCounts.fit(documents, held.live_rows(), analyze, vocabulary, binary=binary)
+        return TermCounts.fit(
+            documents, held.live_rows(), analyze, vocabulary, binary=binary,
+            plain=cuts_plainly(self._tool), lowercase=self._tool.lowercase,
+        )  # fmt: skip
 
     def _choose(self, df: Ints, tf: Ints, *, n_gone: int = 0) -> Ints:
         if self.fixed_vocabulary_:

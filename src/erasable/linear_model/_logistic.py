@@ -238,7 +238,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
                 work = Work(held, self._settings, mine)
                 if work.taught.n_taught >= 2:
                     work.open()
-                    same = work.publish(self._map).equals(mine)
+                    same = held.vouched or work.publish(self._map).equals(mine)
             except ErasableError:
                 same = False
         if not same:
