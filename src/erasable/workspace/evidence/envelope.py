@@ -1,0 +1,138 @@
+"""Signed envelopes: DSSE with Ed25519, as securesystemslib makes and checks them.
+
+An envelope has one form: whatever byte of it is changed, it does not open.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from erasable.core.errors import EvidenceError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+__all__ = ["peek", "seal", "unseal"]
+
+
+def seal(signer: Ed25519PrivateKey, payload: bytes, payload_type: str) -> dict[str, Any]:
+    """Sign bytes.
+
+    Parameters
+    ----------
+    signer : Ed25519PrivateKey
+    payload : bytes
+    payload_type : str
+        A media type; it is signed too.
+
+    Returns
+    -------
+    dict
+        ``payload``, ``payloadType`` and ``signatures``, for JSON.
+
+    Examples
+    --------
+    >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    >>> envelope = seal(Ed25519PrivateKey.generate(), b"abc", "text/plain")
+    >>> envelope["payload"], envelope["payloadType"]
+    ('YWJj', 'text/plain')
+    """
+    from securesystemslib.dsse import Envelope
+    from securesystemslib.signer import CryptoSigner  # type: ignore[attr-defined]
+
+    envelope = Envelope(payload, payload_type, {})
+    envelope.sign(CryptoSigner(signer))
+    written: dict[str, Any] = envelope.to_dict()
+    return written
+
+
+def unseal(envelope: Any, public_pem: bytes, payload_type: str) -> bytes:
+    """Check an envelope and return what was signed.
+
+    Parameters
+    ----------
+    envelope : dict
+        From `seal`.
+    public_pem : bytes
+        The public key, PEM.
+    payload_type : str
+        What the payload has to be.
+
+    Raises
+    ------
+    EvidenceError
+        The key is none, the envelope is none or of another type, or the signature is not this
+        key's.
+
+    Examples
+    --------
+    >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    >>> unseal(seal(Ed25519PrivateKey.generate(), b"abc", "text/plain"), b"no key", "text/plain")
+    Traceback (most recent call last):
+    erasable.core.errors.EvidenceError: the public key cannot be read; expected an Ed25519 key ...
+    """
+    from securesystemslib.exceptions import VerificationError
+
+    key = _public(public_pem)
+    read = _read(envelope)
+    if read.payload_type != payload_type:
+        raise EvidenceError(
+            f"the envelope holds another kind of thing; expected {payload_type!r}; "
+            "pass the file that was asked for"
+        )
+    try:
+        read.verify([key], 1)
+    except VerificationError:
+        raise EvidenceError(
+            "the signature does not hold: the file was changed, or another key signed it; "
+            "expected a signature of the given key; ask who gave you the two"
+        ) from None
+    payload: bytes = read.payload
+    return payload
+
+
+def peek(envelope: Any) -> bytes:
+    """Return the payload of an envelope without a look at its signature.
+
+    Raises
+    ------
+    EvidenceError
+        It is no envelope.
+    """
+    payload: bytes = _read(envelope).payload
+    return payload
+
+
+def _public(public_pem: bytes) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
+
+    try:
+        key = load_pem_public_key(public_pem)
+    except (TypeError, ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise EvidenceError(
+            "the public key cannot be read; expected an Ed25519 key in PEM; "
+            "pass the file that the workspace published"
+        )
+    return SSlibKey.from_crypto(key)
+
+
+def _read(envelope: Any) -> Any:
+    from securesystemslib.dsse import Envelope
+
+    try:
+        signatures = [dict(one) for one in envelope["signatures"]]  # from_dict changes them
+        read = Envelope.from_dict({**envelope, "signatures": signatures})
+        whole = read.to_dict() == envelope  # no other way to write the same, and nothing beside it
+    except Exception:  # of a library that raises what it meets; all of it means the same
+        whole = False
+    if not whole:
+        raise EvidenceError(
+            "the envelope cannot be read; expected a DSSE envelope as it was written; "
+            "pass the file unchanged"
+        )
+    return read

@@ -1,0 +1,389 @@
+"""The log: what happened to requests, data sets and models, in an order that cannot be changed.
+
+The law kept here: an entry is appended in the transaction of what it tells of, so that both are
+there or neither is. Entries are the leaves of a Merkle tree (RFC 9162); a head signs its size and
+root. Whoever kept a head can be shown that nothing before it was altered, removed or reordered.
+
+What it cannot do alone: somebody who can write to the ledger may take it back to an earlier state
+with everything in it. That is what a head kept elsewhere is for; see `verify_since`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import Connection, func, select
+
+from erasable.core.errors import EvidenceError
+from erasable.workspace.evidence.envelope import seal, unseal
+from erasable.workspace.evidence.merkle import Frontier, Tree, leaf_hash, verify_consistency
+from erasable.workspace.evidence.wire import hexadecimal, pack, stamp, unpack
+from erasable.workspace.ledger.schema import log_entry
+
+if TYPE_CHECKING:
+    from erasable.workspace.site import Site
+
+__all__ = [
+    "Entry",
+    "Logged",
+    "SignedHead",
+    "append",
+    "append_many",
+    "consistency",
+    "entries",
+    "head",
+    "inclusion",
+    "last_head",
+    "next_position",
+    "read_head",
+    "tree",
+    "verify_log",
+    "verify_since",
+]
+
+HEAD_TYPE = "application/vnd.erasable.log-head+json"
+"""Media type of what a signed head holds."""
+
+_RESERVED = frozenset({"kind", "subject", "at"})
+
+
+class Entry(NamedTuple):
+    """What is to be logged.
+
+    Attributes
+    ----------
+    kind : str
+        Such as "request-denied".
+    subject : str
+        What it is about, such as "request/7f3a".
+    body : dict
+        The rest, for JSON; without an identity, a token, the id of a record or a bare digest.
+    """
+
+    kind: str
+    subject: str
+    body: dict[str, Any]
+
+
+class Logged(NamedTuple):
+    """An entry of the log.
+
+    Attributes
+    ----------
+    position : int
+        From 0.
+    kind, subject, at : str
+        As they were written; `at` is a time, RFC 3339.
+    body : dict
+        What else it says.
+    """
+
+    position: int
+    kind: str
+    subject: str
+    at: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SignedHead:
+    """A state of the log under the workspace's signature.
+
+    Attributes
+    ----------
+    workspace : str
+        The workspace's id.
+    size : int
+        Number of entries.
+    root : str
+        Root of their Merkle tree, hexadecimal.
+    at : str
+        When it was signed.
+    envelope : dict
+        What was signed, for JSON.
+    """
+
+    workspace: str
+    size: int
+    root: str
+    at: str
+    envelope: dict[str, Any]
+
+
+def append(
+    site: Site, connection: Connection, kind: str, subject: str, body: dict[str, Any], at: datetime
+) -> int:
+    """Append an entry in the caller's transaction; see `Entry`.
+
+    Returns
+    -------
+    int
+        Its position.
+    """
+    return append_many(site, connection, [Entry(kind, subject, body)], at)
+
+
+def append_many(site: Site, connection: Connection, what: Iterable[Entry], at: datetime) -> int:
+    """Append entries in the caller's transaction; cheaper than one by one.
+
+    Returns
+    -------
+    int
+        The position of the first.
+
+    Raises
+    ------
+    EvidenceError
+        A body has a key that is taken, or something JSON cannot say.
+    """
+    frontier = _frontier(site, connection)
+    first = frontier.size
+    time = stamp(at)
+    rows = []
+    for kind, subject, body in what:
+        if taken := _RESERVED & body.keys():
+            raise EvidenceError(
+                f"an entry of the log has {sorted(taken)} in its body; expected other names; "
+                "leave them out, they are written anyway"
+            )
+        entry = pack({**body, "kind": kind, "subject": subject, "at": time})
+        leaf = leaf_hash(entry)
+        position = frontier.size
+        frontier.append(leaf)
+        rows.append(
+            {"position": position, "kind": kind, "subject": subject, "body": entry, "leaf": leaf}
+        )
+    if rows:
+        connection.execute(log_entry.insert(), rows)
+        site.ledger.set(connection, "frontier", frontier.to_json())
+    return first
+
+
+def next_position(site: Site, connection: Connection) -> int:
+    """Return the position that the next entry will have: the size of the log."""
+    return _frontier(site, connection).size
+
+
+def entries(connection: Connection, since: int = 0, limit: int | None = None) -> Iterator[Logged]:
+    """Read the log from a position on, in order.
+
+    Raises
+    ------
+    EvidenceError
+        An entry cannot be read.
+    """
+    rows = connection.execute(
+        select(log_entry.c.position, log_entry.c.body)
+        .where(log_entry.c.position >= since)
+        .order_by(log_entry.c.position)
+        .limit(limit)
+    )
+    for position, data in rows:
+        body = unpack(data, f"entry {position} of the log")
+        try:
+            kind, subject, at = (str(body.pop(name)) for name in ("kind", "subject", "at"))
+        except KeyError:
+            raise EvidenceError(
+                f"entry {position} of the log cannot be read; expected its kind, subject and "
+                "time; restore the ledger from a backup"
+            ) from None
+        yield Logged(position, kind, subject, at, body)
+
+
+def head(site: Site, connection: Connection) -> SignedHead:
+    """Sign the log as it is, and keep the head in the ledger, in the caller's transaction."""
+    frontier = _frontier(site, connection)
+    payload = {
+        "workspace": site.ledger.get(connection, "workspace"),
+        "size": frontier.size,
+        "root": frontier.root().hex(),
+        "time": stamp(site.now()),
+    }
+    envelope = seal(site.keys.signer, pack(payload), HEAD_TYPE)
+    site.ledger.set(connection, "signed_head", envelope)
+    return _head(payload, envelope)
+
+
+def last_head(site: Site, connection: Connection) -> SignedHead | None:
+    """Return the head that was signed last, checked, or None where none was.
+
+    Raises
+    ------
+    EvidenceError
+        It is not the workspace's own.
+    """
+    envelope = site.ledger.get(connection, "signed_head")
+    return None if envelope is None else read_head(envelope, site.keys.public_pem)
+
+
+def read_head(envelope: Any, public_pem: bytes) -> SignedHead:
+    """Check a signed head with nothing but the public key.
+
+    Parameters
+    ----------
+    envelope : dict
+        `SignedHead.envelope`.
+    public_pem : bytes
+
+    Raises
+    ------
+    EvidenceError
+        It is no head, was changed, or another key signed it.
+    """
+    payload = unpack(unseal(envelope, public_pem, HEAD_TYPE), "the log head")
+    expected = {"workspace": str, "size": int, "root": str, "time": str}
+    if {name: type(value) for name, value in payload.items()} != expected:
+        raise EvidenceError(
+            "the log head does not say what a head says; expected the workspace, the size, the "
+            "root and the time; pass a head that this version of erasable can read"
+        )
+    hexadecimal(payload["root"], "the root in the log head")
+    return _head(payload, envelope)
+
+
+def tree(connection: Connection) -> Tree:
+    """Read all leaves, for proofs. A tree is worth keeping when there are several to make."""
+    leaves = select(log_entry.c.leaf).order_by(log_entry.c.position)
+    return Tree(connection.execute(leaves).scalars())
+
+
+def inclusion(connection: Connection, position: int, size: int | None = None) -> list[bytes]:
+    """Prove that an entry is among the first `size`, or all; see `merkle.verify_inclusion`.
+
+    Raises
+    ------
+    EvidenceError
+        It is not.
+    """
+    return tree(connection).inclusion(position, size)
+
+
+def consistency(connection: Connection, old_size: int, size: int | None = None) -> list[bytes]:
+    """Prove that the log of an earlier size begins this one; see `merkle.verify_consistency`.
+
+    Raises
+    ------
+    EvidenceError
+        The log is shorter.
+    """
+    return tree(connection).consistency(old_size, size)
+
+
+def verify_log(site: Site) -> list[str]:
+    """Hold every entry against its leaf, and all of them against the last signed head.
+
+    Returns
+    -------
+    list of str
+        What does not hold, a line each; empty where all is well.
+    """
+    with site.ledger.reading() as connection:
+        leaves, found = _recomputed(site, connection)
+        try:
+            frontier = _frontier(site, connection)
+            if (frontier.size, frontier.root()) != (len(leaves), leaves.root()):
+                found.append(
+                    f"the log has {len(leaves)} entries that do not hash to the root that the "
+                    f"ledger keeps for {frontier.size}: entries were altered, removed, added or "
+                    "reordered"
+                )
+        except EvidenceError as error:
+            found.append(str(error))
+        try:
+            signed = last_head(site, connection)
+        except EvidenceError as error:
+            return [*found, f"the last signed head of the log: {error}"]
+        completed = select(func.count()).where(log_entry.c.kind == "request-completed")
+        if signed is not None:
+            found += _against(site, connection, leaves, signed)
+        elif connection.execute(completed).scalar():
+            found.append("requests were completed, but the log has no signed head: it was removed")
+    return found
+
+
+def verify_since(site: Site, envelope: Any) -> list[str]:
+    """Hold the log against a head that was kept elsewhere.
+
+    Parameters
+    ----------
+    site : Site
+    envelope : dict
+        `SignedHead.envelope`, from before.
+
+    Returns
+    -------
+    list of str
+        What does not hold, a line each; empty where the log of then begins the log of now.
+
+    Raises
+    ------
+    EvidenceError
+        It is no head of this workspace.
+    """
+    signed = read_head(envelope, site.keys.public_pem)
+    with site.ledger.reading() as connection:
+        if signed.workspace != site.ledger.get(connection, "workspace"):
+            raise EvidenceError(
+                "the log head is of another workspace; expected one of this workspace; "
+                "pass the file that `erasable log head` wrote here"
+            )
+        leaves, _ = _recomputed(site, connection)
+        return _against(site, connection, leaves, signed)
+
+
+def _against(site: Site, connection: Connection, leaves: Tree, signed: SignedHead) -> list[str]:
+    if signed.workspace != site.ledger.get(connection, "workspace"):
+        return ["the last signed head of the log is of another workspace"]
+    if signed.size > len(leaves):
+        return [
+            f"the log has {len(leaves)} entries, but had {signed.size} when a head was signed at "
+            f"{signed.at}: its end was cut off"
+        ]
+    proof = leaves.consistency(signed.size)
+    was = hexadecimal(signed.root, "the root in the log head")
+    if not verify_consistency(signed.size, len(leaves), was, leaves.root(), proof):
+        return [
+            f"the first {signed.size} entries of the log are not those that were signed at "
+            f"{signed.at}: entries were altered, removed, added or reordered"
+        ]
+    return []
+
+
+def _recomputed(site: Site, connection: Connection) -> tuple[Tree, list[str]]:
+    """Hash every entry anew, and say which of them is not as it was written."""
+    found, leaves, expected = [], [], 0
+    rows = connection.execute(select(log_entry).order_by(log_entry.c.position))
+    for row in rows:
+        if row.position != expected:
+            missing = f"entry {expected} of the log is missing"
+            if row.position - expected > 1:
+                missing = f"entries {expected} to {row.position - 1} of the log are missing"
+            found.append(missing)
+        expected = row.position + 1
+        leaves.append(leaf_hash(row.body))
+        if leaves[-1] != row.leaf:
+            found.append(f"entry {row.position} of the log was altered: it is not what its leaf is")
+        try:
+            body = unpack(row.body, "it")
+        except EvidenceError:
+            body = {}
+        if (body.get("kind"), body.get("subject")) != (row.kind, row.subject):
+            found.append(
+                f"entry {row.position} of the log was altered: it is filed under another kind "
+                "or subject than it says"
+            )
+    return Tree(leaves), found
+
+
+def _frontier(site: Site, connection: Connection) -> Frontier:
+    value = site.ledger.get(connection, "frontier")
+    return Frontier() if value is None else Frontier.from_json(value)
+
+
+def _head(payload: dict[str, Any], envelope: dict[str, Any]) -> SignedHead:
+    return SignedHead(
+        payload["workspace"], payload["size"], payload["root"], payload["time"], envelope
+    )

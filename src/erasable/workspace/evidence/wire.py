@@ -1,0 +1,98 @@
+"""How evidence is written down, so that the same thing is always the same bytes.
+
+JSON with sorted keys and no spaces; times as RFC 3339 in UTC; hashes in lowercase hexadecimal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from erasable.core.errors import EvidenceError
+
+__all__ = ["hexadecimal", "pack", "stamp", "unpack"]
+
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
+def pack(value: Any) -> bytes:
+    """Write JSON in its one form, UTF-8.
+
+    Raises
+    ------
+    EvidenceError
+        It holds what JSON cannot say.
+
+    Examples
+    --------
+    >>> pack({"size": 3, "at": None})
+    b'{"at":null,"size":3}'
+    """
+    try:
+        return json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        ).encode()
+    except (TypeError, ValueError) as error:
+        raise EvidenceError(
+            f"an entry cannot be written as JSON ({error}); expected texts in Unicode, finite "
+            "numbers, lists and dicts; rename what has such a name"
+        ) from None
+
+
+def unpack(data: bytes | str, what: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Parameters
+    ----------
+    data : bytes or str
+    what : str
+        Its name in a message.
+
+    Raises
+    ------
+    EvidenceError
+        It is none.
+
+    Examples
+    --------
+    >>> unpack(b'{"size":3}', "the log head")
+    {'size': 3}
+    """
+    try:
+        value = json.loads(data if isinstance(data, str) else data.decode())
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise EvidenceError(
+            f"{what} cannot be read; expected a JSON object; pass the file as it was written"
+        )
+    return value
+
+
+def stamp(at: datetime) -> str:
+    """Write a time.
+
+    Examples
+    --------
+    >>> stamp(datetime(2026, 11, 2, 9, 30, tzinfo=UTC))
+    '2026-11-02T09:30:00.000000Z'
+    """
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def hexadecimal(value: Any, what: str) -> bytes:
+    """Read a SHA-256 hash as we write it.
+
+    Raises
+    ------
+    EvidenceError
+        It is none, or is written otherwise.
+    """
+    if not isinstance(value, str) or not _SHA256.fullmatch(value):
+        raise EvidenceError(
+            f"{what} is no SHA-256 hash; expected 64 lowercase hexadecimal digits; "
+            "pass the file as it was written"
+        )
+    return bytes.fromhex(value)

@@ -1,0 +1,332 @@
+"""The log: appended with what it tells of, and every way to tamper with it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, delete, select, update
+
+from erasable.core.errors import EvidenceError
+from erasable.workspace.evidence import log
+from erasable.workspace.evidence.merkle import leaf_hash, verify_consistency, verify_inclusion
+from erasable.workspace.evidence.wire import pack
+from erasable.workspace.identity.keys import Keys
+from erasable.workspace.ledger.schema import log_entry, meta
+from erasable.workspace.site import Site
+
+AT = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
+N = 12
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """A workspace whose log has N entries and a head."""
+    site = Site.create(tmp_path / "ws")
+    with site.ledger.transaction() as connection:
+        for i in range(1, N):
+            log.append(site, connection, "request-started", f"request/{i}", {"batch": "b"}, AT)
+        log.head(site, connection)
+    return site
+
+
+def add(site: Site, n: int = 1) -> None:
+    with site.ledger.transaction() as connection:
+        what = [log.Entry("request-started", f"request/more-{i}", {}) for i in range(n)]
+        log.append_many(site, connection, what, AT)
+
+
+def test_an_entry_is_canonical_json_under_its_leaf(site: Site) -> None:
+    with site.ledger.reading() as connection:
+        row = connection.execute(select(log_entry).where(log_entry.c.position == 3)).one()
+    assert row.body == (
+        b'{"at":"2026-11-02T09:30:00.000000Z","batch":"b","kind":"request-started",'
+        b'"subject":"request/3"}'
+    )
+    assert row.leaf == leaf_hash(row.body)
+
+
+def test_entries_come_back_in_order(site: Site) -> None:
+    with site.ledger.reading() as connection:
+        found = list(log.entries(connection, since=2, limit=3))
+        assert [one.position for one in found] == [2, 3, 4]
+        assert found[0] == (2, "request-started", "request/2", log.stamp(AT), {"batch": "b"})
+        assert len(list(log.entries(connection))) == log.next_position(site, connection) == N
+
+
+def test_positions_are_returned(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        assert log.append(site, connection, "k", "s", {}, AT) == N
+        assert log.append_many(site, connection, [log.Entry("k", "s", {})] * 3, AT) == N + 1
+        assert log.append_many(site, connection, [], AT) == N + 4
+
+
+def test_an_entry_is_there_with_what_it_tells_of_or_not_at_all(site: Site) -> None:
+    def fail() -> None:
+        with site.ledger.transaction() as connection:
+            log.append(site, connection, "k", "s", {}, AT)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with site.ledger.reading() as connection:
+        assert log.next_position(site, connection) == N
+    assert log.verify_log(site) == []
+
+
+@pytest.mark.parametrize("name", ["kind", "subject", "at"])
+def test_a_body_may_not_write_over_the_rest(site: Site, name: str) -> None:
+    with site.ledger.transaction() as connection, pytest.raises(EvidenceError, match=name):
+        log.append(site, connection, "k", "s", {name: "x"}, AT)
+
+
+@pytest.mark.parametrize("value", [float("nan"), b"x", "\ud800"], ids=ascii)
+def test_what_json_cannot_say_is_refused(site: Site, value: object) -> None:
+    with site.ledger.transaction() as connection, pytest.raises(EvidenceError, match="JSON"):
+        log.append(site, connection, "k", "s", {"value": value}, AT)
+
+
+# -- heads and proofs ------------------------------------------------------------------------------
+
+
+def test_a_head_is_checked_with_the_public_key_alone(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        made = log.head(site, connection)
+        assert log.last_head(site, connection) == made
+        assert made.workspace == site.ledger.get(connection, "workspace")
+        assert (made.size, made.root) == (N, log.tree(connection).root().hex())
+    assert log.read_head(made.envelope, site.keys.public_pem) == made
+    with pytest.raises(EvidenceError, match="signature does not hold"):
+        log.read_head(made.envelope, Keys.new().public_pem)
+
+
+def test_a_head_may_be_signed_over_and_over(site: Site) -> None:
+    for _ in range(3):
+        add(site)
+        with site.ledger.transaction() as connection:
+            log.head(site, connection)
+        assert log.verify_log(site) == []
+
+
+def test_every_entry_is_proved_under_a_head(site: Site) -> None:
+    with site.ledger.reading() as connection:
+        signed = log.last_head(site, connection)
+        assert signed is not None
+        root = bytes.fromhex(signed.root)
+        bodies = connection.execute(select(log_entry.c.body).order_by(log_entry.c.position))
+        for position, body in enumerate(bodies.scalars()):
+            proof = log.inclusion(connection, position)
+            assert verify_inclusion(leaf_hash(body), position, signed.size, proof, root)
+
+
+def test_a_head_is_consistent_with_a_longer_log(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        old = log.head(site, connection)
+    add(site, 9)
+    with site.ledger.transaction() as connection:
+        new = log.head(site, connection)
+        proof = log.consistency(connection, old.size)
+    roots = bytes.fromhex(old.root), bytes.fromhex(new.root)
+    assert verify_consistency(old.size, new.size, *roots, proof)
+    assert log.verify_since(site, old.envelope) == []
+
+
+# -- tampering -------------------------------------------------------------------------------------
+
+
+def alter_body(connection: Connection) -> None:
+    body = {"kind": "request-started", "subject": "request/5", "at": log.stamp(AT), "batch": "c"}
+    connection.execute(update(log_entry).where(log_entry.c.position == 5).values(body=pack(body)))
+
+
+def alter_leaf(connection: Connection) -> None:
+    connection.execute(
+        update(log_entry).where(log_entry.c.position == 5).values(leaf=leaf_hash(b"other"))
+    )
+
+
+def alter_body_and_leaf(connection: Connection) -> None:
+    alter_body(connection)
+    body = connection.execute(select(log_entry.c.body).where(log_entry.c.position == 5)).scalar()
+    connection.execute(
+        update(log_entry).where(log_entry.c.position == 5).values(leaf=leaf_hash(body))
+    )
+
+
+def alter_kind(connection: Connection) -> None:
+    connection.execute(
+        update(log_entry).where(log_entry.c.position == 5).values(kind="request-denied")
+    )
+
+
+def alter_subject(connection: Connection) -> None:
+    connection.execute(
+        update(log_entry).where(log_entry.c.position == 5).values(subject="request/6")
+    )
+
+
+def garble(connection: Connection) -> None:
+    connection.execute(update(log_entry).where(log_entry.c.position == 5).values(body=b"\xff{"))
+
+
+def remove_first(connection: Connection) -> None:
+    connection.execute(delete(log_entry).where(log_entry.c.position == 0))
+
+
+def remove_middle(connection: Connection) -> None:
+    connection.execute(delete(log_entry).where(log_entry.c.position == 5))
+
+
+def remove_middle_and_close_up(connection: Connection) -> None:
+    remove_middle(connection)
+    for position in range(6, N):
+        connection.execute(
+            update(log_entry).where(log_entry.c.position == position).values(position=position - 1)
+        )
+
+
+def remove_last(connection: Connection) -> None:
+    connection.execute(delete(log_entry).where(log_entry.c.position == N - 1))
+
+
+def add_one(connection: Connection) -> None:
+    body = pack({"kind": "k", "subject": "s", "at": "now"})
+    row = {"position": N, "kind": "k", "subject": "s", "body": body, "leaf": leaf_hash(body)}
+    connection.execute(log_entry.insert().values(**row))
+
+
+def swap(connection: Connection) -> None:
+    for old, new in ((4, 99), (5, 4), (99, 5)):
+        connection.execute(
+            update(log_entry).where(log_entry.c.position == old).values(position=new)
+        )
+
+
+def forget_frontier(connection: Connection) -> None:
+    connection.execute(delete(meta).where(meta.c.name == "frontier"))
+
+
+def damage_frontier(connection: Connection) -> None:
+    connection.execute(update(meta).where(meta.c.name == "frontier").values(value={"size": 3}))
+
+
+TAMPERED: list[tuple[Callable[[Connection], None], str, bool]] = [
+    # what is done; what is said; whether a head tells, when the frontier is forged to match
+    (alter_body, "entry 5 of the log was altered", True),
+    (alter_leaf, "entry 5 of the log was altered", False),
+    (alter_body_and_leaf, "altered, removed, added or reordered", True),
+    (alter_kind, "entry 5 of the log was altered", False),
+    (alter_subject, "entry 5 of the log was altered", False),
+    (garble, "entry 5 of the log was altered", True),
+    (remove_first, "entry 0 of the log is missing", True),
+    (remove_middle, "entry 5 of the log is missing", True),
+    (remove_middle_and_close_up, "altered, removed, added or reordered", True),
+    (remove_last, "its end was cut off", True),
+    (add_one, "altered, removed, added or reordered", False),
+    (swap, "altered, removed, added or reordered", True),
+    (forget_frontier, "altered, removed, added or reordered", False),
+    (damage_frontier, "right edge", False),
+]
+CASES = pytest.mark.parametrize(
+    ("tamper", "told", "by_the_head"), TAMPERED, ids=[one[0].__name__ for one in TAMPERED]
+)
+
+
+@CASES
+def test_tampering_is_found(site: Site, tamper: Any, told: str, by_the_head: bool) -> None:
+    assert log.verify_log(site) == []
+    with site.ledger.transaction() as connection:
+        tamper(connection)
+    found = log.verify_log(site)
+    assert any(told in line for line in found), found
+    assert all("\n" not in line for line in found)
+
+
+@CASES
+def test_a_head_tells_even_when_the_ledger_is_forged_to_match(
+    site: Site, tamper: Any, told: str, by_the_head: bool
+) -> None:
+    with site.ledger.reading() as connection:
+        kept = log.last_head(site, connection)
+    assert kept is not None
+    with site.ledger.transaction() as connection:
+        tamper(connection)
+        forge(site, connection)
+        site.ledger.set(connection, "signed_head", None)
+    assert bool(log.verify_since(site, kept.envelope)) == by_the_head
+
+
+def forge(site: Site, connection: Connection) -> None:
+    """Make leaves, positions and frontier anew, as whoever tampers would."""
+    from erasable.workspace.evidence.merkle import Frontier
+
+    rows = connection.execute(select(log_entry).order_by(log_entry.c.position)).all()
+    frontier = Frontier()
+    connection.execute(delete(log_entry))
+    for position, row in enumerate(rows):
+        leaf = leaf_hash(row.body)
+        frontier.append(leaf)
+        new = {**row._mapping, "position": position, "leaf": leaf}
+        connection.execute(log_entry.insert().values(**new))
+    site.ledger.set(connection, "frontier", frontier.to_json())
+
+
+def test_a_cut_is_found_against_the_last_head_though_the_frontier_is_cut_too(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        remove_last(connection)
+        forge(site, connection)
+    assert log.verify_log(site) == [
+        line for line in log.verify_log(site) if "its end was cut off" in line
+    ]
+    assert len(log.verify_log(site)) == 1
+
+
+def test_a_forged_head_is_found(site: Site) -> None:
+    other = Site.create(site.root.parent / "other")
+    with other.ledger.transaction() as connection:
+        foreign = log.head(other, connection)
+    with site.ledger.transaction() as connection:
+        site.ledger.set(connection, "signed_head", foreign.envelope)
+    assert "signature does not hold" in log.verify_log(site)[0]
+
+
+def test_a_removed_head_is_found_once_a_request_was_completed(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        log.append(site, connection, "request-completed", "request/1", {}, AT)
+        connection.execute(delete(meta).where(meta.c.name == "signed_head"))
+    assert log.verify_log(site) == [
+        "requests were completed, but the log has no signed head: it was removed"
+    ]
+
+
+def test_a_head_of_another_workspace_with_the_same_keys_is_told(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        kept = log.head(site, connection)
+        site.ledger.set(connection, "workspace", "00" * 16)
+    with pytest.raises(EvidenceError, match="another workspace"):
+        log.verify_since(site, kept.envelope)
+    assert log.verify_log(site) == ["the last signed head of the log is of another workspace"]
+
+
+@pytest.mark.parametrize(
+    "value", [None, {}, [], "head", {"payload": "", "signatures": []}], ids=str
+)
+def test_what_is_no_head_is_told(site: Site, value: object) -> None:
+    with pytest.raises(EvidenceError, match="envelope cannot be read"):
+        log.verify_since(site, value)
+
+
+def test_an_append_does_not_read_the_log(site: Site) -> None:
+    # 5,000 entries in transactions of 10 must not cost more, each, the longer the log is. What an
+    # append executes is counted, since a test on times would fail on a busy machine.
+    from sqlalchemy import event
+
+    executed: list[str] = []
+    with site.ledger.transaction() as connection:
+        event.listen(connection, "before_cursor_execute", lambda *a: executed.append(a[2]))
+        log.append_many(site, connection, [log.Entry("k", "s", {})] * 10, AT)
+    assert len(executed) == 3  # the frontier is read, the entries are written, the frontier too
+    assert not any("SELECT" in one and "log_entry" in one for one in executed)
