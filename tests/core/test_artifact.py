@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import zipfile
@@ -12,7 +14,13 @@ from sklearn.preprocessing import FunctionTransformer
 import erasable
 from erasable import Records
 from erasable.core.artifact import read_artifact, write_artifact
-from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError, TooFewRecordsError
+from erasable.core.errors import (
+    ArtifactError,
+    ArtifactFileError,
+    DetachedError,
+    InvalidInputError,
+    TooFewRecordsError,
+)
 from erasable.core.params import decode_params, encode_params
 from erasable.preprocessing import MinMaxScaler
 from integer_sums import IntegerSums, MajorityClass, PlainSums, SortedValues
@@ -281,3 +289,66 @@ def test_a_file_runs_no_function():
         encoded = encode_params(FunctionTransformer(func))
         with pytest.raises(ArtifactError, match="fit again where the function is at hand"):
             decode_params(encoded)
+
+
+# -- files that the caller has opened ----------------------------------------------------------
+
+
+def test_a_file_that_is_open_holds_what_a_path_holds(tmp_path):
+    model = MinMaxScaler().fit(X, ids=IDS)
+    model.save(tmp_path / "model")
+    held = io.BytesIO()
+    model.save(held)
+    assert held.getvalue() == (tmp_path / "model").read_bytes()
+    held.seek(0)
+    again = erasable.load(held, (X, IDS))
+    assert not held.closed
+    assert again.delete(["b"]).digest_after == model.delete(["b"]).digest_after
+    with open(tmp_path / "model", "rb") as file:
+        assert erasable.load(file).state()["n_records"] == 4
+
+
+def test_a_file_is_written_and_read_where_it_stands():
+    held = io.BytesIO(b"before")
+    held.seek(6)
+    write_artifact(held, {"class": "a.B"}, STATE)
+    held.seek(6)
+    header, state = read_artifact(held)
+    assert (header, flat(state)) == ({"class": "a.B"}, flat(STATE))
+    held.seek(0)
+    with pytest.raises(ArtifactError, match="a BytesIO"):
+        read_artifact(held)
+
+
+def test_a_file_of_text_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="binary file"):
+        write_artifact(io.StringIO(), {}, STATE)
+    with pytest.raises(InvalidInputError, match="binary file"):
+        read_artifact(io.StringIO("text"))
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xfd")
+    with (
+        open(tmp_path / "bytes", encoding="utf-8") as file,
+        pytest.raises(InvalidInputError, match="binary file"),
+    ):
+        read_artifact(file)
+
+
+class Full(io.RawIOBase):
+    """A disk without space, and without anything to read."""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def read(self, size=-1):
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_file_that_fails_is_told_of():
+    with pytest.raises(ArtifactFileError, match="No space left") as caught:
+        write_artifact(Full(), {}, STATE)
+    assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(ArtifactFileError, match="Input/output"):
+        read_artifact(Full())

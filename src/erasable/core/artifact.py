@@ -1,8 +1,9 @@
 """Files that hold a fitted model: plain arrays and numbers, never a pickle.
 
 A file is a zip of ``header.json`` and one ``.npy`` for each array, stored uncompressed with fixed
-times and in a fixed order, so that equal models are equal files. It is written beside its place,
-synced and renamed, so that there is a whole file or none.
+times and in a fixed order, so that equal models are equal files. A path is written beside its
+place, synced and renamed, so that there is a whole file or none. A file that the caller has opened
+is written to, and what it makes of that is the caller's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,10 @@ from erasable.core.errors import (
     InvalidInputError,
 )
 
-__all__ = ["read_artifact", "write_artifact"]
+__all__ = ["Place", "name_of", "read_artifact", "write_artifact"]
+
+Place: TypeAlias = str | os.PathLike[str] | BinaryIO
+"""Where a model is: a path, or a binary file that is open."""
 
 _FORMAT, _VERSION = "erasable", 1
 _HEADER = "header.json"
@@ -36,15 +40,13 @@ _WHEN = (1980, 1, 1, 0, 0, 0)
 _END, _END_SIZE = b"PK\x05\x06", 22  # the record that ends a zip without a comment
 
 
-def write_artifact(
-    path: str | os.PathLike[str], header: Mapping[str, Any], state: Mapping[str, Any]
-) -> None:
+def write_artifact(path: Place, header: Mapping[str, Any], state: Mapping[str, Any]) -> None:
     """Write a model's state, atomically.
 
     Parameters
     ----------
-    path : path-like
-        Replaced if it exists.
+    path : path-like, or binary file
+        Replaced if it exists; a file is written to where it stands.
     header : dict
         Numbers and strings that say what the state belongs to.
     state : dict
@@ -55,7 +57,7 @@ def write_artifact(
     ArtifactFileError
         If the file cannot be written; what was there before is still there.
     InvalidInputError
-        If `path` is not a path.
+        If `path` is neither a path nor a binary file.
 
     Examples
     --------
@@ -72,16 +74,14 @@ def write_artifact(
         sort_keys=True,
         indent=1,
     )
+    if _is_open(path, "write"):
+        _write_to(path, text, arrays)
+        return
     target = _as_path(path)
     beside = target.parent / f".erasable-{secrets.token_hex(8)}.tmp"
     try:
         with open(beside, "xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                _add(archive, _HEADER, text.encode())
-                for number, array in enumerate(arrays):
-                    buffer = io.BytesIO()
-                    np.lib.format.write_array(buffer, array, allow_pickle=False)
-                    _add(archive, _member(number), buffer.getbuffer())
+            _pack(file, text, arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
@@ -93,8 +93,13 @@ def write_artifact(
     _sync_folder(target.parent)
 
 
-def read_artifact(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_artifact(path: Place) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read what `write_artifact` wrote.
+
+    Parameters
+    ----------
+    path : path-like, or binary file
+        A file is read from where it stands to its end.
 
     Returns
     -------
@@ -108,7 +113,7 @@ def read_artifact(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     ArtifactFileError
         If the file cannot be read; ArtifactNotFoundError if there is none.
     InvalidInputError
-        If `path` is not a path.
+        If `path` is neither a path nor a binary file.
 
     Examples
     --------
@@ -116,15 +121,75 @@ def read_artifact(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     Traceback (most recent call last):
     erasable.core.errors.ArtifactError: ... is damaged, or no model of erasable; ...
     """
+    if _is_open(path, "read"):
+        return _read(name_of(path), io.BytesIO(_read_all(path)))
     source = _as_path(path)
     try:
         with open(source, "rb") as file:
-            return _read(source, file)
+            return _read(str(source), file)
     except OSError as error:
         raise _not_read(source, error) from None
 
 
-def _read(path: Path, file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
+def name_of(path: Place) -> str:
+    """Name a path, or a file that is open, in a message.
+
+    Examples
+    --------
+    >>> name_of("models/risk"), name_of(io.BytesIO())
+    ('models/risk', 'a BytesIO')
+    """
+    if isinstance(path, str | os.PathLike):
+        return os.fspath(path)
+    name = getattr(path, "name", None)
+    return name if isinstance(name, str) else f"a {type(path).__name__}"
+
+
+def _is_open(path: Place, method: str) -> TypeGuard[BinaryIO]:
+    return not isinstance(path, str | os.PathLike) and hasattr(path, method)
+
+
+def _pack(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        _add(archive, _HEADER, text.encode())
+        for number, array in enumerate(arrays):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, array, allow_pickle=False)
+            _add(archive, _member(number), buffer.getbuffer())
+
+
+def _write_to(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
+    # Packed apart, because the file may stand anywhere, and may not know where.
+    packed = io.BytesIO()
+    _pack(packed, text, arrays)
+    try:
+        file.write(packed.getbuffer())
+    except TypeError:
+        raise _not_binary(file) from None
+    except OSError as error:
+        raise _not_written(Path(name_of(file)), error) from None
+
+
+def _read_all(file: BinaryIO) -> bytes:
+    try:
+        data = file.read()
+    except OSError as error:
+        raise _not_read(Path(name_of(file)), error) from None
+    except UnicodeDecodeError:
+        data = None  # it was opened as text
+    if not isinstance(data, bytes | bytearray):
+        raise _not_binary(file)
+    return bytes(data)
+
+
+def _not_binary(file: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"{name_of(file)!r} holds text; expected a binary file; "
+        'open it with "rb" or "wb", or pass its name'
+    )
+
+
+def _read(path: str, file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         with zipfile.ZipFile(file) as archive:
             header = json.loads(archive.read(_HEADER))
@@ -143,19 +208,20 @@ def _read(path: Path, file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, state
 
 
-def _as_path(path: str | os.PathLike[str]) -> Path:
+def _as_path(path: Place) -> Path:
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str) or "\0" in name:
         what = "holds a null character" if isinstance(name, str) else f"is a {type(path).__name__}"
         raise InvalidInputError(
-            f"path {what}; expected a string or a pathlib.Path; pass the name of a file"
+            f"path {what}; expected a string, a pathlib.Path or a binary file; "
+            "pass the name of a file"
         )
     return Path(name)
 
 
-def _broken(path: Path, what: str) -> ArtifactError:
+def _broken(path: str, what: str) -> ArtifactError:
     return ArtifactError(
-        f"{str(path)!r} is {what}; expected a file written by save(); "
+        f"{path!r} is {what}; expected a file written by save(); "
         "take it from a backup, or fit and save again"
     )
 

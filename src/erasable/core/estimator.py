@@ -6,7 +6,6 @@ Every component of ``state()``, ``digest()`` and the bytes of ``save()`` are equ
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
@@ -18,6 +17,7 @@ from sklearn.utils import get_tags
 
 from erasable.core._book import Book
 from erasable.core._whole import delete_whole
+from erasable.core.artifact import Place
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import (
     InvalidDataError,
@@ -373,9 +373,7 @@ class Erasable(Stateful):
         return X.matrix if isinstance(X, Rows) else read_matrix(self, X)
 
 
-def load(
-    path: str | os.PathLike[str], records: Records | tuple[Any, ...] | None = None
-) -> Erasable:
+def load(path: Place, records: Records | tuple[Any, ...] | None = None) -> Erasable:
     """Read any model of erasable from a file; see `Erasable.load`.
 
     Examples

@@ -7,7 +7,6 @@ not in the state is not kept, so nothing of a deleted record can be left behind 
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
-from erasable.core.artifact import read_artifact, write_artifact
+from erasable.core.artifact import Place, name_of, read_artifact, write_artifact
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
 from erasable.core.frames import difference
@@ -157,15 +156,15 @@ class Stateful(BaseEstimator):
 
     # -- keeping -------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: Place) -> None:
         """Write the model to a file, without its records and without pickle.
 
         Equal models are equal files. The file is complete or absent, never half-written.
 
         Parameters
         ----------
-        path : path-like
-            Replaced if it exists.
+        path : path-like, or binary file
+            Replaced if it exists; a file is written to, and stays open.
 
         Raises
         ------
@@ -178,15 +177,15 @@ class Stateful(BaseEstimator):
     @classmethod
     def load(
         cls,
-        path: str | os.PathLike[str],
+        path: Place,
         records: Records | tuple[Any, ...] | None = None,
     ) -> Self:
         """Read a model from a file.
 
         Parameters
         ----------
-        path : path-like
-            Written by `save`.
+        path : path-like, or binary file
+            Written by `save`; a file is read to its end.
         records : Records, or tuple (X, ids) or (X, ids, groups), default=None
             What the model holds: the records it was fitted on without those it has deleted.
             Without them the model predicts, but cannot delete.
@@ -221,12 +220,12 @@ class Stateful(BaseEstimator):
             if isinstance(error, ArtifactError):
                 raise
             raise ArtifactError(
-                f"{os.fspath(path)!r} holds no complete {cls.__name__}; expected a file written "
+                f"{name_of(path)!r} holds no complete {cls.__name__}; expected a file written "
                 "by save(); fit and save again"
             ) from error
         if not same:
             raise ArtifactError(
-                f"the digest of {os.fspath(path)!r} is not that of its content; expected an "
+                f"the digest of {name_of(path)!r} is not that of its content; expected an "
                 "unchanged file; take it from a backup"
             )
         if records is not None:

@@ -1,0 +1,301 @@
+"""Subjects: who owns which tokens.
+
+The law kept here: every token belongs to one subject, and a subject is nothing but a random name
+for its tokens. When the tokens are forgotten, the name is gone with them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import Column, Connection, Row, delete, select, update
+
+from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
+from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.ledger.schema import identity, meta
+
+if TYPE_CHECKING:
+    from erasable.workspace.site import Site
+
+__all__ = [
+    "Found",
+    "candidates",
+    "ensure",
+    "expand",
+    "find",
+    "forget",
+    "link",
+    "tokens_of",
+    "types_in_use",
+]
+
+DEFAULT_TYPE = "id"
+
+_TYPES = "identity_types"  # the entry of `meta` that lists them
+_AT_ONCE = 5000  # tokens in one statement; a database takes at least 32,000
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A subject that a value has led to.
+
+    Attributes
+    ----------
+    subject : str
+        Its name: random, without a meaning.
+    token, type : str
+        What the value was found as.
+    tokens : tuple of (str, str)
+        All tokens of the subject with their types, the one above included, in order.
+
+    Examples
+    --------
+    >>> Found("5d", "7c", "id", (("7c", "id"), ("91", "email"))).tokens[1]
+    ('91', 'email')
+    """
+
+    subject: str
+    token: str
+    type: str
+    tokens: tuple[tuple[str, str], ...]
+
+
+def ensure(connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
+    """Make a subject of each token that nobody has yet.
+
+    Parameters
+    ----------
+    connection : Connection
+        Of a transaction.
+    identities : iterable of (token, type)
+        One may occur several times.
+
+    Returns
+    -------
+    int
+        How many were new.
+    """
+    wanted = dict(identities)
+    known = held(connection, identity.c.token, wanted)
+    new = [token for token in wanted if token not in known]
+    if new:
+        rows = [
+            {"token": token, "type": wanted[token], "subject": secrets.token_hex(16)}
+            for token in new
+        ]
+        connection.execute(identity.insert(), rows)
+    _note_types(connection, wanted.values())
+    return len(new)
+
+
+def candidates(
+    site: Site, connection: Connection, value: Any, type: str | None = None
+) -> list[tuple[str, str]]:
+    """Return what a value may stand for, as a request keeps it: (type, token) of each.
+
+    Parameters
+    ----------
+    value : str or number
+        Where it is known under some types, these are returned. Where nobody has it, all that it
+        suits are.
+    type : str, default=None
+        By default each type in use is tried, or "id" where none is.
+
+    Raises
+    ------
+    InvalidIdsError
+        The value suits no type in use, or not the one that is named; or it belongs to different
+        subjects under different types.
+    InvalidParameterError
+        There is no such type.
+    """
+    tried = hashed(site, value, [type] if type is not None else types_in_use(connection))
+    rows = _rows(connection, tried)
+    if len({row.subject for row in rows}) > 1:
+        types = ", ".join(sorted(repr(row.type) for row in rows))
+        raise InvalidIdsError(
+            f"the identity belongs to different subjects, by its types {types}; expected one; "
+            "name the type with --type, or link the subjects"
+        )
+    return [(row.type, row.token) for row in rows] or [(kind, t) for t, kind in tried.items()]
+
+
+def find(site: Site, connection: Connection, value: Any, type: str | None = None) -> Found | None:
+    """Return the subject that a value identifies, or None where there is no such subject.
+
+    Raises
+    ------
+    InvalidIdsError, InvalidParameterError
+        See `candidates`.
+    """
+    tried = candidates(site, connection, value, type)
+    rows = _rows(connection, [token for _, token in tried])
+    if not rows:
+        return None
+    row = rows[0]
+    return Found(row.subject, row.token, row.type, tuple(tokens_of(connection, row.subject)))
+
+
+def expand(connection: Connection, identities: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
+    """Return all tokens of the subjects of some tokens, and those that nobody has.
+
+    Parameters
+    ----------
+    identities : iterable of (type, token)
+        As `candidates` returns them.
+
+    Returns
+    -------
+    list of (type, token)
+        In the order of the tokens.
+    """
+    wanted = {token: type for type, token in identities}
+    subjects: set[str] = set()
+    for some in batches(list(wanted)):
+        subjects.update(
+            connection.execute(
+                select(identity.c.subject).where(identity.c.token.in_(some))
+            ).scalars()
+        )
+    for some in batches(sorted(subjects)):
+        owned = select(identity.c.token, identity.c.type).where(identity.c.subject.in_(some))
+        wanted.update((row.token, row.type) for row in connection.execute(owned))
+    return [(wanted[token], token) for token in sorted(wanted)]
+
+
+def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
+    """Return the token of a value under each type that it suits, with the type.
+
+    Raises
+    ------
+    InvalidIdsError
+        It suits none.
+    """
+    found, refusal = {}, None
+    for type in types or [DEFAULT_TYPE]:
+        try:
+            found[site.keys.token(type, value)] = type
+        except InvalidIdsError as error:
+            refusal = error
+    if found or refusal is None:
+        return found
+    if len(types) < 2:
+        raise refusal
+    raise InvalidIdsError(
+        f"an identity is a {value.__class__.__name__} that suits none of the types in use "
+        f"({', '.join(types)}); expected one that does; correct it"
+    )
+
+
+def tokens_of(connection: Connection, subject: str) -> list[tuple[str, str]]:
+    """Return the tokens of a subject with their types, in order of the tokens."""
+    chosen = select(identity.c.token, identity.c.type).where(identity.c.subject == subject)
+    return [(token, type) for token, type in connection.execute(chosen.order_by(identity.c.token))]
+
+
+def link(site: Site, value: Any, type: str | None, other: Any, other_type: str | None) -> Found:
+    """Say that two identities are of one subject.
+
+    One of them may be new, which then has to come with its type. All tokens of both subjects
+    belong to one from then on. The log says that a link was made, not of whom.
+
+    Returns
+    -------
+    Found
+        The subject of both, found by `value`.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        Neither is known, or one is not and came without a type.
+    InvalidIdsError, InvalidParameterError
+        See `candidates`.
+    """
+    from erasable.workspace.evidence import log
+
+    with site.ledger.transaction() as connection:
+        found = find(site, connection, value, type), find(site, connection, other, other_type)
+        if not any(found):
+            raise NotInWorkspaceError(
+                "neither identity is known here; expected one that a data set holds; "
+                "add the data first, or correct the identities"
+            )
+        subjects = []
+        for one, given, named in zip(found, (value, other), (type, other_type), strict=True):
+            subjects.append(_known(site, connection, given, named) if one is None else one.subject)
+        if subjects[0] != subjects[1]:
+            connection.execute(
+                update(identity)
+                .where(identity.c.subject == subjects[1])
+                .values(subject=subjects[0])
+            )
+            log.append(site, connection, "subjects-linked", "subjects", {}, site.now())
+        joined = find(site, connection, value, type)
+    if joined is None:
+        raise AssertionError("what was linked is not there")
+    return joined
+
+
+def forget(connection: Connection, tokens: Iterable[str]) -> int:
+    """Forget whose tokens these are; return how many were known."""
+    return sum(
+        connection.execute(delete(identity).where(identity.c.token.in_(some))).rowcount
+        for some in batches(list(tokens))
+    )
+
+
+def types_in_use(connection: Connection) -> list[str]:
+    """Return every type that an identity has been kept under, in order."""
+    row = connection.execute(select(meta.c.value).where(meta.c.name == _TYPES)).first()
+    return [] if row is None else list(row[0])
+
+
+def _note_types(connection: Connection, types: Iterable[str]) -> None:
+    """Add to what `types_in_use` returns."""
+    before = types_in_use(connection)
+    after = sorted({*before, *map(check_type, set(types))})
+    if after == before:
+        return
+    if before:
+        connection.execute(meta.update().where(meta.c.name == _TYPES).values(value=after))
+    else:
+        connection.execute(meta.insert().values(name=_TYPES, value=after))
+
+
+def held(connection: Connection, column: Column[str], tokens: Iterable[str]) -> set[str]:
+    """Return which of the tokens a column of tokens holds, in a few statements."""
+    wanted = list(tokens)
+    found: set[str] = set()
+    for some in batches(wanted):
+        found.update(connection.execute(select(column).where(column.in_(some))).scalars())
+    return found
+
+
+def batches(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Cut into parts that one statement takes."""
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]
+
+
+def _rows(connection: Connection, tokens: Iterable[str]) -> Sequence[Row[Any]]:
+    known = select(identity).where(identity.c.token.in_(list(tokens)))
+    return connection.execute(known.order_by(identity.c.token)).all()
+
+
+def _known(site: Site, connection: Connection, value: Any, type: str | None) -> str:
+    """Return the subject of an identity that is new, and has to come with its type."""
+    if type is None:
+        raise NotInWorkspaceError(
+            "one of the identities is not known here; expected its type, to keep it under; "
+            "name it with --type or --other-type"
+        )
+    token = site.keys.token(type, value)
+    ensure(connection, [(token, type)])
+    return str(
+        connection.execute(select(identity.c.subject).where(identity.c.token == token)).scalar_one()
+    )

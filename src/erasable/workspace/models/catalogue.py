@@ -1,0 +1,134 @@
+"""What the ledger knows of models and their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from erasable.core.errors import NotInWorkspaceError
+from erasable.workspace.ledger import schema
+from erasable.workspace.store.artifacts import Stored
+
+__all__ = ["Model", "Version", "current", "every", "find", "known", "models_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A row of the table `model`.
+
+    Examples
+    --------
+    >>> Model(1, "risk", "uncovered", {}, None, None, [1], "uncovered", 0, None, None).is_live
+    False
+    """
+
+    id: int
+    name: str
+    kind: str
+    recipe: dict[str, Any]
+    features: list[str] | None
+    target: str | None
+    datasets: list[int]
+    state: str
+    version: int
+    hook: str | None
+    created_at: datetime | None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a model to delete from."""
+        return self.state == "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A row of the table `model_version`.
+
+    Examples
+    --------
+    >>> Version(1, 2, "fit", [1], "k", "00", "", "", "command", {}, 9, 0.5, None, None).stored
+    Stored(key='k', sha256='00')
+    """
+
+    model_id: int
+    number: int
+    cause: str
+    dataset_versions: list[int]
+    key: str | None
+    sha256: str | None
+    salt: str | None
+    commitment: str | None
+    algorithm: str
+    software: dict[str, str]
+    n_records: int
+    seconds: float
+    created_at: datetime | None
+    superseded_at: datetime | None
+
+    @property
+    def stored(self) -> Stored:
+        """Where the file of the model is.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            It is gone, because the version was superseded.
+        """
+        if self.key is None or self.sha256 is None:
+            raise NotInWorkspaceError(
+                f"version {self.number} of the model is gone; expected the newest; use that"
+            )
+        return Stored(self.key, self.sha256)
+
+
+def known(connection: Connection, name: str) -> Model | None:
+    """Return the model of a name, None if there is none."""
+    query = select(*_columns(schema.model, Model)).where(schema.model.c.name == name)
+    row = connection.execute(query).first()
+    return None if row is None else Model(*row)
+
+
+def find(connection: Connection, name: str) -> Model:
+    """Return the model of a name.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is none.
+    """
+    found = known(connection, name)
+    if found is None:
+        names = ", ".join(each.name for each in every(connection)) or "none"
+        raise NotInWorkspaceError(
+            f"there is no model {name!r}; expected one of: {names}; check the name"
+        )
+    return found
+
+
+def every(connection: Connection) -> list[Model]:
+    """Return all models, by name."""
+    query = select(*_columns(schema.model, Model)).order_by(schema.model.c.name)
+    return [Model(*row) for row in connection.execute(query)]
+
+
+def models_of(connection: Connection, datasets: Sequence[int]) -> list[Model]:
+    """Return the models of any of some data sets, by name."""
+    return [each for each in every(connection) if set(each.datasets) & set(datasets)]
+
+
+def current(connection: Connection, model: Model) -> Version | None:
+    """Return the version of a model that is in use, None if there is none (any more)."""
+    query = select(*_columns(schema.model_version, Version)).where(
+        schema.model_version.c.model_id == model.id,
+        schema.model_version.c.number == model.version,
+    )
+    row = connection.execute(query).first() if model.version else None
+    return None if row is None else Version(*row)
+
+
+def _columns(table: Any, kind: type) -> list[Any]:
+    return [getattr(table.c, field.name) for field in fields(kind)]

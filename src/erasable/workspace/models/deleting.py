@@ -1,0 +1,254 @@
+"""Take records out of models, beside what is there, and put the outcome in its place.
+
+The law kept here: what comes out is the model that its recipe makes of the records that are left,
+or no model at all. `prepare` changes no pointer; `adopt` changes all of them in the caller's
+transaction. Too few records to learn from never stop an erasure: the model is retired.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, update
+
+from erasable.core.errors import (
+    ArtifactError,
+    TooFewRecordsError,
+    UncertainOptimumError,
+    WorkspaceError,
+)
+from erasable.core.estimator import Erasable
+from erasable.refit import Refit
+from erasable.workspace.evidence import log
+from erasable.workspace.ledger import schema
+from erasable.workspace.models import estimates, recipes
+from erasable.workspace.models.design import Design, ids_of, without
+from erasable.workspace.models.fitting import new_version, supersede
+from erasable.workspace.models.training import (
+    algorithm_of,
+    of_bytes,
+    read,
+    software,
+    to_bytes,
+    train,
+)
+from erasable.workspace.site import Site
+from erasable.workspace.store.artifacts import Stored
+
+__all__ = ["Prepared", "adopt", "foresee", "prepare"]
+
+_KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A model without some records, ready to be put in the place of the one with them.
+
+    Attributes
+    ----------
+    model_id, number : int
+        Whose, and the version that it follows.
+    name : str
+    treatment : {"deleted", "refitted", "retrained", "retired", "not covered"}
+    exactness : str
+        How the model compares with one that never saw the records: "bitwise", "converged", as its
+        estimator says; "trained again" where only its program knows; "gone"; "unknown".
+    stored : Stored or None
+    salt, commitment : str or None
+        Of the new version.
+    before : str or None
+        Commitment of the version before.
+    algorithm : str
+    dataset_versions : list of int
+    n_records : int
+        Left.
+    n_deleted : int
+    seconds : float
+
+    Examples
+    --------
+    >>> Prepared(1, 1, "risk", "retired", "gone", None, None, None, "c0", "", [1], 0, 2, 0.1).before
+    'c0'
+    """
+
+    model_id: int
+    number: int
+    name: str
+    treatment: str
+    exactness: str
+    stored: Stored | None
+    salt: str | None
+    commitment: str | None
+    before: str | None
+    algorithm: str
+    dataset_versions: list[int]
+    n_records: int
+    n_deleted: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    treatment: str
+    exactness: str
+    data: bytes
+    digest: str
+    algorithm: str
+
+
+def foresee(model: Any, version: Any, n_deleted: int) -> tuple[str, str]:
+    """Say how an erasure would treat a model, as far as can be told before.
+
+    Returns
+    -------
+    treatment, exactness : str
+    """
+    if version is None or model.kind == "uncovered":
+        return "not covered", "unknown"
+    if n_deleted >= version.n_records:
+        return "retired", "gone"
+    if model.kind == "entry":
+        return "refitted", "trained again"
+    if model.kind == "command":
+        return "retrained", "trained again"
+    estimator = recipes.make(model.recipe)
+    same = algorithm_of(estimator) == version.algorithm
+    plain = same and not isinstance(estimator, Refit)
+    return "deleted" if plain else "refitted", estimator.exactness
+
+
+def prepare(
+    site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]
+) -> Prepared:
+    """Make a model without some records.
+
+    Parameters
+    ----------
+    site : Site
+    model, version : rows of the ledger
+        `version` is None for a model that is not covered.
+    gone : dict of data set to ids
+        As they are in the data sets.
+
+    Returns
+    -------
+    Prepared
+        Its file is in the store; nothing points to it yet.
+
+    Raises
+    ------
+    WorkspaceError
+        The model's file is damaged, a command fails; nothing has changed.
+    """
+    from erasable.workspace.evidence import commitments
+
+    began = time.perf_counter()
+    n_deleted = sum(len(list(ids)) for ids in gone.values())
+    common: dict[str, Any] = {
+        "model_id": model.id, "number": model.version, "name": model.name,
+        "n_deleted": n_deleted,
+    }  # fmt: skip
+    none: dict[str, Any] = {"stored": None, "salt": None, "commitment": None}
+    if version is None:
+        return Prepared(
+            **common, **none, treatment="not covered", exactness="unknown", before=None,
+            algorithm="", dataset_versions=[], n_records=0, seconds=0.0,
+        )  # fmt: skip
+    common |= {"before": version.commitment, "dataset_versions": list(version.dataset_versions)}
+    left = version.n_records - n_deleted
+    try:
+        outcome = _without(site, model, version, gone)
+    except (TooFewRecordsError, UncertainOptimumError):
+        return Prepared(
+            **common, **none, treatment="retired", exactness="gone",
+            algorithm=version.algorithm, n_records=0, seconds=time.perf_counter() - began,
+        )  # fmt: skip
+    stored = site.store.put(f"models/{model.name}", outcome.data)
+    salt, commitment = commitments.commit(outcome.digest)
+    return Prepared(
+        **common, treatment=outcome.treatment, exactness=outcome.exactness, stored=stored,
+        salt=salt, commitment=commitment, algorithm=outcome.algorithm, n_records=left,
+        seconds=time.perf_counter() - began,
+    )  # fmt: skip
+
+
+def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime) -> None:
+    """Put what was prepared in the place of the version before, in the caller's transaction."""
+    if prepared.treatment == "not covered":
+        return
+    if prepared.stored is None:
+        supersede(site, connection, prepared.model_id)
+        at = schema.model.c.id == prepared.model_id
+        connection.execute(update(schema.model).where(at).values(state="retired"))
+        body = {"version": prepared.number, "commitment": prepared.before}
+        log.append(site, connection, "model-retired", f"model/{prepared.name}", body, now)
+    else:
+        new_version(
+            site, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
+            dataset_versions=prepared.dataset_versions, salt=prepared.salt,
+            commitment=prepared.commitment, algorithm=prepared.algorithm,
+            n_records=prepared.n_records, seconds=prepared.seconds,
+        )  # fmt: skip
+    estimates.note(
+        connection, prepared.model_id, _KINDS[prepared.treatment], prepared.n_records,
+        prepared.n_deleted, prepared.seconds, now,
+    )  # fmt: skip
+
+
+def _without(
+    site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]
+) -> _Outcome:
+    design = _design(model)
+    with site.ledger.reading() as connection:
+        tables = read(site, connection, model.datasets, version.dataset_versions, design)
+    if design is not None:
+        outcome = _deleted(site, model, version, tables, design, gone)
+        if outcome is not None:
+            return outcome
+    made = train(site, model.recipe, without(tables, gone), design)
+    treatment = "retrained" if model.kind == "command" else "refitted"
+    exactness = "trained again"
+    if model.kind == "estimator":
+        assert made.fitted is not None
+        exactness = made.fitted.exactness
+    return _Outcome(treatment, exactness, made.data, made.digest, made.algorithm)
+
+
+def _deleted(
+    site: Site,
+    model: Any,
+    version: Any,
+    tables: Any,
+    design: Design,
+    gone: Mapping[int, Iterable[Any]],
+) -> _Outcome | None:
+    """Delete from the model itself; None where it has to be fitted again."""
+    fresh = recipes.make(model.recipe)
+    if isinstance(fresh, Refit) or algorithm_of(fresh) != version.algorithm:
+        return None
+    if version.software != software():
+        return None
+    data = site.store.open(Stored(version.key, version.sha256))
+    try:
+        loaded: Erasable = of_bytes(data)
+    except ArtifactError as error:
+        raise WorkspaceError(
+            f"the file of the model {model.name!r} cannot be read; expected one that this version "
+            f"wrote; fit it again with `erasable model fit {model.name}`"
+        ) from error
+    loaded._attach_to(design.records(tables, loaded))
+    loaded.delete(ids_of([known for known, _ in tables], gone))
+    return _Outcome(
+        "deleted", loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded)
+    )
+
+
+def _design(model: Any) -> Design | None:
+    if model.kind != "estimator":
+        return None
+    tags = recipes.make(model.recipe).__sklearn_tags__().input_tags
+    return Design(tuple(model.features), model.target, tags.string and not tags.two_d_array)

@@ -1,0 +1,299 @@
+"""From the tables of data sets to what models learn from.
+
+The law kept here: what a model learns from is a function of the records, not of their order or of
+the fragments they are kept in. Columns of a table that identify people are never features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils import get_tags
+
+from erasable.core.errors import InvalidDataError, TooFewRecordsError, WorkspaceError
+from erasable.core.ids import name_some
+from erasable.core.records import Records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sklearn.base import BaseEstimator
+
+    from erasable.workspace.data.catalogue import DataSet
+
+__all__ = ["Design", "ids_of", "joined", "without"]
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Which columns a model learns from.
+
+    Attributes
+    ----------
+    features : tuple of str
+    target : str or None
+    documents : bool
+        Whether the one feature is text, of which the model takes every value for a document.
+
+    Examples
+    --------
+    >>> Design(("age",), "disease", False).target
+    'disease'
+    """
+
+    features: tuple[str, ...]
+    target: str | None
+    documents: bool
+
+    @classmethod
+    def choose(
+        cls,
+        datasets: Sequence[DataSet],
+        estimator: BaseEstimator,
+        features: Sequence[str] | None,
+        target: str | None,
+    ) -> Design:
+        """Choose columns: those that are named, or every numeric one; or the one column of text.
+
+        Parameters
+        ----------
+        datasets : sequence of DataSet
+        estimator : estimator
+            Whether it takes documents, and needs a target, its tags say.
+        features : sequence of str or None
+        target : str or None
+
+        Raises
+        ------
+        WorkspaceError
+            A column is not there, identifies people, or there is nothing to learn from.
+        """
+        types = _common_columns(datasets)
+        wanted = [*(features or ()), *([] if target is None else [target])]
+        _refuse_unfit(datasets, types, wanted)
+        if len(set(wanted)) != len(wanted):
+            raise WorkspaceError(
+                f"the columns {name_some(wanted)} repeat; expected each once, and the target not "
+                "among the features; name each once"
+            )
+        tags = get_tags(estimator)
+        if tags.target_tags.required and target is None:
+            raise WorkspaceError(
+                f"{type(estimator).__name__} learns to predict a target, and none was named; "
+                "expected the name of a column; pass --target"
+            )
+        documents = tags.input_tags.string and not tags.input_tags.two_d_array
+        if features:
+            return cls(tuple(features), target, documents)
+        taken = _identifying(datasets) | {target}
+        free = [name for name in types if name not in taken]
+        chosen = [name for name in free if _is_text(types[name]) == documents]
+        chosen = [name for name in chosen if documents or _is_number(types[name])]
+        if not chosen or (documents and len(chosen) > 1):
+            raise WorkspaceError(
+                f"{len(chosen)} columns are {'text' if documents else 'numbers'}, beside ids, "
+                f"subjects and the target; expected {'one' if documents else 'one or more'}; "
+                "name the features with --features"
+            )
+        return cls(tuple(chosen), target, documents)
+
+    def columns(self, dataset: DataSet) -> list[str]:
+        """Return the columns to read of a data set."""
+        wanted = [dataset.id_column, *dataset.subject_columns[:1], *self.features]
+        return wanted if self.target is None else [*wanted, self.target]
+
+    def records(
+        self, tables: Sequence[tuple[DataSet, pa.Table]], estimator: BaseEstimator
+    ) -> Records:
+        """Make records of tables.
+
+        Parameters
+        ----------
+        tables : sequence of (DataSet, pyarrow.Table)
+            Several have their ids prefixed by the name of the data set.
+        estimator : estimator
+            Whether it takes gaps, its tags say.
+
+        Returns
+        -------
+        Records
+            Grouped by the first subject.
+
+        Raises
+        ------
+        InvalidDataError
+            Gaps where there must be none: how many records have them, in which columns.
+        TooFewRecordsError
+            There are no records.
+        """
+        import pyarrow as pa
+
+        wanted = [*self.features] if self.target is None else [*self.features, self.target]
+        whole = pa.concat_tables(
+            [table.select(wanted) for _, table in tables], promote_options="permissive"
+        )
+        if whole.num_rows == 0:
+            raise TooFewRecordsError(
+                "there is no record to learn from; expected one or more; add data first"
+            )
+        takes_gaps = get_tags(estimator).input_tags.allow_nan and not self.documents
+        _refuse_gaps(whole, wanted if not takes_gaps else wanted[len(self.features) :])
+        X: Any = whole.select(list(self.features))
+        if self.documents:
+            X = whole[self.features[0]].cast(pa.string()).to_pylist()
+        target = None if self.target is None else _values(whole[self.target])
+        return Records(X, target, ids=_ids(tables), groups=_groups(tables))
+
+
+def ids_of(
+    datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]
+) -> list[int | str]:
+    """Return the ids that records have in a model, from ids by data set.
+
+    Examples
+    --------
+    >>> from erasable.workspace.data.catalogue import DataSet
+    >>> made = [DataSet(i, n, {}, "id", (), (), 1, 1, None) for i, n in ((1, "a"), (2, "b"))]
+    >>> ids_of(made[:1], {1: [17]}), ids_of(made, {1: [17], 2: ["x"]})
+    ([17], ['a/17', 'b/x'])
+    """
+    several = len(datasets) > 1
+    return [
+        f"{known.name}/{name}" if several else name
+        for known in datasets
+        for name in gone.get(known.id, ())
+    ]
+
+
+def without(
+    tables: Sequence[tuple[DataSet, pa.Table]], gone: Mapping[int, Iterable[Any]]
+) -> list[tuple[DataSet, pa.Table]]:
+    """Return tables without the records that are to be erased."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    left = []
+    for known, table in tables:
+        ids = list(gone.get(known.id, ()))
+        if ids:
+            column = table[known.id_column]
+            leaves = pc.is_in(column, pa.array(ids, column.type))
+            table = table.filter(pc.invert(leaves))
+        left.append((known, table))
+    return left
+
+
+def joined(tables: Sequence[tuple[DataSet, pa.Table]]) -> pa.Table:
+    """Make one table for a program of the user's: whole, in the order of ids.
+
+    Several data sets must have the same columns; their ids are prefixed by their names.
+    """
+    import pyarrow as pa
+
+    several = len(tables) > 1
+    parts = []
+    for known, table in tables:
+        if several:
+            place = table.column_names.index(known.id_column)
+            ids = [f"{known.name}/{name}" for name in table[known.id_column].to_pylist()]
+            table = table.set_column(place, tables[0][0].id_column, pa.array(ids, pa.string()))
+        parts.append(table)
+    return pa.concat_tables(parts, promote_options="permissive").sort_by(tables[0][0].id_column)
+
+
+def _ids(tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
+    import pyarrow as pa
+
+    if len(tables) == 1:
+        known, table = tables[0]
+        ids = table[known.id_column]
+        return ids.to_numpy() if pa.types.is_integer(ids.type) else ids.to_pylist()
+    return ids_of(
+        [known for known, _ in tables],
+        {known.id: table[known.id_column].to_pylist() for known, table in tables},
+    )
+
+
+def _groups(tables: Sequence[tuple[DataSet, pa.Table]]) -> list[str] | None:
+    if not any(known.subjects for known, _ in tables):
+        return None
+    ids, groups = _ids(tables), []
+    for known, table in tables:
+        subject = known.subject_columns[:1]
+        groups += table[subject[0]].to_pylist() if subject else [None] * table.num_rows
+    # A record of nobody is a group of its own.
+    return [
+        f"record {name}" if group is None else group
+        for name, group in zip(ids, groups, strict=True)
+    ]
+
+
+def _values(column: pa.ChunkedArray) -> Any:
+    return column.to_pylist() if _is_text(str(column.type)) else column.to_numpy()
+
+
+def _refuse_gaps(table: pa.Table, columns: Sequence[str]) -> None:
+    import pyarrow.compute as pc
+
+    gaps = {name: pc.is_null(table[name], nan_is_null=True) for name in columns}
+    with_gaps = [name for name, mask in gaps.items() if pc.any(mask).as_py()]
+    if not with_gaps:
+        return
+    anywhere = gaps[with_gaps[0]]
+    for name in with_gaps[1:]:
+        anywhere = pc.or_(anywhere, gaps[name])
+    raise InvalidDataError(
+        f"{pc.sum(anywhere).as_py()} of {table.num_rows} records have gaps, in "
+        f"{name_some(with_gaps)}; expected a value everywhere; "
+        "put preprocessing.SimpleImputer first, choose other features, or leave them out"
+    )
+
+
+def _common_columns(datasets: Sequence[DataSet]) -> dict[str, str]:
+    types = dict(datasets[0].columns)
+    for other in datasets[1:]:
+        missing = [name for name in types if name not in dict(other.columns)]
+        added = [name for name, _ in other.columns if name not in types]
+        ids = {datasets[0].id_column, *datasets[0].subject_columns}
+        if set(missing) - ids or set(added) - {other.id_column, *other.subject_columns}:
+            raise WorkspaceError(
+                f"the data sets {datasets[0].name!r} and {other.name!r} differ in the columns "
+                f"{name_some(sorted({*missing, *added}))}; expected the same; choose others"
+            )
+    return types
+
+
+def _identifying(datasets: Sequence[DataSet]) -> set[str | None]:
+    return {name for each in datasets for name in (each.id_column, *each.subject_columns)}
+
+
+def _refuse_unfit(
+    datasets: Sequence[DataSet], types: Mapping[str, str], wanted: Sequence[str]
+) -> None:
+    unknown = [name for name in wanted if name not in types]
+    if unknown:
+        raise WorkspaceError(
+            f"there are no columns {name_some(unknown)} in {datasets[0].name!r}; expected some of "
+            f"{', '.join(sorted(types))}; check the names"
+        )
+    secret = [name for name in wanted if name in _identifying(datasets)]
+    if secret:
+        raise WorkspaceError(
+            f"the columns {name_some(secret)} name records or people; expected columns to learn "
+            "from; choose others"
+        )
+    strange = [name for name in wanted if not (_is_number(types[name]) or _is_text(types[name]))]
+    if strange:
+        raise WorkspaceError(
+            f"the columns {name_some(strange)} are {types[strange[0]]}; expected numbers or text; "
+            "convert them in the source, or choose others"
+        )
+
+
+def _is_number(kind: str) -> bool:
+    return kind in ("int64", "uint64", "double", "bool")
+
+
+def _is_text(kind: str) -> bool:
+    return kind == "string"

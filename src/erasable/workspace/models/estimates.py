@@ -1,0 +1,81 @@
+"""How long erasures will take, from how long they took."""
+
+from __future__ import annotations
+
+import statistics
+from datetime import datetime
+
+from sqlalchemy import Connection, insert, select
+
+from erasable.workspace.ledger.schema import fragment, measurement
+
+__all__ = ["note", "of_dataset", "of_model"]
+
+_NEWEST = 5
+_ERASING = ("delete", "refit", "retrain")
+
+
+def note(
+    connection: Connection,
+    model_id: int,
+    kind: str,
+    n_records: int,
+    n_deleted: int,
+    seconds: float,
+    at: datetime,
+) -> None:
+    """Write down how long a fit or an erasure took."""
+    connection.execute(
+        insert(measurement).values(
+            model_id=model_id, kind=kind, n_records=n_records, n_deleted=n_deleted,
+            seconds=seconds, at=at,
+        )
+    )  # fmt: skip
+
+
+def of_model(connection: Connection, model_id: int, n_deleted: int) -> float | None:
+    """Estimate the seconds that an erasure takes of a model.
+
+    The median of the newest erasures; before any, the seconds of the newest fit, which an erasure
+    exceeds only by reading the model. None where nothing was measured.
+
+    Parameters
+    ----------
+    connection : Connection
+    model_id : int
+    n_deleted : int
+        How many records leave: none cost nothing, and how many hardly matters, because reading
+        the records that stay takes most of the time.
+    """
+    if n_deleted == 0:
+        return 0.0
+    query = select(measurement.c.seconds).where(measurement.c.model_id == model_id)
+    query = query.order_by(measurement.c.id.desc())
+    erased = query.where(measurement.c.kind.in_(_ERASING)).limit(_NEWEST)
+    seconds = list(connection.execute(erased).scalars())
+    if not seconds:
+        fits = query.where(measurement.c.kind == "fit").limit(1)
+        seconds = list(connection.execute(fits).scalars())
+    return statistics.median(seconds) if seconds else None
+
+
+def of_dataset(connection: Connection, dataset_id: int, n_deleted: int) -> float | None:
+    """Estimate the seconds that an erasure takes of a data set.
+
+    In proportion to the records of the fragments that were rewritten; by what any data set took
+    where this one was never rewritten. None where nothing was measured.
+    """
+    if n_deleted == 0:
+        return 0.0
+    query = select(measurement.c.seconds, measurement.c.n_deleted, measurement.c.dataset_id)
+    query = query.where(measurement.c.kind == "rewrite").order_by(measurement.c.id.desc())
+    rows = [row for row in connection.execute(query.limit(200)) if row.n_deleted]
+    own = [row for row in rows if row.dataset_id == dataset_id][:_NEWEST] or rows[:_NEWEST]
+    if not own:
+        return None
+    rate = statistics.median(row.seconds / row.n_deleted for row in own)
+    longest = max(row.seconds for row in own)
+    # Once every fragment is rewritten, more records cost no more.
+    held = select(fragment.c.id).where(fragment.c.dataset_id == dataset_id)
+    bound = longest * max(1.0, len(connection.execute(held).all()) / max(1, own[0].n_deleted))
+    return float(min(rate * n_deleted, max(longest, bound)))

@@ -1,0 +1,356 @@
+"""Fit models in a workspace, and register those that are trained elsewhere.
+
+The law kept here: a fit that ends has a version in the ledger, a file in the store and an entry in
+the log, together; one that does not end has changed nothing. The version before goes, with the
+salt of its commitment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, update
+
+from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
+from erasable.workspace.data import catalogue as data
+from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.evidence import log
+from erasable.workspace.ledger import schema
+from erasable.workspace.models import catalogue, estimates, recipes
+from erasable.workspace.models.catalogue import Model
+from erasable.workspace.models.design import Design
+from erasable.workspace.models.training import Made, read, software, train
+from erasable.workspace.site import Site
+from erasable.workspace.store.artifacts import Stored
+
+__all__ = ["Fitted", "fit", "new_version", "register", "supersede"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a fit did.
+
+    Attributes
+    ----------
+    name : str
+    version : int
+    n_records : int
+    seconds : float
+    features : list of str or None
+    target : str or None
+    commitment : str or None
+        To the digest of the model.
+
+    Examples
+    --------
+    >>> Fitted("risk", 1, 442, 0.2, ["age"], "disease", None).version
+    1
+    """
+
+    name: str
+    version: int
+    n_records: int
+    seconds: float
+    features: list[str] | None
+    target: str | None
+    commitment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be fitted: what is in the ledger, with what the user says now."""
+
+    before: Model | None
+    recipe: dict[str, Any]
+    datasets: list[DataSet]
+    features: list[str] | None
+    target: str | None
+    hook: str | None
+
+
+def fit(
+    site: Site,
+    name: str,
+    estimator: str | None = None,
+    *,
+    datasets: Sequence[str] = (),
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    params: Mapping[str, Any] | None = None,
+    hook: str | None = None,
+) -> Fitted:
+    """Train a model; under a name that is known, train it again, on the newest data.
+
+    Parameters
+    ----------
+    site : Site
+    name : str
+    estimator : str, default=None
+        See `recipes.parse`; or a Python function "module:function", which is called with a
+        pyarrow.Table and returns bytes, or a fitted estimator of erasable. By default, as with
+        the other parameters, what it was.
+    datasets : sequence of str
+        Names; several must have the same columns.
+    target : str, default=None
+        Column to predict.
+    features : sequence of str, default=None
+        Columns to learn from: by default every numeric one but ids, subjects and target, or the
+        one column of text where the estimator learns from documents.
+    params : dict, default=None
+        Parameters of the estimator; see `recipes.parse`.
+    hook : str, default=None
+        A command with {model}, run after every update.
+
+    Returns
+    -------
+    Fitted
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such data set; or no such model, and no estimator was named.
+    InvalidParameterError
+        There is no such estimator or parameter.
+    WorkspaceError
+        The columns are not there, or are not to be learned from.
+    InvalidDataError
+        Records that the estimator cannot learn from.
+    """
+    _refuse_name(name)
+    recipe = None if estimator is None else _recipe(estimator, params)
+    if recipe is None and params:
+        raise InvalidParameterError(
+            "parameters were given without an estimator; expected both; name the estimator, too"
+        )
+    return _fit(site, name, recipe, datasets, features, target, hook)
+
+
+def register(
+    site: Site,
+    name: str,
+    *,
+    datasets: Sequence[str],
+    retrain: str | None = None,
+    hook: str | None = None,
+) -> Fitted:
+    """Register a model that is trained elsewhere.
+
+    Parameters
+    ----------
+    site : Site
+    name : str
+    datasets : sequence of str
+        What it was trained on.
+    retrain : str, default=None
+        A command with {data}, a Parquet file, and {out}, where it writes the model. It is run now,
+        and at every erasure. Without it the model is not covered, and every receipt says so.
+    hook : str, default=None
+        A command with {model}, run after every update.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such data set.
+    WorkspaceError
+        The name is taken, or the command fails.
+    """
+    _refuse_name(name)
+    with site.ledger.reading() as connection:
+        if catalogue.known(connection, name) is not None:
+            raise WorkspaceError(
+                f"there is a model {name!r} already; expected a new name; choose another"
+            )
+    if retrain is not None:
+        return _fit(site, name, recipes.parse_command(retrain), datasets, None, None, hook)
+    with site.lock():
+        site.clean()
+        with site.ledger.transaction() as connection:
+            plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
+            _put_model(site, connection, name, plan, "uncovered", None, 0)
+            described = [each.name for each in plan.datasets]
+            body = {"kind": "uncovered", "datasets": described}
+            log.append(site, connection, "model-registered", f"model/{name}", body, site.now())
+    return Fitted(name, 0, 0, 0.0, None, None, None)
+
+
+def new_version(
+    site: Site,
+    connection: Connection,
+    model_id: int,
+    number: int,
+    cause: str,
+    stored: Stored,
+    **values: Any,
+) -> None:
+    """Write a version of a model down, and supersede the one before."""
+    supersede(site, connection, model_id)
+    connection.execute(
+        insert(schema.model_version).values(
+            model_id=model_id, number=number, cause=cause, key=stored.key, sha256=stored.sha256,
+            software=software(), created_at=site.now(), **values,
+        )
+    )  # fmt: skip
+    at = schema.model.c.id == model_id
+    connection.execute(update(schema.model).where(at).values(version=number))
+
+
+def supersede(site: Site, connection: Connection, model_id: int) -> None:
+    """Drop the file and the salt of the version in use: nobody can check its digest any more."""
+    versions = schema.model_version
+    live = (versions.c.model_id == model_id) & versions.c.key.is_not(None)
+    for key in connection.execute(versions.select().with_only_columns(versions.c.key).where(live)):
+        connection.execute(insert(schema.garbage).values(key=key[0]))
+    connection.execute(
+        update(versions).where(live).values(
+            key=None, sha256=None, salt=None, superseded_at=site.now()
+        )
+    )  # fmt: skip
+
+
+def _fit(
+    site: Site,
+    name: str,
+    recipe: dict[str, Any] | None,
+    datasets: Sequence[str],
+    features: Sequence[str] | None,
+    target: str | None,
+    hook: str | None,
+) -> Fitted:
+    from erasable.workspace.evidence import commitments
+
+    with site.lock():
+        site.clean()
+        with site.ledger.reading() as connection:
+            plan = _plan(connection, name, recipe, datasets, features, target, hook)
+            design = _design(plan)
+            ids = [each.id for each in plan.datasets]
+            tables = read(site, connection, ids, design=design)
+        with site.progress(f"fitting {name}", 1) as advance:
+            made = train(site, plan.recipe, tables, design)
+            advance()
+        stored = site.store.put(f"models/{name}", made.data)
+        salt, commitment = commitments.commit(made.digest)
+        number = 1 if plan.before is None else plan.before.version + 1
+        with site.ledger.transaction() as connection:
+            model_id = _put_model(site, connection, name, plan, "ready", made, number)
+            versions = [each.version for each in plan.datasets]
+            new_version(
+                site, connection, model_id, number, "fit", stored, dataset_versions=versions,
+                salt=salt, commitment=commitment, algorithm=made.algorithm,
+                n_records=made.n_records, seconds=made.seconds,
+            )  # fmt: skip
+            estimates.note(
+                connection, model_id, "fit", made.n_records, 0, made.seconds, site.now()
+            )
+            body = {
+                "version": number, "kind": plan.recipe["kind"], "algorithm": made.algorithm,
+                "datasets": {each.name: each.version for each in plan.datasets},
+                "n_records": made.n_records, "commitment": commitment,
+            }  # fmt: skip
+            log.append(site, connection, "model-fitted", f"model/{name}", body, site.now())
+    chosen = None if made.features is None else list(made.features)
+    return Fitted(name, number, made.n_records, made.seconds, chosen, plan.target, commitment)
+
+
+def _recipe(estimator: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    if ":" not in estimator:
+        return recipes.parse(estimator, params)
+    if params:
+        raise InvalidParameterError(
+            "parameters were given with a Python function; expected none; let the function set them"
+        )
+    recipe = recipes.parse_entry(estimator)
+    recipes.find_entry(recipe["entry"])
+    return recipe
+
+
+def _plan(
+    connection: Connection,
+    name: str,
+    recipe: dict[str, Any] | None,
+    datasets: Sequence[str],
+    features: Sequence[str] | None,
+    target: str | None,
+    hook: str | None,
+) -> _Plan:
+    before = catalogue.known(connection, name)
+    if before is None and recipe is None:
+        catalogue.find(connection, name)  # says which models there are
+    if before is not None and before.kind == "uncovered":
+        raise WorkspaceError(
+            f"{name!r} is registered as trained elsewhere; expected another name; choose one"
+        )
+    found = [data.find(connection, each) for each in dict.fromkeys(datasets)]
+    if not found and before is not None:
+        found = [data.get(connection, each) for each in before.datasets]
+    if not found:
+        raise NotInWorkspaceError(
+            f"no data set was named for {name!r}; expected one or more; name them with --dataset"
+        )
+    if before is None:
+        assert recipe is not None
+        return _Plan(None, recipe, found, _listed(features), target, hook)
+    new = recipe is not None and recipe != _unseeded(before.recipe)
+    known = before.features if not (new and features is None) else None
+    return _Plan(
+        before,
+        recipe if new and recipe is not None else before.recipe,
+        found,
+        _listed(features) or known,
+        target or before.target,
+        hook or before.hook,
+    )
+
+
+def _listed(features: Sequence[str] | None) -> list[str] | None:
+    return list(features) if features else None
+
+
+def _unseeded(recipe: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in recipe.items() if name != "seeds"}
+
+
+def _design(plan: _Plan) -> Design | None:
+    if plan.recipe["kind"] != "estimator":
+        return None
+    estimator = recipes.make(plan.recipe)
+    return Design.choose(plan.datasets, estimator, plan.features, plan.target)
+
+
+def _put_model(
+    site: Site,
+    connection: Connection,
+    name: str,
+    plan: _Plan,
+    state: str,
+    made: Made | None,
+    number: int,
+) -> int:
+    recipe = plan.recipe if made is None else made.recipe
+    features = None if made is None or made.features is None else list(made.features)
+    values = {
+        "kind": recipe["kind"], "recipe": recipe, "features": features, "target": plan.target,
+        "datasets": [each.id for each in plan.datasets], "state": state, "hook": plan.hook,
+    }  # fmt: skip
+    if plan.before is not None:
+        at = schema.model.c.id == plan.before.id
+        connection.execute(update(schema.model).where(at).values(**values))
+        return plan.before.id
+    added = connection.execute(
+        insert(schema.model).values(name=name, version=number, created_at=site.now(), **values)
+    )
+    key: int = added.inserted_primary_key[0]  # type: ignore[index]
+    return key
+
+
+def _refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise WorkspaceError(
+            f"{name[:60]!r} cannot be the name of a model; expected letters, digits, '.', '_' and "
+            "'-', up to 200; choose another"
+        )

@@ -1,0 +1,119 @@
+"""Find an estimator by the name that a user gives it, or say which ones there are.
+
+The law kept here: a name chooses among the public estimators of erasable and scikit-learn, and
+runs nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from types import ModuleType
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+import erasable
+from erasable.core.errors import InvalidParameterError
+from erasable.core.ids import shorten
+
+__all__ = ["closest", "find_estimator"]
+
+
+def find_estimator(name: str) -> type[BaseEstimator]:
+    """Return the class that a dotted name means.
+
+    Parameters
+    ----------
+    name : str
+        Below ``erasable.`` ("cluster.KMeans"), in full, or in full of scikit-learn
+        ("sklearn.svm.SVC"). A class of erasable may be named alone where only one has the name.
+
+    Raises
+    ------
+    InvalidParameterError
+        There is no such estimator; tells the closest names.
+
+    Examples
+    --------
+    >>> find_estimator("cluster.KMeans")
+    <class 'erasable.cluster._kmeans.KMeans'>
+    >>> find_estimator("cluster.KMaens")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidParameterError: there is no estimator 'cluster.KMaens'; ...
+    """
+    if name.startswith("sklearn."):
+        found = _of_scikit_learn(name)
+        if found is not None:
+            return found
+        known = _names_of_scikit_learn()
+    else:
+        ours = _ours()
+        short = name.removeprefix("erasable.")
+        alone = [path for path in ours if path.rpartition(".")[2] == short]
+        if short in ours:
+            return ours[short]
+        if len(alone) == 1:
+            return ours[alone[0]]
+        known = list(ours)
+    raise InvalidParameterError(
+        f"there is no estimator {shorten(name)}; expected one of erasable or scikit-learn; "
+        f"{closest(name, known)}"
+    )
+
+
+def closest(name: str, known: list[str]) -> str:
+    """Advise on a name that is unknown.
+
+    Examples
+    --------
+    >>> closest("n_cluster", ["n_clusters", "max_iter"])
+    'did you mean n_clusters?'
+    >>> closest("nothing", ["n_clusters", "max_iter"])
+    'choose from max_iter, n_clusters'
+    """
+    last = name.rpartition(".")[2].lower()
+    by_last: dict[str, list[str]] = {}
+    for each in known:
+        by_last.setdefault(each.rpartition(".")[2].rpartition("__")[2].lower(), []).append(each)
+    found = [x for near in difflib.get_close_matches(last, by_last, 3) for x in by_last[near]]
+    if found:
+        return f"did you mean {' or '.join(found[:3])}?"
+    return f"choose from {', '.join(sorted(known)[:40])}"
+
+
+def _ours() -> dict[str, type[BaseEstimator]]:
+    from erasable.core.estimator import Erasable
+
+    found: dict[str, type[BaseEstimator]] = {}
+    for room in dir(erasable):
+        module = getattr(erasable, room)
+        if not isinstance(module, ModuleType):
+            continue
+        for name in module.__all__:
+            value = getattr(module, name)
+            if inspect.isclass(value) and issubclass(value, Erasable):
+                found[f"{room}.{name}"] = value
+    return found
+
+
+def _of_scikit_learn(name: str) -> type[BaseEstimator] | None:
+    home, _, last = name.rpartition(".")
+    if any(part.startswith("_") or part in ("tests", "conftest") for part in name.split(".")):
+        return None
+    try:
+        found: Any = getattr(importlib.import_module(home), last, None)
+    except ImportError:
+        return None
+    return found if inspect.isclass(found) and issubclass(found, BaseEstimator) else None
+
+
+def _names_of_scikit_learn() -> list[str]:
+    from sklearn.utils.discovery import all_estimators
+
+    return [
+        ".".join(part for part in cls.__module__.split(".") if not part.startswith("_"))
+        + f".{name}"
+        for name, cls in all_estimators()
+    ]

@@ -1,0 +1,283 @@
+"""Recipes: what makes a model, as plain JSON, from what a user types.
+
+The law kept here: a recipe holds names and values, never code and never a pickle; an estimator
+that is made of it a second time learns the same, because the seeds are in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+
+from erasable.core.errors import InvalidParameterError
+from erasable.core.estimator import Erasable
+from erasable.core.ids import shorten
+from erasable.workspace.models.names import closest, find_estimator
+
+__all__ = ["find_entry", "make", "parse", "parse_command", "parse_entry", "with_seeds"]
+
+Recipe = dict[str, Any]
+_BETWEEN = re.compile(r"\s*(?:->|,)\s*")
+_ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_SEED = "random_state"
+
+
+def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
+    """Make a recipe of an estimator, or of several in a row.
+
+    Parameters
+    ----------
+    estimator : str
+        A dotted name, see `find_estimator`; several joined by "->" or "," make a pipeline.
+        Estimators of scikit-learn that learn are refitted at each deletion.
+    params : dict of str, default=None
+        Parameters, those of a step as ``step__name``. Strings are read as JSON where they can be.
+
+    Returns
+    -------
+    dict
+        Plain JSON, which `make` makes an estimator of.
+
+    Raises
+    ------
+    InvalidParameterError
+        There is no such estimator or parameter.
+
+    Examples
+    --------
+    >>> parse("cluster.KMeans", {"n_clusters": "3"})
+    {'kind': 'estimator', 'estimator': ['erasable.cluster.KMeans'], 'params': {'n_clusters': 3}}
+    >>> parse("preprocessing.StandardScaler -> linear_model.Ridge", {"ridge__alpa": "2"})
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidParameterError: there is no parameter 'ridge__alpa'; ...
+    """
+    names = [name for name in _BETWEEN.split(estimator.strip()) if name]
+    if not names:
+        raise InvalidParameterError(
+            "no estimator was named; expected one, such as linear_model.Ridge; name it"
+        )
+    found = [(_path(name, find_estimator(name))) for name in names]
+    recipe: Recipe = {
+        "kind": "estimator",
+        "estimator": found,
+        "params": {name: _value(given) for name, given in (params or {}).items()},
+    }
+    make(recipe)
+    return recipe
+
+
+def make(recipe: Mapping[str, Any]) -> Erasable:
+    """Make an estimator of a recipe, not fitted.
+
+    Raises
+    ------
+    InvalidParameterError
+        The recipe does not fit this version of erasable.
+
+    Examples
+    --------
+    >>> make(parse("sklearn.svm.SVC", {"C": "0.5"}))
+    Refit(estimator=SVC(C=0.5))
+    """
+    from erasable.pipeline import Pipeline
+    from erasable.refit import Refit
+
+    made = [(path, _new(path)) for path in recipe["estimator"]]
+    names = _step_names([path for path, _ in made])
+    model: Any
+    if all(path.startswith("sklearn.") for path, _ in made):
+        from sklearn.pipeline import Pipeline as Peer
+
+        steps = list(zip(names, (part for _, part in made), strict=True))
+        model = Refit(steps[0][1] if len(steps) == 1 else Peer(steps))
+    else:
+        parts = [part if _forgets(part) else Refit(part) for _, part in made]
+        model = parts[0] if len(parts) == 1 else Pipeline(list(zip(names, parts, strict=True)))
+    _set_params(model, recipe["params"])
+    seeds = recipe.get("seeds")
+    if seeds:
+        model.set_params(**seeds)
+    return model  # type: ignore[no-any-return]
+
+
+def with_seeds(recipe: Mapping[str, Any], fitted: Erasable) -> Recipe:
+    """Keep in a recipe the seeds that a fit has drawn.
+
+    Examples
+    --------
+    >>> recipe = parse("cluster.KMeans", {"n_clusters": 1})
+    >>> fitted = make(recipe).set_params(random_state=17).fit([[1.0], [2.0]])
+    >>> with_seeds(recipe, fitted)["seeds"]
+    {'random_state': 17}
+    """
+    parts = {"": fitted, **fitted.get_params(deep=True)}
+    seeds = {
+        f"{name}__{_SEED}".removeprefix("__"): int(part.seed_)
+        for name, part in sorted(parts.items())
+        if isinstance(part, Erasable) and hasattr(part, "seed_")
+    }
+    return {**recipe, "seeds": seeds}
+
+
+def parse_entry(entry: str) -> Recipe:
+    """Make a recipe of a Python function, "module:function".
+
+    Raises
+    ------
+    InvalidParameterError
+        It is not written so.
+
+    Examples
+    --------
+    >>> parse_entry("training:fit")
+    {'kind': 'entry', 'entry': 'training:fit'}
+    """
+    if not _ENTRY.fullmatch(entry):
+        raise InvalidParameterError(
+            f"the entry point is {shorten(entry)}; expected module:function; name one that way"
+        )
+    return {"kind": "entry", "entry": entry}
+
+
+def find_entry(entry: str) -> Callable[[Any], Any]:
+    """Import the function of an entry point.
+
+    Raises
+    ------
+    InvalidParameterError
+        It cannot be imported here.
+
+    Examples
+    --------
+    >>> find_entry("json:dumps")({"a": 1})
+    '{"a": 1}'
+    """
+    module, _, name = entry.partition(":")
+    try:
+        found: Any = getattr(importlib.import_module(module), name, None)
+    except Exception as error:  # What a module of the user's raises when it is imported.
+        raise InvalidParameterError(
+            f"the module {module!r} cannot be imported ({type(error).__name__}); expected one that "
+            "Python finds; set PYTHONPATH, or mend it"
+        ) from error
+    if not callable(found):
+        raise InvalidParameterError(
+            f"the module {module!r} has no function {name!r}; expected one; check the name"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def parse_command(command: str) -> Recipe:
+    """Make a recipe of a command that trains from a Parquet file and writes a model file.
+
+    Raises
+    ------
+    InvalidParameterError
+        It does not say where the data and the model go.
+
+    Examples
+    --------
+    >>> parse_command("train.sh {data} {out}")["command"]
+    'train.sh {data} {out}'
+    """
+    missing = [word for word in ("{data}", "{out}") if word not in command]
+    if missing:
+        raise InvalidParameterError(
+            f"the command lacks {' and '.join(missing)}; expected where the data come from and "
+            'where the model goes; write it as "CMD {data} {out}"'
+        )
+    return {"kind": "command", "command": command}
+
+
+def _path(name: str, cls: type[BaseEstimator]) -> str:
+    if name.startswith("sklearn."):
+        return name
+    from erasable.core.params import class_path
+
+    return class_path(cls)
+
+
+def _new(path: str) -> BaseEstimator:
+    cls = find_estimator(path)
+    try:
+        return cls()
+    except TypeError:
+        raise InvalidParameterError(
+            f"{path} is made of other estimators; expected one that can be made without; "
+            "write a Python function, and name it with --entry module:function"
+        ) from None
+
+
+def _step_names(paths: Sequence[str]) -> list[str]:
+    last = [path.rpartition(".")[2].lower() for path in paths]
+    again: dict[str, int] = {}
+    names = []
+    for name in last:
+        again[name] = again.get(name, 0) + 1
+        names.append(f"{name}-{again[name]}" if last.count(name) > 1 else name)
+    return names
+
+
+def _forgets(part: BaseEstimator) -> bool:
+    """Tell what needs no `Refit`: estimators of erasable, and those that learn nothing."""
+    return isinstance(part, Erasable) or not get_tags(part).requires_fit
+
+
+def _value(given: Any) -> Any:
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except ValueError:
+        return None if given == "None" else given
+
+
+def _set_params(model: Any, params: Mapping[str, Any]) -> None:
+    known = model.get_params(deep=True)
+    valid = _settable(model)
+    for name, value in params.items():
+        if name not in valid:
+            raise InvalidParameterError(
+                f"there is no parameter {shorten(name)}; expected one of "
+                f"{', '.join(sorted(valid))}; {closest(name, list(valid))}"
+            )
+        full = valid[name]
+        if isinstance(known.get(full), tuple) and isinstance(value, list):
+            value = tuple(value)
+        model.set_params(**{full: value})
+
+
+def _settable(model: Any) -> dict[str, str]:
+    """Map the names that users know parameters by to those of the model.
+
+    Users need not know of `Refit`: its estimator's parameters are those of the step, but for
+    seeds, which it draws itself.
+    """
+    from erasable.refit import Refit
+
+    prefixes = [
+        name for name, part in {"": model, **model.get_params()}.items() if isinstance(part, Refit)
+    ]
+    valid = {}
+    for full, value in model.get_params(deep=True).items():
+        name = full
+        for prefix in prefixes:
+            inside = f"{prefix}__estimator".removeprefix("__")
+            if full == inside:
+                name = ""
+            elif full.startswith(f"{inside}__"):
+                rest = full.removeprefix(f"{inside}__")
+                last = rest.rpartition("__")[2]
+                name = f"{prefix}__{rest}".removeprefix("__") if last != _SEED else ""
+        if name and not isinstance(value, BaseEstimator) and name not in _STRUCTURE:
+            valid[name] = full
+    return valid
+
+
+_STRUCTURE = frozenset({"steps", "memory", "verbose", "transform_input"})

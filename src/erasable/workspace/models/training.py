@@ -1,0 +1,271 @@
+"""Train a model of its recipe: an estimator, a Python function, or a command.
+
+The law kept here: what comes out depends on the recipe and the records. Whatever a command is
+handed lies in a scratch folder, and is gone when it has ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import io
+import platform
+import shlex
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+import erasable
+from erasable.core.errors import TooFewRecordsError, WorkspaceError
+from erasable.core.estimator import Erasable, load
+from erasable.core.params import class_path
+from erasable.workspace.data.catalogue import DataSet, get, table
+from erasable.workspace.models import recipes
+from erasable.workspace.models.design import Design, joined
+from erasable.workspace.site import Site
+from erasable.workspace.store.disk import Disk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Made", "algorithm_of", "digest_of", "read", "of_bytes", "run", "software", "to_bytes", "train"]
+
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a training made.
+
+    Attributes
+    ----------
+    data : bytes
+        The file of the model.
+    digest : str
+        Of an estimator its own, of anything else that of its file.
+    algorithm : str
+        What made it; a model of another algorithm cannot be compared.
+    recipe : dict
+        With the seeds that were drawn.
+    features : tuple of str or None
+    n_records : int
+    seconds : float
+    fitted : Erasable or None
+
+    Examples
+    --------
+    >>> Made(b"", digest_of("command", b""), "command", {}, None, 3, 0.1, None).digest[:16]
+    'command:e3b0c442'
+    """
+
+    data: bytes
+    digest: str
+    algorithm: str
+    recipe: dict[str, Any]
+    features: tuple[str, ...] | None
+    n_records: int
+    seconds: float
+    fitted: Erasable | None
+
+
+def read(
+    site: Site,
+    connection: Connection,
+    datasets: Sequence[int],
+    versions: Sequence[int] | None = None,
+    design: Design | None = None,
+) -> list[tuple[DataSet, pa.Table]]:
+    """Read data sets, by default their newest versions, and all columns.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+    datasets : sequence of int
+    versions : sequence of int, default=None
+    design : Design, default=None
+        Has only its columns read.
+    """
+    found = []
+    for place, dataset_id in enumerate(datasets):
+        described = get(connection, dataset_id)
+        version = described.version if versions is None else versions[place]
+        columns = None if design is None else design.columns(described)
+        found.append((described, table(site, connection, dataset_id, version, columns)))
+    return found
+
+
+def train(
+    site: Site,
+    recipe: Mapping[str, Any],
+    tables: Sequence[tuple[DataSet, pa.Table]],
+    design: Design | None = None,
+) -> Made:
+    """Train a model.
+
+    Parameters
+    ----------
+    site : Site
+    recipe : dict
+    tables : sequence of (DataSet, pyarrow.Table)
+    design : Design, default=None
+        Which columns an estimator learns from.
+
+    Returns
+    -------
+    Made
+
+    Raises
+    ------
+    TooFewRecordsError
+        There are too few records for the model to exist.
+    WorkspaceError
+        A command has failed, or made nothing; a function returned something else.
+    """
+    began = time.perf_counter()
+    n_records = sum(part.num_rows for _, part in tables)
+    if n_records == 0:
+        raise TooFewRecordsError("there is no record to learn from; expected one or more; add data")
+    kind = recipe["kind"]
+    if kind == "estimator":
+        assert design is not None
+        model = recipes.make(recipe)
+        model.fit(design.records(tables, model))
+        made = to_bytes(model)
+        return Made(
+            made, model.digest(), algorithm_of(model), recipes.with_seeds(recipe, model),
+            design.features, n_records, time.perf_counter() - began, model,
+        )  # fmt: skip
+    if kind == "entry":
+        result = recipes.find_entry(recipe["entry"])(joined(tables))
+        if isinstance(result, Erasable):
+            made, digest = to_bytes(result), result.digest()
+            algorithm, seconds = algorithm_of(result), time.perf_counter() - began
+            return Made(made, digest, algorithm, dict(recipe), None, n_records, seconds, result)
+        if not isinstance(result, bytes | bytearray) or not result:
+            raise WorkspaceError(
+                f"{recipe['entry']} returned a {type(result).__name__}; expected bytes, or a "
+                "fitted estimator of erasable; return one of these"
+            )
+        data = bytes(result)
+    else:
+        data = _by_command(site, recipe["command"], joined(tables))
+    seconds = time.perf_counter() - began
+    return Made(data, digest_of(kind, data), kind, dict(recipe), None, n_records, seconds, None)
+
+
+def run(command: str, **places: Path) -> None:
+    """Run a command of the user's, without a shell; its output goes to standard error.
+
+    Parameters
+    ----------
+    command : str
+        Words, in which ``{name}`` stands for a path.
+    **places : Path
+
+    Raises
+    ------
+    WorkspaceError
+        It cannot be started, or ends with another exit code than 0.
+
+    Examples
+    --------
+    >>> run("false")
+    Traceback (most recent call last):
+    erasable.core.errors.WorkspaceError: the command 'false' exited with 1; ...
+    """
+    try:
+        words = shlex.split(command)
+        for name, path in places.items():
+            words = [word.replace(f"{{{name}}}", str(path)) for word in words]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=2, check=False)
+    except (OSError, ValueError, IndexError) as error:
+        told = getattr(error, "strerror", None) or type(error).__name__
+        raise WorkspaceError(
+            f"the command {command!r} cannot be run ({told}); expected a program; "
+            "check its path and its quotes"
+        ) from None
+    if done.returncode:
+        raise WorkspaceError(
+            f"the command {command!r} exited with {done.returncode}; expected 0; "
+            "see what it wrote, and mend it"
+        )
+
+
+def to_bytes(model: Erasable) -> bytes:
+    """Return the file of a model; `of_bytes` reads it."""
+    held = io.BytesIO()
+    model.save(held)
+    return held.getvalue()
+
+
+def of_bytes(data: bytes) -> Erasable:
+    """Load a model of a file, without records.
+
+    Raises
+    ------
+    ArtifactError
+        The file holds none.
+    """
+    return load(io.BytesIO(data))
+
+
+def algorithm_of(model: Erasable) -> str:
+    """Return the class of a model, and the version of its algorithm.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> algorithm_of(MinMaxScaler())
+    'erasable.preprocessing.MinMaxScaler/1'
+    """
+    parts = {f"{class_path(type(model))}/{model.algorithm_version}"}
+    own = parts.copy()
+    for part in model.get_params(deep=True).values():
+        if isinstance(part, Erasable):
+            parts.add(f"{class_path(type(part))}/{part.algorithm_version}")
+    return " ".join([*own, *sorted(parts - own)])
+
+
+def digest_of(kind: str, data: bytes) -> str:
+    """Return the digest of a model that has none of its own."""
+    return f"{kind}:{hashlib.sha256(data).hexdigest()}"
+
+
+def software() -> dict[str, str]:
+    """Return the versions of what a model is made with.
+
+    Examples
+    --------
+    >>> sorted(software())
+    ['erasable', 'machine', 'numpy', 'python', 'scikit-learn', 'scipy']
+    """
+    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {
+        "erasable": erasable.__version__,
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
+def _by_command(site: Site, command: str, data: pa.Table) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(data, sink)
+    with site.scratch() as folder:
+        Disk(folder).write("data.parquet", memoryview(sink.getvalue()))
+        out = folder / "model"
+        run(command, data=folder / "data.parquet", out=out)
+        if not out.is_file() or not out.stat().st_size:
+            raise WorkspaceError(
+                f"the command {command!r} wrote no model; expected a file at {{out}}; "
+                "let it write there"
+            )
+        return out.read_bytes()
