@@ -33,7 +33,10 @@ InvalidParameterError is also scikit-learn's. Whatever raises has changed nothin
 
 from __future__ import annotations
 
-from sklearn.utils import _param_validation as sklearn_validation
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from erasable.core._parameter_error import InvalidParameterError
 
 __all__ = [
     "ArtifactError",
@@ -81,10 +84,6 @@ class InvalidDataError(InvalidInputError):
 
 class InvalidTypeError(InvalidDataError, TypeError):
     """The values are of a type that is no number, such as a dict."""
-
-
-class InvalidParameterError(InvalidInputError, sklearn_validation.InvalidParameterError):
-    """A parameter has a wrong type, or is out of its range."""
 
 
 class MagnitudeError(InvalidInputError):
@@ -160,3 +159,11 @@ class SourceError(WorkspaceError, ValueError):
 
 class EvidenceError(WorkspaceError, ValueError):
     """A key, a signature, a proof or an entry of the log does not hold."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "InvalidParameterError":  # scikit-learn is slow to import, and a command line waits
+        from erasable.core._parameter_error import InvalidParameterError
+
+        return InvalidParameterError
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
