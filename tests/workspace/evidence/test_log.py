@@ -28,23 +28,22 @@ def site(tmp_path: Path) -> Site:
     site = Site.create(tmp_path / "ws")
     with site.ledger.transaction() as connection:
         for i in range(1, N):
-            log.append(site, connection, "request-started", f"request/{i}", {"batch": "b"}, AT)
+            log.append(site, connection, "request-started", f"R-{i}", {"batch": "b"}, AT)
         log.head(site, connection)
     return site
 
 
 def add(site: Site, n: int = 1) -> None:
     with site.ledger.transaction() as connection:
-        what = [log.Entry("request-started", f"request/more-{i}", {}) for i in range(n)]
-        log.append_many(site, connection, what, AT)
+        what = [log.Entry("request-started", f"R-more-{i}", {}, AT) for i in range(n)]
+        log.append_many(site, connection, what)
 
 
 def test_an_entry_is_canonical_json_under_its_leaf(site: Site) -> None:
     with site.ledger.reading() as connection:
         row = connection.execute(select(log_entry).where(log_entry.c.position == 3)).one()
     assert row.body == (
-        b'{"at":"2026-11-02T09:30:00.000000Z","batch":"b","kind":"request-started",'
-        b'"subject":"request/3"}'
+        b'{"at":"2026-11-02T09:30:00.000000Z","batch":"b","kind":"request-started","subject":"R-3"}'
     )
     assert row.leaf == leaf_hash(row.body)
 
@@ -52,16 +51,22 @@ def test_an_entry_is_canonical_json_under_its_leaf(site: Site) -> None:
 def test_entries_come_back_in_order(site: Site) -> None:
     with site.ledger.reading() as connection:
         found = list(log.entries(connection, since=2, limit=3))
-        assert [one.position for one in found] == [2, 3, 4]
-        assert found[0] == (2, "request-started", "request/2", log.stamp(AT), {"batch": "b"})
+        assert [one["position"] for one in found] == [2, 3, 4]
+        assert found[0] == {
+            "position": 2,
+            "kind": "request-started",
+            "subject": "R-2",
+            "at": "2026-11-02T09:30:00.000000Z",
+            "batch": "b",
+        }
         assert len(list(log.entries(connection))) == log.next_position(site, connection) == N
 
 
 def test_positions_are_returned(site: Site) -> None:
     with site.ledger.transaction() as connection:
         assert log.append(site, connection, "k", "s", {}, AT) == N
-        assert log.append_many(site, connection, [log.Entry("k", "s", {})] * 3, AT) == N + 1
-        assert log.append_many(site, connection, [], AT) == N + 4
+        assert log.append_many(site, connection, [log.Entry("k", "s", {}, AT)] * 3) == N + 1
+        assert log.append_many(site, connection, []) == N + 4
 
 
 def test_an_entry_is_there_with_what_it_tells_of_or_not_at_all(site: Site) -> None:
@@ -96,11 +101,11 @@ def test_a_head_is_checked_with_the_public_key_alone(site: Site) -> None:
     with site.ledger.transaction() as connection:
         made = log.head(site, connection)
         assert log.last_head(site, connection) == made
-        assert made.workspace == site.ledger.get(connection, "workspace")
-        assert (made.size, made.root) == (N, log.tree(connection).root().hex())
-    assert log.read_head(made.envelope, site.keys.public_pem) == made
+        assert made["workspace"] == site.ledger.get(connection, "workspace")
+        assert (made["size"], made["root"]) == (N, log.tree(connection).root().hex())
+    assert log.read_head(made["envelope"], site.keys.public_pem) == made
     with pytest.raises(EvidenceError, match="signature does not hold"):
-        log.read_head(made.envelope, Keys.new().public_pem)
+        log.read_head(made["envelope"], Keys.new().public_pem)
 
 
 def test_a_head_may_be_signed_over_and_over(site: Site) -> None:
@@ -115,11 +120,11 @@ def test_every_entry_is_proved_under_a_head(site: Site) -> None:
     with site.ledger.reading() as connection:
         signed = log.last_head(site, connection)
         assert signed is not None
-        root = bytes.fromhex(signed.root)
+        root = bytes.fromhex(signed["root"])
         bodies = connection.execute(select(log_entry.c.body).order_by(log_entry.c.position))
         for position, body in enumerate(bodies.scalars()):
             proof = log.inclusion(connection, position)
-            assert verify_inclusion(leaf_hash(body), position, signed.size, proof, root)
+            assert verify_inclusion(leaf_hash(body), position, signed["size"], proof, root)
 
 
 def test_a_head_is_consistent_with_a_longer_log(site: Site) -> None:
@@ -128,17 +133,22 @@ def test_a_head_is_consistent_with_a_longer_log(site: Site) -> None:
     add(site, 9)
     with site.ledger.transaction() as connection:
         new = log.head(site, connection)
-        proof = log.consistency(connection, old.size)
-    roots = bytes.fromhex(old.root), bytes.fromhex(new.root)
-    assert verify_consistency(old.size, new.size, *roots, proof)
-    assert log.verify_since(site, old.envelope) == []
+        proof = log.consistency(connection, old["size"])
+    roots = bytes.fromhex(old["root"]), bytes.fromhex(new["root"])
+    assert verify_consistency(old["size"], new["size"], *roots, proof)
+    assert log.verify_since(site, old["envelope"]) == []
 
 
 # -- tampering -------------------------------------------------------------------------------------
 
 
 def alter_body(connection: Connection) -> None:
-    body = {"kind": "request-started", "subject": "request/5", "at": log.stamp(AT), "batch": "c"}
+    body = {
+        "kind": "request-started",
+        "subject": "R-5",
+        "at": "2026-11-02T09:30:00.000000Z",
+        "batch": "c",
+    }
     connection.execute(update(log_entry).where(log_entry.c.position == 5).values(body=pack(body)))
 
 
@@ -163,9 +173,7 @@ def alter_kind(connection: Connection) -> None:
 
 
 def alter_subject(connection: Connection) -> None:
-    connection.execute(
-        update(log_entry).where(log_entry.c.position == 5).values(subject="request/6")
-    )
+    connection.execute(update(log_entry).where(log_entry.c.position == 5).values(subject="R-6"))
 
 
 def garble(connection: Connection) -> None:
@@ -256,7 +264,7 @@ def test_a_head_tells_even_when_the_ledger_is_forged_to_match(
         tamper(connection)
         forge(site, connection)
         site.ledger.set(connection, "signed_head", None)
-    assert bool(log.verify_since(site, kept.envelope)) == by_the_head
+    assert bool(log.verify_since(site, kept["envelope"])) == by_the_head
 
 
 def forge(site: Site, connection: Connection) -> None:
@@ -289,13 +297,13 @@ def test_a_forged_head_is_found(site: Site) -> None:
     with other.ledger.transaction() as connection:
         foreign = log.head(other, connection)
     with site.ledger.transaction() as connection:
-        site.ledger.set(connection, "signed_head", foreign.envelope)
+        site.ledger.set(connection, "signed_head", foreign["envelope"])
     assert "signature does not hold" in log.verify_log(site)[0]
 
 
 def test_a_removed_head_is_found_once_a_request_was_completed(site: Site) -> None:
     with site.ledger.transaction() as connection:
-        log.append(site, connection, "request-completed", "request/1", {}, AT)
+        log.append(site, connection, "request-completed", "R-1", {}, AT)
         connection.execute(delete(meta).where(meta.c.name == "signed_head"))
     assert log.verify_log(site) == [
         "requests were completed, but the log has no signed head: it was removed"
@@ -307,7 +315,7 @@ def test_a_head_of_another_workspace_with_the_same_keys_is_told(site: Site) -> N
         kept = log.head(site, connection)
         site.ledger.set(connection, "workspace", "00" * 16)
     with pytest.raises(EvidenceError, match="another workspace"):
-        log.verify_since(site, kept.envelope)
+        log.verify_since(site, kept["envelope"])
     assert log.verify_log(site) == ["the last signed head of the log is of another workspace"]
 
 
@@ -327,6 +335,6 @@ def test_an_append_does_not_read_the_log(site: Site) -> None:
     executed: list[str] = []
     with site.ledger.transaction() as connection:
         event.listen(connection, "before_cursor_execute", lambda *a: executed.append(a[2]))
-        log.append_many(site, connection, [log.Entry("k", "s", {})] * 10, AT)
+        log.append_many(site, connection, [log.Entry("k", "s", {}, AT)] * 10)
     assert len(executed) == 3  # the frontier is read, the entries are written, the frontier too
     assert not any("SELECT" in one and "log_entry" in one for one in executed)

@@ -50,9 +50,14 @@ def test_the_newest_migration_is_the_one_that_is_checked() -> None:
 
 def test_all_or_nothing(tmp_path: Path) -> None:
     ledger = make(tmp_path)
-    with pytest.raises(ZeroDivisionError), ledger.transaction() as connection:
-        ledger.set(connection, "a", 1)
-        raise ZeroDivisionError
+
+    def stumble() -> None:
+        with ledger.transaction() as connection:
+            ledger.set(connection, "a", 1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        stumble()
     with ledger.reading() as connection:
         assert ledger.get(connection, "a") is None
     with ledger.transaction() as connection:
@@ -69,9 +74,12 @@ def test_an_error_at_the_commit_leaves_nothing(tmp_path: Path) -> None:
         if effect == "commit":
             raise OSError(28, "No space left on device")
 
-    with points.watch(fail), pytest.raises(WorkspaceDiskError, match="No space"):
+    def change() -> None:
         with ledger.transaction() as connection:
             ledger.set(connection, "a", 1)
+
+    with points.watch(fail), pytest.raises(WorkspaceDiskError, match="No space"):
+        change()
     with ledger.reading() as connection:
         assert ledger.get(connection, "a") is None
 

@@ -81,7 +81,7 @@ def test_killed_at_each_point(tmp_path: Path, stop: int) -> None:
 
     with points.watch(kill), pytest.raises(Died):
         disk.write("a/b", b"one")
-    left = {key: disk.read(key) for key in disk.keys()}
+    left = {key: disk.read(key) for key in list(disk.keys())}
     assert left.pop("other") == b"before"
     assert left in ({}, {"a/b": b"one"})
 
@@ -102,7 +102,7 @@ def test_failing_disk(tmp_path: Path, stop: int, number: int) -> None:
         disk.write("a/b", b"one")
     assert told.value.errno == number
     assert "\n" not in str(told.value)
-    assert [key for key in disk.keys() if ".partial" in key] == []
+    assert not any(".partial" in key for key in list(disk.keys()))
     assert disk.read("other") == b"before"
 
 
@@ -156,12 +156,14 @@ def test_modes(tmp_path: Path) -> None:
 def test_a_store_never_uses_a_key_twice_and_notices_changes(tmp_path: Path) -> None:
     store = LocalStore(Disk(tmp_path))
     one, two = store.put("models/1", b"abc"), store.put("models/1", b"abc")
-    assert one.key != two.key and one.sha256 == two.sha256
+    assert one.key != two.key
+    assert one.sha256 == two.sha256
     assert sorted(store.list()) == sorted([one.key, two.key])
     (tmp_path / one.key).write_bytes(b"abd")
     with pytest.raises(WorkspaceError, match="altered or damaged"):
         store.open(one)
     assert store.open(two) == b"abc"
-    assert store.delete(one.key) and not store.delete(one.key)
+    assert store.delete(one.key)
+    assert not store.delete(one.key)
     with pytest.raises(NotInWorkspaceError):
         store.open(Stored(one.key, one.sha256))

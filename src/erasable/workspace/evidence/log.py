@@ -10,8 +10,7 @@ with everything in it. That is what a head kept elsewhere is for; see `verify_si
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Entry",
-    "Logged",
-    "SignedHead",
     "append",
     "append_many",
     "consistency",
@@ -61,56 +58,14 @@ class Entry(NamedTuple):
         What it is about, such as "request/7f3a".
     body : dict
         The rest, for JSON; without an identity, a token, the id of a record or a bare digest.
+    at : datetime
+        When it was.
     """
 
     kind: str
     subject: str
     body: dict[str, Any]
-
-
-class Logged(NamedTuple):
-    """An entry of the log.
-
-    Attributes
-    ----------
-    position : int
-        From 0.
-    kind, subject, at : str
-        As they were written; `at` is a time, RFC 3339.
-    body : dict
-        What else it says.
-    """
-
-    position: int
-    kind: str
-    subject: str
-    at: str
-    body: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SignedHead:
-    """A state of the log under the workspace's signature.
-
-    Attributes
-    ----------
-    workspace : str
-        The workspace's id.
-    size : int
-        Number of entries.
-    root : str
-        Root of their Merkle tree, hexadecimal.
-    at : str
-        When it was signed.
-    envelope : dict
-        What was signed, for JSON.
-    """
-
-    workspace: str
-    size: int
-    root: str
-    at: str
-    envelope: dict[str, Any]
+    at: datetime
 
 
 def append(
@@ -123,11 +78,13 @@ def append(
     int
         Its position.
     """
-    return append_many(site, connection, [Entry(kind, subject, body)], at)
+    return append_many(site, connection, [(kind, subject, body, at)])
 
 
-def append_many(site: Site, connection: Connection, what: Iterable[Entry], at: datetime) -> int:
-    """Append entries in the caller's transaction; cheaper than one by one.
+def append_many(
+    site: Site, connection: Connection, what: Iterable[tuple[str, str, dict[str, Any], datetime]]
+) -> int:
+    """Append entries (see `Entry`) in the caller's transaction; cheaper than one by one.
 
     Returns
     -------
@@ -141,15 +98,14 @@ def append_many(site: Site, connection: Connection, what: Iterable[Entry], at: d
     """
     frontier = _frontier(site, connection)
     first = frontier.size
-    time = stamp(at)
     rows = []
-    for kind, subject, body in what:
+    for kind, subject, body, at in what:
         if taken := _RESERVED & body.keys():
             raise EvidenceError(
                 f"an entry of the log has {sorted(taken)} in its body; expected other names; "
                 "leave them out, they are written anyway"
             )
-        entry = pack({**body, "kind": kind, "subject": subject, "at": time})
+        entry = pack({**body, "kind": kind, "subject": subject, "at": stamp(at)})
         leaf = leaf_hash(entry)
         position = frontier.size
         frontier.append(leaf)
@@ -167,8 +123,15 @@ def next_position(site: Site, connection: Connection) -> int:
     return _frontier(site, connection).size
 
 
-def entries(connection: Connection, since: int = 0, limit: int | None = None) -> Iterator[Logged]:
-    """Read the log from a position on, in order.
+def entries(
+    connection: Connection, since: int = 0, limit: int | None = None
+) -> list[dict[str, Any]]:
+    """Return the log from a position on, in order.
+
+    Returns
+    -------
+    list of dict
+        Each as it was written (kind, subject, at and its body), with its position.
 
     Raises
     ------
@@ -181,20 +144,21 @@ def entries(connection: Connection, since: int = 0, limit: int | None = None) ->
         .order_by(log_entry.c.position)
         .limit(limit)
     )
-    for position, data in rows:
-        body = unpack(data, f"entry {position} of the log")
-        try:
-            kind, subject, at = (str(body.pop(name)) for name in ("kind", "subject", "at"))
-        except KeyError:
-            raise EvidenceError(
-                f"entry {position} of the log cannot be read; expected its kind, subject and "
-                "time; restore the ledger from a backup"
-            ) from None
-        yield Logged(position, kind, subject, at, body)
+    return [
+        {**unpack(body, f"entry {position} of the log"), "position": position}
+        for position, body in rows
+    ]
 
 
-def head(site: Site, connection: Connection) -> SignedHead:
-    """Sign the log as it is, and keep the head in the ledger, in the caller's transaction."""
+def head(site: Site, connection: Connection) -> dict[str, Any]:
+    """Sign the log as it is, and keep the head in the ledger, in the caller's transaction.
+
+    Returns
+    -------
+    dict
+        workspace (its id), size (number of entries), root (of their Merkle tree, hexadecimal),
+        time, and envelope (all of it, signed; DSSE).
+    """
     frontier = _frontier(site, connection)
     payload = {
         "workspace": site.ledger.get(connection, "workspace"),
@@ -204,10 +168,10 @@ def head(site: Site, connection: Connection) -> SignedHead:
     }
     envelope = seal(site.keys.signer, pack(payload), HEAD_TYPE)
     site.ledger.set(connection, "signed_head", envelope)
-    return _head(payload, envelope)
+    return {**payload, "envelope": envelope}
 
 
-def last_head(site: Site, connection: Connection) -> SignedHead | None:
+def last_head(site: Site, connection: Connection) -> dict[str, Any] | None:
     """Return the head that was signed last, checked, or None where none was.
 
     Raises
@@ -219,14 +183,19 @@ def last_head(site: Site, connection: Connection) -> SignedHead | None:
     return None if envelope is None else read_head(envelope, site.keys.public_pem)
 
 
-def read_head(envelope: Any, public_pem: bytes) -> SignedHead:
+def read_head(envelope: Any, public_pem: bytes) -> dict[str, Any]:
     """Check a signed head with nothing but the public key.
 
     Parameters
     ----------
     envelope : dict
-        `SignedHead.envelope`.
+        What `head` returned under this name.
     public_pem : bytes
+
+    Returns
+    -------
+    dict
+        What `head` returned.
 
     Raises
     ------
@@ -241,7 +210,7 @@ def read_head(envelope: Any, public_pem: bytes) -> SignedHead:
             "root and the time; pass a head that this version of erasable can read"
         )
     hexadecimal(payload["root"], "the root in the log head")
-    return _head(payload, envelope)
+    return {**payload, "envelope": envelope}
 
 
 def tree(connection: Connection) -> Tree:
@@ -304,14 +273,14 @@ def verify_log(site: Site) -> list[str]:
     return found
 
 
-def verify_since(site: Site, envelope: Any) -> list[str]:
+def verify_since(site: Site, kept: Any) -> list[str]:
     """Hold the log against a head that was kept elsewhere.
 
     Parameters
     ----------
     site : Site
-    envelope : dict
-        `SignedHead.envelope`, from before.
+    kept : dict
+        What `head` returned then, or its envelope alone.
 
     Returns
     -------
@@ -323,9 +292,15 @@ def verify_since(site: Site, envelope: Any) -> list[str]:
     EvidenceError
         It is no head of this workspace.
     """
-    signed = read_head(envelope, site.keys.public_pem)
+    whole = isinstance(kept, Mapping) and "envelope" in kept
+    signed = read_head(kept["envelope"] if whole else kept, site.keys.public_pem)
+    if whole and kept != signed:
+        raise EvidenceError(
+            "the log head says something else than what was signed; expected the same; "
+            "pass the file as it was written"
+        )
     with site.ledger.reading() as connection:
-        if signed.workspace != site.ledger.get(connection, "workspace"):
+        if signed["workspace"] != site.ledger.get(connection, "workspace"):
             raise EvidenceError(
                 "the log head is of another workspace; expected one of this workspace; "
                 "pass the file that `erasable log head` wrote here"
@@ -334,20 +309,21 @@ def verify_since(site: Site, envelope: Any) -> list[str]:
         return _against(site, connection, leaves, signed)
 
 
-def _against(site: Site, connection: Connection, leaves: Tree, signed: SignedHead) -> list[str]:
-    if signed.workspace != site.ledger.get(connection, "workspace"):
+def _against(site: Site, connection: Connection, leaves: Tree, signed: dict[str, Any]) -> list[str]:
+    size, at = signed["size"], signed["time"]
+    if signed["workspace"] != site.ledger.get(connection, "workspace"):
         return ["the last signed head of the log is of another workspace"]
-    if signed.size > len(leaves):
+    if size > len(leaves):
         return [
-            f"the log has {len(leaves)} entries, but had {signed.size} when a head was signed at "
-            f"{signed.at}: its end was cut off"
+            f"the log has {len(leaves)} entries, but had {size} when a head was signed at {at}: "
+            "its end was cut off"
         ]
-    proof = leaves.consistency(signed.size)
-    was = hexadecimal(signed.root, "the root in the log head")
-    if not verify_consistency(signed.size, len(leaves), was, leaves.root(), proof):
+    proof = leaves.consistency(size)
+    was = hexadecimal(signed["root"], "the root in the log head")
+    if not verify_consistency(size, len(leaves), was, leaves.root(), proof):
         return [
-            f"the first {signed.size} entries of the log are not those that were signed at "
-            f"{signed.at}: entries were altered, removed, added or reordered"
+            f"the first {size} entries of the log are not those that were signed at {at}: "
+            "entries were altered, removed, added or reordered"
         ]
     return []
 
@@ -381,9 +357,3 @@ def _recomputed(site: Site, connection: Connection) -> tuple[Tree, list[str]]:
 def _frontier(site: Site, connection: Connection) -> Frontier:
     value = site.ledger.get(connection, "frontier")
     return Frontier() if value is None else Frontier.from_json(value)
-
-
-def _head(payload: dict[str, Any], envelope: dict[str, Any]) -> SignedHead:
-    return SignedHead(
-        payload["workspace"], payload["size"], payload["root"], payload["time"], envelope
-    )

@@ -98,6 +98,7 @@ dataset = Table(
     Column("columns", JSON, nullable=False),  # [{"name", "type"}, ...] as Arrow names types
     Column("n_buckets", Integer, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("salt", String(64)),  # of the commitment to it in the receipts of the last erasure
     Column("created_at", Moment, nullable=False),
 )
 
@@ -205,7 +206,8 @@ measurement = Table(
     Column("at", Moment, nullable=False),
 )
 
-# `tokens` and `condition` say what to erase. They go when the request ends.
+# `tokens` and `condition` say what to erase; the log holds a commitment to them, under `salt`.
+# They go when the request ends, and the salt with them.
 request = Table(
     "request",
     metadata,
@@ -221,6 +223,7 @@ request = Table(
     Column("type", String(64)),
     Column("tokens", JSON),  # [[type, token], ...], or None
     Column("condition", JSON),  # {"dataset": id, "where": text}, or None
+    Column("salt", String(64)),
     Column("batch", String(40), index=True),
     Column("matched", BigInteger),  # records found, once it is processed
     Column("changed_at", Moment, nullable=False),

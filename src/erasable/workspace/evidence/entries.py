@@ -1,0 +1,186 @@
+"""What the log says of requests, data sets and models: the bodies of its entries.
+
+A body names columns of the ledger, so that `consistency` can hold one against the other, whoever
+wrote it. It may leave out what did not change. What could tell who somebody is goes in so that it
+can be held against the ledger and says nothing else:
+
+- texts of an operator's (a reason, a hold, a command) as keyed hashes, which no one can guess at
+  without the workspace's keys;
+- what a request asks for as a commitment under the request's own salt, which is destroyed with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from erasable.workspace.evidence.commitments import commitment
+from erasable.workspace.evidence.wire import pack, stamp
+
+if TYPE_CHECKING:
+    from erasable.workspace.identity.keys import Keys
+
+__all__ = [
+    "STATES",
+    "acknowledged",
+    "changed",
+    "completed",
+    "dataset",
+    "erased",
+    "model",
+    "request",
+    "task",
+]
+
+STATES = {
+    "request-acknowledged": ("pending",),
+    "request-started": ("in_progress",),
+    "request-erased": ("swapped", "purged"),
+    "request-completed": ("completed",),
+    "request-denied": ("denied",),
+    "request-cancelled": ("cancelled",),
+}
+"""The states that a request may be in after an entry of a kind. Other kinds do not change it."""
+
+_OWN_TEXT = "evidence/exact"  # a namespace, so that no hash of a text is the token of an identity
+
+
+def acknowledged(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell that a request was taken in (request-acknowledged).
+
+    Parameters
+    ----------
+    keys : Keys
+    row : mapping
+        The row of table `request`, with its salt.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> from erasable.workspace.identity.keys import Keys
+    >>> at = datetime(2026, 11, 2, tzinfo=UTC)
+    >>> row = {"regulation": "none", "received_at": at, "due_at": None, "hold": None, "type": "id",
+    ...        "tokens": [["id", "5f"]], "condition": None, "salt": "00" * 32}
+    >>> acknowledged(Keys.new(), row)
+    {'due_at': None, 'hold': None, 'received_at': '2026-11-02T00:00:00.000000Z', 'regulation':
+     'none', 'scope': '...'}
+    """
+    return _some(keys, row, ("due_at", "hold", "received_at", "regulation", "scope"))
+
+
+def changed(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell what a request is after a denial, cancellation, hold or extension."""
+    return _some(keys, row, ("due_at", "extended_at", "extension", "hold", "reason"))
+
+
+def erased(matched: int, tasks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Tell what was done for a request (request-erased).
+
+    Parameters
+    ----------
+    matched : int
+        Records found.
+    tasks : iterable of mapping
+        Its rows of table `task`.
+    """
+    done = sorted(map(task, tasks), key=lambda one: (one["target"], one["target_id"]))
+    return {"matched": matched, "tasks": done}
+
+
+def completed(at: datetime, receipt: str) -> dict[str, Any]:
+    """Tell that a request was completed (request-completed).
+
+    Parameters
+    ----------
+    at : datetime
+    receipt : str
+        SHA-256 of the statement in its receipt.
+    """
+    return {"completed_at": stamp(at), "receipt": receipt}
+
+
+def dataset(keys: Keys, row: Mapping[str, Any], version: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell of a version of a data set (dataset-added, dataset-appended, dataset-synced).
+
+    Parameters
+    ----------
+    keys : Keys
+    row, version : mapping
+        Of tables `dataset` and `dataset_version`.
+    """
+    return {
+        "source": _keyed(keys, row["source"]),
+        **{name: row[name] for name in ("id_column", "subjects", "columns", "n_buckets")},
+        **{name: version[name] for name in ("n_records", "n_suppressed")},
+        "version": version["number"],
+    }
+
+
+def model(
+    keys: Keys, row: Mapping[str, Any], version: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Tell of a model (model-fitted, model-registered, model-updated, model-retired).
+
+    Parameters
+    ----------
+    keys : Keys
+    row : mapping
+        Of table `model`.
+    version : mapping, default=None
+        Of table `model_version`: its current one.
+    """
+    told = {
+        "recipe": _keyed(keys, row["recipe"]),
+        "hook": _keyed(keys, row["hook"]),
+        **{name: row[name] for name in ("kind", "features", "target", "datasets")},
+        **{name: row[name] for name in ("state", "version")},
+    }
+    if version is not None:
+        names = ("dataset_versions", "commitment", "algorithm", "software", "n_records")
+        told |= {name: version[name] for name in names}
+    return told
+
+
+def request(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that entries may say of a row of table `request`, but for its tasks."""
+    asked = row["tokens"] is not None or row["condition"] is not None
+    scope = None
+    if row["salt"] is not None:
+        text = pack({"tokens": row["tokens"], "condition": row["condition"], "type": row["type"]})
+        scope = commitment(row["salt"], text.decode()) if asked else None
+    return {
+        "regulation": row["regulation"],
+        **{name: _moment(row[name]) for name in _MOMENTS},
+        **{name: _keyed(keys, row[name]) for name in ("extension", "hold", "reason")},
+        "scope": scope,
+        **{name: row[name] for name in ("batch", "matched")},
+    }
+
+
+def task(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an entry says of a row of table `task`."""
+    return {name: row[name] for name in _TASK}
+
+
+_MOMENTS = ("received_at", "due_at", "extended_at", "completed_at")
+_TASK = ("target", "target_id", "treatment", "exactness", "n_records", "before", "after")
+
+
+def _some(keys: Keys, row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    whole = request(keys, {**_EMPTY, **row})
+    return {name: whole[name] for name in names}
+
+
+_EMPTY = dict.fromkeys(
+    ("tokens", "condition", "salt", "type", "batch", "matched", "reason", "extension", *_MOMENTS)
+)
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else stamp(at)
+
+
+def _keyed(keys: Keys, value: Any) -> str | None:
+    """Hash a text, or anything for JSON, under the workspace's secret."""
+    return None if value is None else keys.token(_OWN_TEXT, pack(value).decode())

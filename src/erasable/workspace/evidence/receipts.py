@@ -1,0 +1,298 @@
+"""Receipts: what was done for a request, signed, and provable to a stranger.
+
+A receipt is an in-toto statement (v1) in a DSSE envelope; beside it lie the entry of the log that
+names it, a proof that the entry is there, and the signed head that the proof leads to. With the
+public key alone anybody can check all of it. It names data sets and models, never a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, Table, select, update
+
+from erasable.core.errors import EvidenceError
+from erasable.workspace.evidence import entries, log
+from erasable.workspace.evidence.commitments import commit
+from erasable.workspace.evidence.envelope import peek, seal, unseal
+from erasable.workspace.evidence.merkle import leaf_hash, verify_inclusion
+from erasable.workspace.evidence.statements import PREDICATE_TYPE, STATEMENT_TYPE, statement
+from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
+from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
+from erasable.workspace.ledger.schema import request as request_table
+
+if TYPE_CHECKING:
+    from erasable.workspace.site import Site
+
+__all__ = ["Checked", "check", "fetch", "issue", "show"]
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+
+_AT_ONCE = 500  # variables in a statement to the database
+_FILE = "the receipt"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A receipt that holds.
+
+    Attributes
+    ----------
+    request : str
+        The id of the request.
+    statement : dict
+        What was signed: an in-toto statement.
+    position, size : int
+        Where its entry is in the log, and how many entries the head covers.
+    root : str
+        Of the head, hexadecimal.
+    time : str
+        When the head was signed.
+    """
+
+    request: str
+    statement: dict[str, Any]
+    position: int
+    size: int
+    root: str
+    time: str
+
+
+def issue(
+    site: Site, connection: Connection, requests: Sequence[str], at: datetime
+) -> dict[str, bytes]:
+    """Write requests down as completed, with a receipt each, in the caller's transaction.
+
+    Entries are appended to the log, a head is signed over all of them, and the receipts are kept.
+    Everything that the requests were about must be out of the workspace by now.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+        Of a transaction.
+    requests : sequence of str
+        Ids.
+    at : datetime
+        When they were completed.
+
+    Returns
+    -------
+    dict
+        Receipts, by id.
+
+    Raises
+    ------
+    EvidenceError
+        The log does not know of a request.
+    """
+    if not requests:
+        return {}
+    rows = {row.id: row for row in _where(connection, request_table, "id", requests)}
+    tasks: dict[str, list[Row[Any]]] = {id: [] for id in requests}
+    for row in _where(connection, task, "request_id", requests):
+        tasks[row.request_id].append(row)
+    acknowledged = _acknowledgements(connection, requests)
+    names = {
+        "model": {row.id: row for row in connection.execute(select(model))},
+        "dataset": {row.id: row for row in connection.execute(select(dataset))},
+    }
+    touched = {one.target_id for id in requests for one in tasks[id] if one.target == "dataset"}
+    commitments = {id: _commit_to(connection, id) for id in sorted(touched)}
+    common = {
+        "workspace": site.ledger.get(connection, "workspace"),
+        "key": site.ledger.get(connection, "key_id"),
+    }
+    first = log.next_position(site, connection)
+    sealed, completions = {}, []
+    for position, id in enumerate(requests, first):
+        payload = pack(
+            statement(
+                rows[id], tasks[id], names, commitments, acknowledged[id], at,
+                {**common, "log": {"position": position}},
+            )
+        )  # fmt: skip
+        sealed[id] = seal(site.keys.signer, payload, PAYLOAD_TYPE)
+        body = entries.completed(at, sha256(payload).hexdigest())
+        completions.append(log.Entry("request-completed", id, body, at))
+    log.append_many(site, connection, completions)
+    head = log.head(site, connection)
+    tree = log.tree(connection)
+    written = dict(_bodies(connection, first))
+    made = {}
+    for position, id in enumerate(requests, first):
+        proof = {
+            "position": position,
+            "size": head["size"],
+            "hashes": [one.hex() for one in tree.inclusion(position)],
+            "entry": written[position].decode(),
+        }
+        made[id] = pack({"envelope": sealed[id], "proof": proof, "head": head["envelope"]})
+    kept = [{"request_id": id, "body": body} for id, body in made.items()]
+    connection.execute(receipt.insert(), kept)
+    ended = {"state": "completed", "completed_at": at, "changed_at": at, "salt": None}
+    for some in _chunks(requests):
+        connection.execute(update(request_table).where(request_table.c.id.in_(some)).values(ended))
+    return made
+
+
+def fetch(connection: Connection, request: str) -> bytes | None:
+    """Return the receipt of a request, or None where there is none."""
+    kept = select(receipt.c.body).where(receipt.c.request_id == request)
+    return connection.execute(kept).scalar()
+
+
+def check(body: bytes, public_pem: bytes) -> Checked:
+    """Check a receipt with nothing but the public key.
+
+    That the statement was signed by the key; that it says what a receipt says; that the log has an
+    entry which names it, at the place where it says so, under a head signed by the same key.
+
+    Parameters
+    ----------
+    body : bytes
+        The receipt.
+    public_pem : bytes
+        The workspace's public key, PEM.
+
+    Raises
+    ------
+    EvidenceError
+        One of these does not hold.
+    """
+    envelope, proof, head_envelope = _parts(body)
+    payload = unseal(envelope, public_pem, PAYLOAD_TYPE)
+    said = _read(payload)
+    predicate = said["predicate"]
+    head = log.read_head(head_envelope, public_pem)
+    entry = unpack(proof["entry"], "the entry of the log in the receipt")
+    leaf = leaf_hash(proof["entry"].encode())
+    hashes = [hexadecimal(one, "a hash of the proof") for one in proof["hashes"]]
+    position, size = proof["position"], proof["size"]
+    held = size == head["size"] and verify_inclusion(
+        leaf, position, size, hashes, bytes.fromhex(head["root"])
+    )
+    if not held:
+        raise _broken("its proof does not lead to the signed head of the log")
+    if (entry.get("kind"), entry.get("subject")) != ("request-completed", predicate["request"]):
+        raise _broken("its entry of the log is about something else")
+    if entry.get("receipt") != sha256(payload).hexdigest():
+        raise _broken("its entry of the log names another receipt")
+    if predicate["workspace"] != head["workspace"] or predicate["log"] != {"position": position}:
+        raise _broken("its log is of another workspace, or has it at another place")
+    return Checked(predicate["request"], said, position, size, head["root"], head["time"])
+
+
+def show(body: bytes) -> dict[str, Any]:
+    """Return what a receipt says, without checking it.
+
+    Returns
+    -------
+    dict
+        The predicate of the statement, its subject, and the proof's place in the log.
+
+    Raises
+    ------
+    EvidenceError
+        It is no receipt.
+    """
+    envelope, proof, _ = _parts(body)
+    said = _read(peek(envelope))
+    place = {"position": proof["position"], "size": proof["size"]}
+    return {**said["predicate"], "subject": said["subject"], "log": place}
+
+
+# -- how a receipt is made -------------------------------------------------------------------------
+
+
+def _commit_to(connection: Connection, dataset_id: int) -> str:
+    """Commit to a data set as it is, under a new salt; the one before is destroyed."""
+    files = connection.execute(
+        select(fragment.c.sha256)
+        .where(fragment.c.dataset_id == dataset_id)
+        .order_by(fragment.c.sha256)
+    ).scalars()
+    salt, commitment = commit("\n".join(files))
+    connection.execute(update(dataset).where(dataset.c.id == dataset_id).values(salt=salt))
+    return commitment
+
+
+def _acknowledgements(connection: Connection, requests: Sequence[str]) -> dict[str, bytes]:
+    """Return the entries of the log that took the requests in."""
+    found = {}
+    for row in _where(connection, log_entry, "subject", requests):
+        if row.kind == "request-acknowledged":
+            found[row.subject] = row.body
+    missing = [id for id in requests if id not in found]
+    if missing:
+        raise EvidenceError(
+            f"the log does not know of request {missing[0]}; expected its acknowledgement; "
+            "run `erasable log verify`, and restore the ledger from a backup"
+        )
+    return found
+
+
+def _bodies(connection: Connection, since: int) -> Iterable[tuple[int, bytes]]:
+    columns = select(log_entry.c.position, log_entry.c.body)
+    rows = connection.execute(columns.where(log_entry.c.position >= since))
+    return [(row.position, row.body) for row in rows]
+
+
+def _where(
+    connection: Connection, table: Table, column: str, values: Sequence[str]
+) -> Iterable[Row[Any]]:
+    for some in _chunks(values):
+        yield from connection.execute(select(table).where(table.c[column].in_(some)))
+
+
+def _chunks(values: Sequence[str]) -> Iterable[Sequence[str]]:
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]
+
+
+# -- how it is read --------------------------------------------------------------------------------
+
+_PROOF = {"position": int, "size": int, "hashes": list, "entry": str}
+
+
+def _parts(body: bytes) -> tuple[Any, dict[str, Any], Any]:
+    parts = unpack(body, _FILE)
+    proof = parts.get("proof")
+    if set(parts) != {"envelope", "proof", "head"} or not isinstance(proof, dict):
+        raise _broken("it lacks its envelope, proof or head, or has more than these")
+    if {name: type(value) for name, value in proof.items()} != _PROOF:
+        raise _broken("its proof is none")
+    return parts["envelope"], proof, parts["head"]
+
+
+def _read(payload: bytes) -> dict[str, Any]:
+    """Read a statement of ours: enough of its shape that nobody stumbles over it."""
+    said = unpack(payload, "the statement in the receipt")
+    predicate, subject = said.get("predicate"), said.get("subject")
+    if (said.get("_type"), said.get("predicateType")) != (STATEMENT_TYPE, PREDICATE_TYPE):
+        raise _broken("its statement is of another type, or of a newer version of erasable")
+    if not isinstance(predicate, dict) or not {"request", "workspace", "log"} <= predicate.keys():
+        raise _broken("its statement does not say what was done")
+    if not isinstance(subject, list) or not all(map(_is_resource, subject)) or not subject:
+        raise _broken("its statement does not say what it is about")
+    return said
+
+
+def _is_resource(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("name"), str)
+        and isinstance(value.get("digest"), dict)
+        and isinstance(value["digest"].get("sha256"), str)
+    )
+
+
+def _broken(why: str) -> EvidenceError:
+    return EvidenceError(
+        f"the receipt does not hold: {why}; expected one as `erasable receipt show` gave it out; "
+        "ask who gave it to you"
+    )

@@ -1,0 +1,154 @@
+"""What a receipt says: an in-toto statement about what was done for a request.
+
+The format is https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md. Its subject is
+the request, by the entry of the log that took it in, and every data set and model that was
+changed, by a salted commitment to what is left of it.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from importlib import metadata
+from typing import Any
+
+from erasable.workspace.evidence.wire import stamp
+
+__all__ = ["OUT_OF_REACH", "PREDICATE_TYPE", "STATEMENT_TYPE", "software", "statement"]
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "urn:erasable:receipt:v1"
+
+OUT_OF_REACH = (
+    "free blocks of the disk",
+    "snapshots and backups of it",
+    "archived logs of other programs",
+    "the source of a data set",
+)
+"""What may still hold a record, and is out of the reach of a workspace."""
+
+_PACKAGES = ("erasable", "numpy", "scipy", "scikit-learn", "numba", "pyarrow")
+
+
+def statement(
+    request: Any,
+    tasks: Iterable[Any],
+    known: Mapping[str, Mapping[int, Any]],
+    datasets: Mapping[int, str],
+    acknowledged: bytes,
+    at: datetime,
+    common: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Say what was done for a request.
+
+    Parameters
+    ----------
+    request : row
+        Of table `request`.
+    tasks : iterable of rows
+        Of table `task`: its own.
+    known : mapping
+        Rows of tables `model` and `dataset`, by these names and by id.
+    datasets : mapping
+        Commitments to the data sets as they are now, by id.
+    acknowledged : bytes
+        The entry of the log that took the request in.
+    at : datetime
+        When it was completed.
+    common : mapping
+        workspace, key and log: where this is written.
+
+    Returns
+    -------
+    dict
+        For JSON.
+    """
+    tasks = sorted(tasks, key=lambda one: (one.target, one.target_id))
+    changed = [_dataset(one, known, datasets) for one in tasks if one.target == "dataset"]
+    models = [_model(one, known) for one in tasks if one.target == "model"]
+    subject = [("request", request.id, sha256(acknowledged).hexdigest())]
+    subject += [("dataset", one["name"], one["after"]) for one in changed]
+    subject += [("model", one["name"], one["after"]) for one in models]
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [
+            {"name": f"{kind}/{name}", "digest": {"sha256": digest}}
+            for kind, name, digest in subject
+            if digest is not None  # of a retired model, and of one not covered, there is none
+        ],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {
+            "request": request.id,
+            "regulation": request.regulation,
+            **_times(request, at),
+            "matched": bool(request.matched),
+            "records": request.matched or 0,
+            "datasets": changed,
+            "models": models,
+            "not_covered": [one["name"] for one in models if one["treatment"] == "not covered"],
+            "out_of_reach": list(OUT_OF_REACH),
+            "software": software(),
+            **common,
+        },
+    }
+
+
+def _times(request: Any, at: datetime) -> dict[str, Any]:
+    left = None if request.due_at is None else (request.due_at - at).total_seconds() / 86400
+    return {
+        "received": stamp(request.received_at),
+        "due": None if request.due_at is None else stamp(request.due_at),
+        "extended": None if request.extended_at is None else stamp(request.extended_at),
+        "completed": stamp(at),
+        "in_time": None if left is None else left >= 0,
+        "days_left": None if left is None else round(left, 2),  # negative: days late
+    }
+
+
+def _dataset(
+    one: Any, known: Mapping[str, Mapping[int, Any]], datasets: Mapping[int, str]
+) -> dict[str, Any]:
+    row = known["dataset"][one.target_id]
+    return {
+        "name": row.name,
+        "version": row.version,
+        "treatment": one.treatment,
+        "records": one.n_records,
+        "seconds": one.seconds,
+        "after": datasets[one.target_id],
+    }
+
+
+def _model(one: Any, known: Mapping[str, Mapping[int, Any]]) -> dict[str, Any]:
+    row = known["model"][one.target_id]
+    return {
+        "name": row.name,
+        "version": row.version,
+        "treatment": one.treatment,
+        "exactness": one.exactness,
+        "records": one.n_records,
+        "seconds": one.seconds,
+        "before": one.before,
+        "after": one.after,
+    }
+
+
+@cache
+def software() -> dict[str, str]:
+    """Return versions of what did it.
+
+    Examples
+    --------
+    >>> sorted(software())[:2]
+    ['erasable', 'numba']
+    """
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from calendar import monthrange
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naming import named
+
+from erasable.core.errors import InvalidParameterError
+from erasable.workspace.requests.calendar import due, extended
+
+# By hand, after Regulation 1182/71 Art. 3(2)(c): the same date of the last month, or its last day.
+ONE_MONTH = [
+    ((2026, 1, 15), (2026, 2, 15)),
+    ((2026, 1, 28), (2026, 2, 28)),
+    ((2026, 1, 29), (2026, 2, 28)),
+    ((2026, 1, 31), (2026, 2, 28)),
+    ((2024, 1, 29), (2024, 2, 29)),
+    ((2024, 1, 31), (2024, 2, 29)),
+    ((2000, 1, 31), (2000, 2, 29)),
+    ((2100, 1, 31), (2100, 2, 28)),
+    ((2024, 2, 29), (2024, 3, 29)),
+    ((2026, 3, 31), (2026, 4, 30)),
+    ((2026, 4, 30), (2026, 5, 30)),
+    ((2026, 11, 30), (2026, 12, 30)),
+    ((2026, 12, 1), (2027, 1, 1)),
+    ((2026, 12, 31), (2027, 1, 31)),
+]
+TWO_FURTHER_MONTHS = [
+    ((2026, 2, 28), (2026, 4, 28)),
+    ((2026, 10, 31), (2026, 12, 31)),
+    ((2026, 11, 30), (2027, 1, 30)),
+    ((2026, 12, 31), (2027, 2, 28)),
+    ((2027, 12, 31), (2028, 2, 29)),
+]
+MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+
+
+def at(day: tuple[int, int, int]) -> datetime:
+    return datetime(*day, 16, 30, 12, 345678, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("received", "expected"), ONE_MONTH, ids=named)
+def test_gdpr_gives_one_month(received, expected):
+    assert due("gdpr", at(received)) == at(expected)
+
+
+@pytest.mark.parametrize(("first", "expected"), TWO_FURTHER_MONTHS, ids=named)
+def test_gdpr_extends_by_two_months(first, expected):
+    assert extended("gdpr", at(first)) == at(expected)
+
+
+@pytest.mark.parametrize(
+    ("received", "expected"),
+    [((2026, 1, 1), (2026, 2, 15)), ((2024, 2, 1), (2024, 3, 17)), ((2026, 12, 1), (2027, 1, 15))],
+    ids=named,
+)
+def test_ccpa_gives_45_days(received, expected):
+    assert due("ccpa", at(received)) == at(expected)
+
+
+def test_ccpa_extends_to_90_days_in_all():
+    assert extended("ccpa", due("ccpa", at((2026, 1, 1)))) == at((2026, 4, 1))
+
+
+def test_no_regulation_sets_no_date():
+    assert due("none", at((2026, 1, 1))) is None
+
+
+@given(MOMENTS)
+def test_gdpr_ends_in_the_next_month_on_the_same_date_or_its_last(received):
+    answer = due("gdpr", received)
+    assert (answer.year * 12 + answer.month) - (received.year * 12 + received.month) == 1
+    assert answer.timetz() == received.timetz()
+    last = monthrange(answer.year, answer.month)[1]
+    assert answer.day == received.day or (answer.day == last < received.day)
+
+
+@given(MOMENTS, st.sampled_from(["gdpr", "ccpa"]))
+def test_extension_is_later_and_never_beyond_what_the_law_gives(received, regulation):
+    first = due(regulation, received)
+    last = extended(regulation, first)
+    assert received < first < last
+    assert last - received <= timedelta(days=92 if regulation == "gdpr" else 90)
+
+
+def test_time_of_another_zone_counts_by_its_date_in_utc():
+    received = datetime(2026, 2, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))  # 31 January, UTC
+    assert due("gdpr", received) == datetime(2026, 2, 28, 22, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("regulation", ["GDPR", "", "hipaa", "x" * 500], ids=named)
+def test_unknown_regulation_is_refused(regulation):
+    for count in (due, extended):
+        with pytest.raises(InvalidParameterError, match="expected one of gdpr, ccpa, none") as told:
+            count(regulation, at((2026, 1, 1)))
+        assert "\n" not in str(told.value)
+        assert len(str(told.value)) < 200
+
+
+def test_time_without_zone_is_refused():
+    with pytest.raises(InvalidParameterError, match="no zone"):
+        due("gdpr", datetime(2026, 1, 1))
+
+
+def test_nothing_to_extend_without_regulation():
+    with pytest.raises(InvalidParameterError, match="nothing to extend"):
+        extended("none", at((2026, 1, 1)))
