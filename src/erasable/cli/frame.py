@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +18,22 @@ from typer.core import TyperCommand, TyperGroup
 
 from erasable.core.errors import ErasableError, WorkspaceError
 
-__all__ = ["DEBUG", "Command", "Group", "Json", "Root", "Where", "command", "opened"]
+__all__ = [
+    "DEBUG",
+    "Command",
+    "Group",
+    "Json",
+    "Root",
+    "Where",
+    "command",
+    "fail",
+    "opened",
+    "request_id",
+]
 
 DEBUG = "ERASABLE_DEBUG"
+
+_REQUEST = re.compile("R-[0-9A-Z]{10}")
 
 Where = Annotated[
     str,
@@ -121,6 +135,21 @@ def opened(folder: str) -> Any:
     return workspace
 
 
+def fail(message: str) -> NoReturn:
+    """End with an error of the command line's own."""
+    raise WorkspaceError(message)
+
+
+def request_id(given: str) -> str:
+    """Return the id of a request; what is none may be an identity, and is not repeated."""
+    if not _REQUEST.fullmatch(given):
+        fail(
+            "that is no id of a request; expected R- and ten letters or digits, as was printed "
+            "when it was taken in; list them with `erasable requests`"
+        )
+    return given
+
+
 # -- how it ends -----------------------------------------------------------------------------------
 
 
@@ -194,8 +223,3 @@ def _quiet_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = before
-
-
-def fail(message: str) -> NoReturn:
-    """End with an error of the command line's own."""
-    raise WorkspaceError(message)

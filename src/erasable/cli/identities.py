@@ -11,7 +11,7 @@ from pathlib import Path
 
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
 
-__all__ = ["gathered", "one"]
+__all__ = ["gathered", "one", "pair"]
 
 _LARGEST = 64 * 2**20
 
@@ -51,6 +51,23 @@ def one(typed: str | None, file: str | None) -> str:
             "line"
         )
     return found[0]
+
+
+def pair(typed: Sequence[str], file: str | None) -> tuple[str, str]:
+    """Return the two identities of a command line or of a file.
+
+    Raises
+    ------
+    InvalidIdsError
+        There are not two, or they are the same.
+    """
+    found = gathered(typed, file)
+    if len(found) != 2:
+        raise InvalidIdsError(
+            f"{len(found)} different identities were given; expected two; name them, or pass "
+            "--file with a line for each"
+        )
+    return found[0], found[1]
 
 
 def _lines(file: str) -> list[str]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Json, Where, command, fail, opened
+from erasable.cli.frame import Json, Where, command, fail, opened, request_id
 
 __all__ = ["register"]
 
 PANEL = "Requests"
 STATES = ("pending", "in_progress", "swapped", "purged", "completed", "denied", "cancelled")
 REGULATIONS = ("gdpr", "ccpa", "none")
-
-_ID = re.compile("R-[0-9A-Z]{10}")
 
 Request = Annotated[str, typer.Argument(metavar="ID", help="The request, as R-4VYK2J0QFT.")]
 Reason = Annotated[
@@ -187,12 +184,12 @@ def _register_answers(app: typer.Typer) -> None:
     )  # fmt: skip
     def deny(id_: Request, reason: Reason, where: Where = ".", as_json: Json = False) -> None:
         """Refuse a request, for a reason that you tell whoever made it."""
-        _print_request(opened(where).deny(_checked(id_), reason), as_json)
+        _print_request(opened(where).deny(request_id(id_), reason), as_json)
 
     @command(app, "cancel", example="erasable cancel R-4VYK2J0QFT", panel=PANEL)
     def cancel(id_: Request, where: Where = ".", as_json: Json = False) -> None:
         """Take a request back, because whoever made it wants that."""
-        _print_request(opened(where).cancel(_checked(id_)), as_json)
+        _print_request(opened(where).cancel(request_id(id_)), as_json)
 
     @command(
         app, "hold", example='erasable hold R-4VYK2J0QFT --reason "identity in doubt"', panel=PANEL
@@ -213,7 +210,7 @@ def _register_answers(app: typer.Typer) -> None:
                 "say why it waits, or end the waiting"
             )
         found = opened(where)
-        id_ = _checked(id_)
+        id_ = request_id(id_)
         changed = found.resume(id_) if reason is None else found.hold(id_, reason)
         _print_request(changed, as_json)
 
@@ -225,7 +222,7 @@ def _register_answers(app: typer.Typer) -> None:
         """Move the due date of a request, once, and print the notice to send."""
         from erasable.workspace.requests.notices import extension
 
-        changed = opened(where).extend(_checked(id_), reason)
+        changed = opened(where).extend(request_id(id_), reason)
         notice = extension(changed, reason)
         if as_json:
             show.print_json({"request": changed, "notice": notice})
@@ -274,16 +271,6 @@ def _due(request: Any, now: datetime) -> str:
     if request.state in ("denied", "cancelled"):
         return show.day(request.due_at)
     return show.due(request.due_at, now, done=request.completed_at)
-
-
-def _checked(id_: str) -> str:
-    """Return the id of a request; what is none may be an identity, and is not repeated."""
-    if not _ID.fullmatch(id_):
-        fail(
-            "that is no id of a request; expected R- and ten letters or digits, as was printed "
-            "when it was taken in; list them with `erasable requests`"
-        )
-    return id_
 
 
 def _check_one_of(option: str, given: str, known: tuple[str, ...]) -> None:
