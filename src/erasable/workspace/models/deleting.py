@@ -7,6 +7,7 @@ transaction. Too few records to learn from never stop an erasure: the model is r
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from erasable.core.errors import (
     UncertainOptimumError,
     WorkspaceError,
 )
-from erasable.core.estimator import Erasable
+from erasable.core.estimator import load
 from erasable.refit import Refit
 from erasable.workspace.evidence import log
 from erasable.workspace.ledger import schema
@@ -30,7 +31,6 @@ from erasable.workspace.models.design import Design, ids_of, without
 from erasable.workspace.models.fitting import new_version, supersede
 from erasable.workspace.models.training import (
     algorithm_of,
-    of_bytes,
     read,
     software,
     to_bytes,
@@ -39,7 +39,7 @@ from erasable.workspace.models.training import (
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Prepared", "adopt", "foresee", "prepare"]
+__all__ = ["Prepared", "adopt", "design_of", "foresee", "prepare"]
 
 _KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
 
@@ -185,7 +185,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
         at = schema.model.c.id == prepared.model_id
         connection.execute(update(schema.model).where(at).values(state="retired"))
         body = {"version": prepared.number, "commitment": prepared.before}
-        log.append(site, connection, "model-retired", f"model/{prepared.name}", body, now)
+        log.append(site, connection, "model-retired", prepared.name, body, now)
     else:
         new_version(
             site, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
@@ -202,7 +202,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
 def _without(
     site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]
 ) -> _Outcome:
-    design = _design(model)
+    design = design_of(model)
     with site.ledger.reading() as connection:
         tables = read(site, connection, model.datasets, version.dataset_versions, design)
     if design is not None:
@@ -230,24 +230,25 @@ def _deleted(
     fresh = recipes.make(model.recipe)
     if isinstance(fresh, Refit) or algorithm_of(fresh) != version.algorithm:
         return None
-    if version.software != software():
-        return None
     data = site.store.open(Stored(version.key, version.sha256))
+    records = design.records(tables, fresh)
     try:
-        loaded: Erasable = of_bytes(data)
+        loaded = load(io.BytesIO(data), records)
     except ArtifactError as error:
+        if version.software != software():
+            return None  # other numbers than this software comes to
         raise WorkspaceError(
-            f"the file of the model {model.name!r} cannot be read; expected one that this version "
-            f"wrote; fit it again with `erasable model fit {model.name}`"
+            f"the model {model.name!r} does not fit its records; expected a file that was made of "
+            f"them; fit it again with `erasable model fit {model.name}`"
         ) from error
-    loaded._attach_to(design.records(tables, loaded))
     loaded.delete(ids_of([known for known, _ in tables], gone))
     return _Outcome(
         "deleted", loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded)
     )
 
 
-def _design(model: Any) -> Design | None:
+def design_of(model: Any) -> Design | None:
+    """Return which columns a model learns from; None where its program chooses."""
     if model.kind != "estimator":
         return None
     tags = recipes.make(model.recipe).__sklearn_tags__().input_tags

@@ -173,8 +173,8 @@ def register(
             plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
             _put_model(site, connection, name, plan, "uncovered", None, 0)
             described = [each.name for each in plan.datasets]
-            body = {"kind": "uncovered", "datasets": described}
-            log.append(site, connection, "model-registered", f"model/{name}", body, site.now())
+            body = {"made_by": "uncovered", "datasets": described}
+            log.append(site, connection, "model-registered", name, body, site.now())
     return Fitted(name, 0, 0, 0.0, None, None, None)
 
 
@@ -248,11 +248,11 @@ def _fit(
                 connection, model_id, "fit", made.n_records, 0, made.seconds, site.now()
             )
             body = {
-                "version": number, "kind": plan.recipe["kind"], "algorithm": made.algorithm,
+                "version": number, "made_by": plan.recipe["kind"], "algorithm": made.algorithm,
                 "datasets": {each.name: each.version for each in plan.datasets},
                 "n_records": made.n_records, "commitment": commitment,
             }  # fmt: skip
-            log.append(site, connection, "model-fitted", f"model/{name}", body, site.now())
+            log.append(site, connection, "model-fitted", name, body, site.now())
     chosen = None if made.features is None else list(made.features)
     return Fitted(name, number, made.n_records, made.seconds, chosen, plan.target, commitment)
 

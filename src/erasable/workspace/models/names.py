@@ -73,14 +73,18 @@ def closest(name: str, known: list[str]) -> str:
     >>> closest("nothing", ["n_clusters", "max_iter"])
     'choose from max_iter, n_clusters'
     """
-    last = name.rpartition(".")[2].lower()
     by_last: dict[str, list[str]] = {}
     for each in known:
-        by_last.setdefault(each.rpartition(".")[2].rpartition("__")[2].lower(), []).append(each)
-    found = [x for near in difflib.get_close_matches(last, by_last, 3) for x in by_last[near]]
+        by_last.setdefault(_last(each), []).append(each)
+    near = difflib.get_close_matches(_last(name), by_last, 3)
+    found = [each for last in near for each in by_last[last]]
     if found:
         return f"did you mean {' or '.join(found[:3])}?"
     return f"choose from {', '.join(sorted(known)[:40])}"
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2].rpartition("__")[2].lower()
 
 
 def _ours() -> dict[str, type[BaseEstimator]]:

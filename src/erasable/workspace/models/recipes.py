@@ -244,8 +244,8 @@ def _set_params(model: Any, params: Mapping[str, Any]) -> None:
     for name, value in params.items():
         if name not in valid:
             raise InvalidParameterError(
-                f"there is no parameter {shorten(name)}; expected one of "
-                f"{', '.join(sorted(valid))}; {closest(name, list(valid))}"
+                f"there is no parameter {shorten(name)}; expected one of the estimator; "
+                f"{closest(name, list(valid))}"
             )
         full = valid[name]
         if isinstance(known.get(full), tuple) and isinstance(value, list):

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Made", "algorithm_of", "digest_of", "read", "of_bytes", "run", "software", "to_bytes", "train"]
 
+_PACKAGES = ("numpy", "scikit-learn", "scipy")
+
 
 
 @dataclass(frozen=True, slots=True)

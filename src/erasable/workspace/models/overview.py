@@ -1,0 +1,85 @@
+"""Describe models from the ledger, for lists and pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from erasable.workspace.data import catalogue as data
+from erasable.workspace.ledger.schema import measurement, model_version
+from erasable.workspace.models import catalogue
+from erasable.workspace.models.catalogue import Model
+
+__all__ = ["model", "models"]
+
+
+def models(connection: Connection) -> list[dict[str, Any]]:
+    """Describe every model, by name.
+
+    Returns
+    -------
+    list of dict
+        name, kind, estimator, state ("ready", "stale", "retired", "uncovered"), version,
+        n_records, datasets (name: version), features, target, commitment, hook, created_at.
+    """
+    return [_described(connection, each) for each in catalogue.every(connection)]
+
+
+def model(connection: Connection, name: str) -> dict[str, Any]:
+    """Describe a model: what `models` says, its recipe, versions, and what erasures cost.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is none of this name.
+    """
+    found = catalogue.find(connection, name)
+    query = select(model_version).where(model_version.c.model_id == found.id)
+    versions = [
+        {
+            "number": each.number, "cause": each.cause, "n_records": each.n_records,
+            "seconds": each.seconds, "software": each.software, "created_at": each.created_at,
+            "superseded_at": each.superseded_at,
+        }
+        for each in connection.execute(query.order_by(model_version.c.number))
+    ]  # fmt: skip
+    query = select(measurement).where(measurement.c.model_id == found.id)
+    costs = [
+        {
+            "kind": each.kind, "n_records": each.n_records, "n_deleted": each.n_deleted,
+            "seconds": each.seconds, "at": each.at,
+        }
+        for each in connection.execute(query.order_by(measurement.c.id))
+    ]  # fmt: skip
+    return {
+        **_described(connection, found),
+        "recipe": found.recipe, "versions": versions, "measurements": costs,
+    }  # fmt: skip
+
+
+def _described(connection: Connection, found: Model) -> dict[str, Any]:
+    version = catalogue.current(connection, found)
+    described = [data.get(connection, each) for each in found.datasets]
+    used = [None] * len(described) if version is None else version.dataset_versions
+    state = found.state
+    newest = [each.version for each in described]
+    if state == "ready" and version is not None and used != newest:
+        state = "stale"
+    recipe = found.recipe
+    named = recipe.get("estimator") or recipe.get("entry") or recipe.get("command") or ""
+    return {
+        "name": found.name,
+        "kind": found.kind,
+        "estimator": " -> ".join(named) if isinstance(named, list) else named,
+        "params": recipe.get("params", {}),
+        "state": state,
+        "version": found.version,
+        "n_records": None if version is None else version.n_records,
+        "datasets": {each.name: number for each, number in zip(described, used, strict=True)},
+        "features": found.features,
+        "target": found.target,
+        "commitment": None if version is None else version.commitment,
+        "hook": found.hook,
+        "created_at": found.created_at,
+    }

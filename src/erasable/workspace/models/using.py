@@ -1,0 +1,123 @@
+"""Use a model: predict with it here, or write it, without records, for use elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from erasable.core.errors import NotInWorkspaceError, WorkspaceError
+from erasable.workspace.models import catalogue
+from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models.deleting import design_of
+from erasable.workspace.models.training import of_bytes
+from erasable.workspace.site import Site
+from erasable.workspace.store.disk import Disk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["export", "predict"]
+
+
+def export(site: Site, name: str, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file.
+
+    Parameters
+    ----------
+    site : Site
+    name : str
+    path : path-like
+        Replaced if it exists. Of an estimator, `erasable.load` reads it.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such model, or no file of it.
+    WorkspaceDiskError
+        The file cannot be written.
+    """
+    _, version = _found(site, name)
+    target = Path(path).absolute()
+    if target.is_dir():
+        raise WorkspaceError(f"{str(path)!r} is a folder; expected the name of a file; add one")
+    if not target.parent.is_dir():
+        raise WorkspaceError(
+            f"{str(path)!r} cannot be written; expected a folder {str(target.parent)!r}; "
+            "make it first"
+        )
+    Disk(target.parent).write(target.name, site.store.open(version.stored))
+
+
+def predict(site: Site, name: str, source: str) -> pa.Table:
+    """Predict for the records of a source.
+
+    Parameters
+    ----------
+    site : Site
+    name : str
+    source : str
+        A CSV or Parquet file, or a table in a database; see `erasable.workspace.data.sources`.
+
+    Returns
+    -------
+    pyarrow.Table
+        The id column, where the source has it, and ``prediction``.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such model, or no file of it.
+    WorkspaceError
+        The model cannot predict; columns are missing.
+    SourceError
+        The source cannot be read.
+    """
+    import pyarrow as pa
+
+    from erasable.workspace.data.admission import plain
+    from erasable.workspace.data.catalogue import get
+    from erasable.workspace.data.sources import Source
+
+    model, version = _found(site, name)
+    design = design_of(model)
+    if design is None:
+        raise WorkspaceError(
+            f"{name!r} was made by a program of its own; expected an estimator; "
+            f"write it with `erasable model export {name}`, and predict with that program"
+        )
+    with site.ledger.reading() as connection:
+        id_column = get(connection, model.datasets[0]).id_column
+    table = plain(Source.parse(source).read(text_columns=[id_column]))
+    missing = [each for each in design.features if each not in table.column_names]
+    if missing:
+        raise WorkspaceError(
+            f"{source!r} lacks the columns {', '.join(missing)}; expected all that {name!r} "
+            "learned from; add them"
+        )
+    fitted: Any = of_bytes(site.store.open(version.stored))
+    if not hasattr(fitted, "predict"):
+        raise WorkspaceError(
+            f"{name!r} is a {type(fitted).__name__}, which does not predict; expected a "
+            f"classifier, regressor or clusterer; write it with `erasable model export {name}`"
+        )
+    X: Any = table.select(list(design.features))
+    if design.documents:
+        X = table[design.features[0]].to_pylist()
+    found = {"prediction": pa.array(fitted.predict(X).tolist())}
+    if id_column in table.column_names:
+        found = {id_column: table[id_column], **found}
+    return pa.table(found)
+
+
+def _found(site: Site, name: str) -> tuple[Model, Version]:
+    with site.ledger.reading() as connection:
+        model = catalogue.find(connection, name)
+        version = catalogue.current(connection, model)
+    if version is None or not model.is_live:
+        told = "too few records were left of" if model.state == "retired" else "only registered is"
+        raise NotInWorkspaceError(
+            f"there is no file of the model {name!r}: {told} it; expected one that was fitted "
+            "here; fit it, or choose another"
+        )
+    return model, version

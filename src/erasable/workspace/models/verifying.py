@@ -1,0 +1,195 @@
+"""Fit every model again on what is left, and compare: the proof that a workspace has forgotten.
+
+The law kept here: a verdict is about the file that is in use. It is held against the commitment
+that the log has, and against a model that the recipe makes of the records that are in the data.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from erasable.audit import equality
+from erasable.core.errors import ArtifactError, ErasableError, WorkspaceDiskError, WorkspaceError
+from erasable.core.estimator import Erasable
+from erasable.workspace.models import catalogue, recipes
+from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models.deleting import design_of
+from erasable.workspace.models.training import (
+    Made,
+    algorithm_of,
+    digest_of,
+    of_bytes,
+    read,
+    software,
+    train,
+)
+from erasable.workspace.site import Site
+
+__all__ = ["Verdict", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a verification came to.
+
+    Attributes
+    ----------
+    model : str
+    verdict : str
+        "equal"; "different": no refit comes to this model; "other version": it was made by other
+        software, which comes to other numbers; "damaged": the file is not what was written, or
+        what it holds is not what was committed to; "not covered": it was trained elsewhere; "not
+        checked": its command was not run again; "retired": there is none.
+    detail : str
+        One line, or empty.
+    seconds : float
+
+    Examples
+    --------
+    >>> Verdict("risk", "equal", "", 0.1).holds
+    True
+    """
+
+    model: str
+    verdict: str
+    detail: str
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.verdict not in ("different", "damaged")
+
+
+def verify(
+    site: Site, names: Sequence[str] | None = None, *, retrain: bool = False
+) -> list[Verdict]:
+    """Fit models again on what is left, and compare bit for bit.
+
+    Parameters
+    ----------
+    site : Site
+    names : sequence of str, default=None
+        Of models; by default all of them.
+    retrain : bool, default=False
+        Run commands again, too. A model of a command is the same where the file is.
+
+    Returns
+    -------
+    list of Verdict
+        By name.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such model.
+    """
+    with site.lock():
+        with site.ledger.reading() as connection:
+            if names is None:
+                models = catalogue.every(connection)
+            else:
+                models = [catalogue.find(connection, name) for name in dict.fromkeys(names)]
+            found = [(model, catalogue.current(connection, model)) for model in models]
+        verdicts = []
+        with site.progress("verifying models", len(found)) as advance:
+            for model, version in found:
+                began = time.perf_counter()
+                verdict, detail = _judge(site, model, version, retrain)
+                took = time.perf_counter() - began
+                verdicts.append(Verdict(model.name, verdict, detail, took))
+                advance()
+    return verdicts
+
+
+def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> tuple[str, str]:
+    if model.state == "retired":
+        return "retired", "too few records were left"
+    if version is None:
+        return "not covered", "trained elsewhere, without a recipe"
+    other = _other_software(model, version)
+    try:
+        data = site.store.open(version.stored)
+        stored = of_bytes(data) if _is_ours(version) else None
+        digest = digest_of(model.kind, data) if stored is None else stored.digest()
+    except WorkspaceDiskError:
+        raise
+    except ArtifactError as error:
+        return ("other version", other) if other else ("damaged", _line(error))
+    except WorkspaceError as error:
+        return "damaged", _line(error)
+    if not _matches(version, digest):
+        return "damaged", "the file is not the model that was committed to"
+    if model.kind == "command" and not retrain:
+        return "not checked", "its command is run again with --retrain"
+    try:
+        made = _again(site, model, version)
+    except ErasableError as error:
+        return ("other version", other) if other else ("different", _line(error))
+    detail = _compare(made, digest, stored)
+    if detail is None:
+        return "equal", _staleness(site, model, version)
+    return ("other version", other) if other else ("different", detail)
+
+
+def _again(site: Site, model: Model, version: Version) -> Made:
+    design = design_of(model)
+    with site.ledger.reading() as connection:
+        tables = read(site, connection, model.datasets, version.dataset_versions, design)
+    return train(site, model.recipe, tables, design)
+
+
+def _compare(made: Made, digest: str, stored: Erasable | None) -> str | None:
+    """Tell what differs; None where nothing does."""
+    if made.digest == digest:
+        return None
+    if stored is None or made.fitted is None:
+        return "the file differs"
+    found = equality(stored, made.fitted)
+    return "; ".join(map(str, found.differences[:3])) or "the digests differ"
+
+
+def _is_ours(version: Version) -> bool:
+    """Tell whether the file is a model of erasable; others have the kind of their recipe."""
+    return version.algorithm not in ("entry", "command")
+
+
+def _matches(version: Version, digest: str) -> bool:
+    from erasable.workspace.evidence import commitments
+
+    salt, commitment = version.salt, version.commitment
+    return None not in (salt, commitment) and commitments.matches(salt, commitment, digest)
+
+
+def _other_software(model: Model, version: Version) -> str:
+    """Say which software made the model where that is not what is here."""
+    told = []
+    if model.kind == "estimator":
+        here = algorithm_of(recipes.make(model.recipe))
+        told += [] if here == version.algorithm else [f"{version.algorithm}, here {here}"]
+    now = software()
+    for name in sorted({*now, *version.software}):
+        before, here = version.software.get(name, "none"), now.get(name, "none")
+        if before != here:
+            told.append(f"{name} {before}, here {here}")
+    return f"made by {'; '.join(told)}" if told else ""
+
+
+def _staleness(site: Site, model: Model, version: Version) -> str:
+    from erasable.workspace.data.catalogue import get
+
+    with site.ledger.reading() as connection:
+        newest = [get(connection, each) for each in model.datasets]
+    old = [
+        f"{each.name} {used}, newest {each.version}"
+        for each, used in zip(newest, version.dataset_versions, strict=True)
+        if used != each.version
+    ]
+    return f"stale: fitted on {', '.join(old)}" if old else ""
+
+
+def _line(error: Any) -> str:
+    return " ".join(str(error).split())
