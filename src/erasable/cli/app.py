@@ -13,7 +13,7 @@ app = typer.Typer(
     cls=Root,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode="rich",
     help="Data deletion for machine learning: take a person out of every data set and model, "
     "and prove it.",
     epilog="Start with `erasable init`. Every command has --json, --workspace and --help.",

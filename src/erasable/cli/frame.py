@@ -33,6 +33,12 @@ __all__ = [
 
 DEBUG = "ERASABLE_DEBUG"
 
+ORDER = (
+    "init status report key dataset model request process requests deny cancel hold extend "
+    "verify receipt log subject suppress"
+).split()
+"""The commands as the help lists them."""
+
 _REQUEST = re.compile("R-[0-9A-Z]{10}")
 
 Where = Annotated[
@@ -78,11 +84,15 @@ class Command(TyperCommand):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        param: Any
         for param in self.params:
-            descriptor = getattr(param, "type_descriptor", None)
-            if descriptor is not None and descriptor.annotation in (str, list[str]):
-                several = descriptor.annotation != str
-                param._runtime_param = _AsTyped(several)  # type: ignore[attr-defined]
+            kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+            if kind in (str, list[str]):
+                param._runtime_param = _AsTyped(kind != str)
+            if kind is bool:
+                param.metavar = ""  # the help says "<bool>" otherwise
+            elif param.param_type_name == "argument":
+                param.display_type_rich = lambda ctx: None
 
 
 class Group(TyperGroup):
@@ -91,6 +101,10 @@ class Group(TyperGroup):
 
 class Root(Group):
     """The whole command line: it ends with 0, 1 or 2, and tells errors in one line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands in the order of `ORDER`, which the help keeps."""
+        return sorted(self.commands, key=ORDER.index)
 
     def main(
         self,

@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
     def verify(
         names: Annotated[
             list[str] | None,
-            typer.Argument(metavar="[NAME]...", help="Models; by default all of them."),
+            typer.Argument(metavar="NAME", help="Models; by default all of them."),
         ] = None,
         retrain: Annotated[
             bool, typer.Option("--retrain", help="Run commands that train models elsewhere, too.")

@@ -16,7 +16,7 @@ __all__ = ["register"]
 PANEL = "People"
 
 Identity = Annotated[
-    str | None, typer.Argument(metavar="[IDENTITY]", help="As it stands in the data.")
+    str | None, typer.Argument(metavar="IDENTITY", help="As it stands in the data.")
 ]
 File = Annotated[
     str | None,
@@ -77,7 +77,7 @@ def _register_subject(group: typer.Typer) -> None:
         identity: Identity = None,
         other: Annotated[
             str | None,
-            typer.Argument(metavar="[OTHER]", help="Another identity of the same person."),
+            typer.Argument(metavar="OTHER", help="Another identity of the same person."),
         ] = None,
         file: Annotated[
             str | None,

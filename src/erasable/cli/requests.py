@@ -35,7 +35,7 @@ def _register_intake(app: typer.Typer) -> None:
     def request(
         identities: Annotated[
             list[str] | None,
-            typer.Argument(metavar="[IDENTITY]...", help="Whose records are to be erased."),
+            typer.Argument(metavar="IDENTITY", help="Whose records are to be erased."),
         ] = None,
         file: Annotated[
             str | None,

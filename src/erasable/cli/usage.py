@@ -66,7 +66,7 @@ def _no_such_option(error: Any, private: bool, see: str) -> str:
 
 
 def _no_such_command(error: Any, context: Any, path: str) -> str:
-    names = ", ".join(context.command.commands)
+    names = ", ".join(context.command.list_commands(context))
     if "No such command" not in error.message:
         return f"a command is missing after `{path}`; expected one of: {names}; name one"
     given = error.message.partition("'")[2].rpartition("'. Did you mean")[0]
