@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naming import named
 
 from erasable.core.errors import InvalidParameterError
 from erasable.workspace.requests.calendar import due, extended
+from naming import named
 
 # By hand, after Regulation 1182/71 Art. 3(2)(c): the same date of the last month, or its last day.
 ONE_MONTH = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,7 @@ from erasable.workspace.site import Site
 
 __all__ = ["admit", "conform", "plain", "read_source", "tokens_in"]
 
+_WHOLE = ("int64", "uint64")
 _PLAIN = (
     (pa.types.is_integer, pa.int64()),
     (pa.types.is_floating, pa.float64()),
@@ -80,8 +82,16 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.null()  # nothing but gaps can be cast to it
 
 
-def conform(raw: pa.Table, known: DataSet) -> pa.Table:
+def conform(raw: pa.Table, known: DataSet) -> tuple[pa.Table, DataSet]:
     """Bring a table to the columns and types of a data set.
+
+    A column of whole numbers becomes one of any numbers where such come in.
+
+    Returns
+    -------
+    table : pyarrow.Table
+    known : DataSet
+        With the types as they are now.
 
     Raises
     ------
@@ -98,10 +108,12 @@ def conform(raw: pa.Table, known: DataSet) -> pa.Table:
             f"the source {' and '.join(told)}; expected the columns of {known.name!r}: "
             f"{', '.join(expected)}; bring them to these, or add it as another data set"
         )
-    arrays = []
+    arrays, columns = [], []
     for name, kind in known.columns:
         column = raw[name]
         if name not in known.subject_columns:
+            if kind in _WHOLE and pa.types.is_floating(column.type) and name != known.id_column:
+                kind = "double"
             try:
                 column = column.cast(pa.type_for_alias(kind))
             except (pa.ArrowException, ValueError):
@@ -110,7 +122,8 @@ def conform(raw: pa.Table, known: DataSet) -> pa.Table:
                     "convert it, or add the source as another data set"
                 ) from None
         arrays.append(column)
-    return pa.table(arrays, names=expected)
+        columns.append((name, kind))
+    return pa.table(arrays, names=expected), replace(known, columns=tuple(columns))
 
 
 def admit(site: Site, known: DataSet, raw: pa.Table) -> tuple[pa.Table, dict[str, str], int]:
@@ -158,7 +171,7 @@ def _check_ids(ids: pa.ChunkedArray, name: str) -> None:
             f"column {name!r} has {ids.null_count} gaps; expected an id in every row; "
             "fill them in, or choose another column with --id"
         )
-    repeated = len(ids) - pc.counttokens_in(ids).as_py()
+    repeated = len(ids) - pc.count_distinct(ids).as_py()
     if repeated:
         raise InvalidIdsError(
             f"column {name!r} repeats {repeated} of its {len(ids)} values; expected each once; "

@@ -150,12 +150,11 @@ def table(
     """
     known = get(connection, dataset_id)
     found = parts(connection, dataset_id, known.version if version is None else version)
+    schema = known.schema
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns])
     read = [fragments.read(site, part.key, part.sha256, columns) for part in found]
-    if not read:
-        names = [name for name, _ in known.columns] if columns is None else columns
-        types = dict(known.columns)
-        return pa.table({name: pa.array([], pa.type_for_alias(types[name])) for name in names})
-    return pa.concat_tables(read)
+    return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in read)])
 
 
 def _described(row: Any) -> DataSet:

@@ -134,7 +134,7 @@ def _sqlite_file(url: sa.URL) -> Path:
             "the URL names no file of SQLite; expected one, as in sqlite:///shop.db#visits; "
             "add its path"
         )
-    return Path(url.database).expanduser().absolute()
+    return Path(url.database).absolute()
 
 
 @contextmanager
@@ -186,7 +186,9 @@ def _select(
             stream_results=True, no_parameters=True
         ).exec_driver_sql(query)
     name, schema = _resolve(connection, table or "", place)
-    chosen = sa.select(sa.literal_column("*")).select_from(sa.table(name, schema=schema))
+    chosen: sa.Select[Any] = sa.select(sa.literal_column("*")).select_from(
+        sa.table(name, schema=schema)
+    )
     return connection.execution_options(stream_results=True).execute(chosen)
 
 

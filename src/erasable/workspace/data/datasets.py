@@ -117,7 +117,7 @@ def add(
         change = Change(name, 1, records.num_rows, records.num_rows, 0, 0, n_suppressed)
         with site.ledger.transaction() as connection:
             dataset_id = _insert(connection, known)
-            record_version(site, connection, dataset_id, "add", change)
+            record_version(site, connection, dataset_id, "add", change, known)
             keep(connection, dataset_id, 1, stored, tokens)
     return change
 
@@ -137,7 +137,7 @@ def append(site: Site, name: str, source: Source) -> Change:
         with site.ledger.reading() as connection:
             known = find(connection, name)
             present = table(site, connection, known.id, columns=[known.id_column])
-        raw = conform(read_source(source, known.id_column, known.subjects), known)
+        raw, known = conform(read_source(source, known.id_column, known.subjects), known)
         records, tokens, n_suppressed = admit(site, known, raw)
         again = pc.sum(pc.is_in(records[known.id_column], present[known.id_column])).as_py() or 0
         if again:
@@ -152,18 +152,25 @@ def append(site: Site, name: str, source: Source) -> Change:
         )  # fmt: skip
         stored = _put(site, known, records)
         with site.ledger.transaction() as connection:
-            record_version(site, connection, known.id, "append", change)
+            record_version(site, connection, known.id, "append", change, known)
             keep(connection, known.id, change.version, stored, tokens)
     return change
 
 
 def record_version(
-    site: Site, connection: Connection, dataset_id: int, cause: str, change: Change
+    site: Site,
+    connection: Connection,
+    dataset_id: int,
+    cause: str,
+    change: Change,
+    known: DataSet,
 ) -> None:
     """Write a version of a data set into the ledger and the log."""
     now = site.now()
     connection.execute(
-        update(dataset_table).where(dataset_table.c.id == dataset_id).values(version=change.version)
+        update(dataset_table)
+        .where(dataset_table.c.id == dataset_id)
+        .values(version=change.version, columns=_as_json(known))
     )
     connection.execute(
         insert(dataset_version).values(
@@ -238,12 +245,16 @@ def _insert(connection: Connection, known: DataSet) -> int:
         source=known.source,
         id_column=known.id_column,
         subjects=[{"column": column, "type": kind} for column, kind in known.subjects],
-        columns=[{"name": column, "type": kind} for column, kind in known.columns],
+        columns=_as_json(known),
         n_buckets=known.n_buckets,
         version=1,
         created_at=known.created_at,
     )
     return int(connection.execute(values).inserted_primary_key[0])
+
+
+def _as_json(known: DataSet) -> list[dict[str, str]]:
+    return [{"name": column, "type": kind} for column, kind in known.columns]
 
 
 def _columns(raw: pa.Table, subjects: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -12,10 +12,18 @@ import pyarrow.dataset
 
 from erasable.core.errors import SourceError
 
-__all__ = ["read_csv", "read_parquet"]
+__all__ = ["is_folder", "read_csv", "read_parquet"]
 
 _BLOCK = 1 << 24  # bytes of a CSV file that are parsed at once: no row may be longer
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether a path is that of a folder; one that cannot be is not."""
+    try:
+        return path.is_dir()
+    except OSError:  # a name too long
+        return False
 
 
 def read_csv(path: Path, separator: str, text_columns: Iterable[str]) -> pa.Table:

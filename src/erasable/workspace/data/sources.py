@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.files import read_csv, read_parquet
+from erasable.workspace.data.files import is_folder, read_csv, read_parquet
 
 __all__ = ["Source"]
 
@@ -27,7 +27,7 @@ _EXPECTED = (
 
 
 class Source:
-    """A place that data is read from; `Source.parse` finds out of what kind.
+    r"""A place that data is read from; `Source.parse` finds out of what kind.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Source:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "visits.csv")
-    ...     _ = path.write_text("visit,patient,age\\n1,007,41\\n2,,28\\n")
+    ...     _ = path.write_text("visit,patient,age\n1,007,41\n2,,28\n")
     ...     table = Source.parse(str(path)).read(["patient"])
     >>> table.to_pydict()
     {'visit': [1, 2], 'patient': ['007', None], 'age': [41, 28]}
@@ -74,7 +74,7 @@ class Source:
         SourceError
             It is of no known kind.
         """
-        if "\0" in text or not text.strip():
+        if not text.strip() or "\0" in text or not _is_unicode(text):
             raise SourceError(f"the source is no name of anything; {_EXPECTED}; name one")
         if "://" in text:
             from erasable.workspace.data.databases import place_of
@@ -85,8 +85,8 @@ class Source:
                 f"a query came with {text!r}, which is a file; expected the URL of a database; "
                 "leave --query out, or name a database"
             )
-        path = Path(text).expanduser().absolute()
-        if path.is_dir() or path.suffix.lower() in _PARQUET:
+        path = Path(text).absolute()
+        if is_folder(path) or path.suffix.lower() in _PARQUET:
             return cls("parquet", str(path), None, str(path))
         if _separator(path) is not None:
             return cls("csv", str(path), None, str(path))
@@ -136,6 +136,14 @@ class Source:
             at = table.column_names.index(column)
             table = table.set_column(at, column, _without_blanks(table[column]))
         return table
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _separator(path: Path) -> str | None:

@@ -55,7 +55,7 @@ def sync(site: Site, name: str, source: Source) -> Change:
         with site.ledger.reading() as connection:
             known = find(connection, name)
             present = parts(connection, known.id, known.version)
-        raw = conform(read_source(source, known.id_column, known.subjects), known)
+        raw, known = conform(read_source(source, known.id_column, known.subjects), known)
         records, tokens, n_suppressed = admit(site, known, raw)
         differing = _compare(site, known, present, records)
         n_added, n_changed, n_removed = _count(differing, known.id_column)
@@ -78,7 +78,7 @@ def sync(site: Site, name: str, source: Source) -> Change:
                 connection.execute(
                     update(fragment).where(fragment.c.id.in_(ended)).values(until=version)
                 )
-            record_version(site, connection, known.id, "sync", change)
+            record_version(site, connection, known.id, "sync", change, known)
             keep(connection, known.id, version, stored, tokens)
             drop_unused(connection, known.id)
         site.clean()
@@ -117,7 +117,7 @@ def _compare(site: Site, known: DataSet, present: list[Part], records: pa.Table)
     differing = []
     for number in sorted(new.keys() | old.keys()):
         read = [fragments.read(site, part.key, part.sha256) for part in old.get(number, [])]
-        before = pa.concat_tables(read) if read else empty
+        before = pa.concat_tables([each.cast(known.schema) for each in read]) if read else empty
         before = before.sort_by(known.id_column).select(columns)
         after = new.get(number, empty).select(columns)
         if not before.equals(after):

@@ -173,12 +173,13 @@ class Keys:
     @cached_property
     def signer(self) -> Ed25519PrivateKey:
         """What signs receipts and heads of the log."""
+        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
         try:
             key = load_pem_private_key(self._private_pem, None)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, Ed25519PrivateKey) or (
             key.public_key().public_bytes_raw() != _raw(self.public_pem)
@@ -255,7 +256,7 @@ def _place(disk: Disk) -> tuple[Disk, str]:
     elsewhere = os.environ.get(ELSEWHERE)
     if not elsewhere:
         return disk, KEYS
-    path = Path(elsewhere).expanduser().resolve()
+    path = Path(elsewhere).resolve()
     return Disk(path.parent), path.name
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import Column, Connection, Row, delete, select, update
 
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
+from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.ledger.schema import identity, meta
 
@@ -216,8 +217,6 @@ def link(site: Site, value: Any, type: str | None, other: Any, other_type: str |
     InvalidIdsError, InvalidParameterError
         See `candidates`.
     """
-    from erasable.workspace.evidence import log
-
     with site.ledger.transaction() as connection:
         found = find(site, connection, value, type), find(site, connection, other, other_type)
         if not any(found):

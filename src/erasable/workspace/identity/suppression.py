@@ -7,9 +7,10 @@ The list can be kept outside, signed, so that a restored backup learns of the er
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, delete, func, select
@@ -20,57 +21,35 @@ from erasable.core.errors import (
     InvalidParameterError,
     NotInWorkspaceError,
 )
+from erasable.workspace.evidence import envelope, log
 from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.identity.subjects import hashed, held, types_in_use
 from erasable.workspace.ledger.schema import suppression
+from erasable.workspace.store.disk import Disk
 
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
 __all__ = [
-    "Suppressed",
+    "OUTSIDE",
     "export",
     "import_list",
     "listing",
+    "publish",
     "release",
     "suppress",
     "suppressed",
 ]
 
+OUTSIDE = "ERASABLE_EXPORT"
+"""The environment variable that names a folder for what a restored backup needs."""
+
 PAYLOAD_TYPE = "application/vnd.erasable.suppression+json"
 
 _VERSION = 1
 _FOREIGN = (
-    "the suppression list {what}; expected one that `erasable suppress export` wrote in this "
-    "workspace; choose that file"
+    "the suppression list {what}; expected one that this workspace exported; choose that file"
 )
-
-
-_KINDS = select(suppression.c.type).distinct()
-
-
-@dataclass(frozen=True, slots=True)
-class Suppressed:
-    """An entry of the list.
-
-    Attributes
-    ----------
-    token, type : str
-    request_id : str
-        The request that put it there.
-    since : datetime
-
-    Examples
-    --------
-    >>> from datetime import UTC, datetime
-    >>> Suppressed("7c", "id", "r-1", datetime(2026, 1, 1, tzinfo=UTC)).type
-    'id'
-    """
-
-    token: str
-    type: str
-    request_id: str
-    since: datetime
 
 
 def suppressed(connection: Connection, tokens: Iterable[str]) -> set[str]:
@@ -95,15 +74,25 @@ def suppress(
 
     Parameters
     ----------
+    connection : Connection
+        Of a transaction.
     identities : iterable of (token, type)
+    request_id : str
+        Why they are on it.
+    now : datetime
 
     Returns
     -------
     int
         How many were new.
     """
-    entries = [Suppressed(token, type, request_id, now) for token, type in identities]
-    return _add(connection, entries)
+    return _add(
+        connection,
+        [
+            {"token": token, "type": type, "request_id": request_id, "since": now}
+            for token, type in identities
+        ],
+    )
 
 
 def release(site: Site, value: Any, type: str | None = None) -> str:
@@ -126,12 +115,12 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
     InvalidParameterError
         There is no such type.
     """
-    from erasable.workspace.evidence import log
-
     with site.ledger.transaction() as connection:
-        types = {*types_in_use(connection), *connection.execute(_KINDS).scalars()}
+        types = {*types_in_use(connection), *connection.execute(_TYPES).scalars()}
         tried = hashed(site, value, [type] if type is not None else sorted(types))
-        rows = connection.execute(select(suppression).where(suppression.c.token.in_(tried))).all()
+        rows = connection.execute(
+            select(suppression).where(suppression.c.token.in_(list(tried)))
+        ).all()
         if not rows:
             raise NotInWorkspaceError(
                 "the identity is not on the suppression list; expected one that is; "
@@ -149,17 +138,18 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
         return str(row.type)
 
 
-def listing(connection: Connection) -> list[Suppressed]:
-    """Return the list, the oldest entries first."""
+def listing(connection: Connection) -> list[dict[str, Any]]:
+    """Return the list, the oldest entries first.
+
+    Returns
+    -------
+    list of dict
+        token, type, request_id and since (a time).
+    """
     rows = connection.execute(
-        select(
-            suppression.c.token,
-            suppression.c.type,
-            suppression.c.request_id,
-            suppression.c.since,
-        ).order_by(suppression.c.since, suppression.c.token)
+        select(suppression).order_by(suppression.c.since, suppression.c.token)
     )
-    return [Suppressed(*row) for row in rows]
+    return [dict(row) for row in rows.mappings()]
 
 
 def export(site: Site) -> dict[str, Any]:
@@ -167,31 +157,30 @@ def export(site: Site) -> dict[str, Any]:
 
     It holds tokens, which say nothing without the workspace's keys.
     """
-    from erasable.workspace.evidence import envelope
-
     with site.ledger.reading() as connection:
         kept = {
             "version": _VERSION,
             "workspace": site.ledger.get(connection, "workspace"),
             "at": site.now().isoformat(),
             "entries": [
-                {
-                    "token": entry.token,
-                    "type": entry.type,
-                    "request": entry.request_id,
-                    "since": entry.since.isoformat(),
-                }
-                for entry in listing(connection)
+                {**entry, "since": entry["since"].isoformat()} for entry in listing(connection)
             ],
         }
     payload = json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
     return envelope.seal(site.keys.signer, payload, PAYLOAD_TYPE)
 
 
-def import_list(site: Site, exported: dict[str, Any]) -> int:
+def import_list(site: Site, exported: Any) -> int:
     """Put on the list what an export holds, as after a backup was restored.
 
-    Nothing is taken off. A release since the export is undone, and has to be made again.
+    Nothing is taken off. A release since the export is undone, and has to be made again. Records
+    of these subjects that came back with the backup are still to be erased, by a request.
+
+    Parameters
+    ----------
+    site : Site
+    exported : dict
+        What `export` returned.
 
     Returns
     -------
@@ -203,24 +192,23 @@ def import_list(site: Site, exported: dict[str, Any]) -> int:
     EvidenceError
         The export was not signed by this workspace, or is none.
     """
-    from erasable.workspace.evidence import envelope
-
-    kept = json.loads(envelope.unseal(exported, site.keys.public_pem, PAYLOAD_TYPE))
+    payload = envelope.unseal(exported, site.keys.public_pem, PAYLOAD_TYPE)
     try:
+        kept = json.loads(payload)
         if kept["version"] != _VERSION:
             raise EvidenceError(_FOREIGN.format(what="is of another version"))
         entries = [
-            Suppressed(
-                str(entry["token"]),
-                check_type(entry["type"]),
-                str(entry["request"]),
-                datetime.fromisoformat(entry["since"]),
-            )
+            {
+                "token": str(entry["token"]),
+                "type": check_type(entry["type"]),
+                "request_id": str(entry["request_id"]),
+                "since": datetime.fromisoformat(entry["since"]),
+            }
             for entry in kept["entries"]
         ]
-    except (InvalidParameterError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, EvidenceError):
-            raise
+    except EvidenceError:
+        raise
+    except (InvalidParameterError, KeyError, TypeError, ValueError):
         raise EvidenceError(_FOREIGN.format(what="is damaged")) from None
     with site.ledger.transaction() as connection:
         if kept.get("workspace") != site.ledger.get(connection, "workspace"):
@@ -228,23 +216,42 @@ def import_list(site: Site, exported: dict[str, Any]) -> int:
         return _add(connection, entries)
 
 
-def _add(connection: Connection, entries: Iterable[Suppressed]) -> int:
-    wanted: dict[str, Suppressed] = {}
+def publish(site: Site) -> Path | None:
+    """Write the list and a signed head of the log into the folder that ERASABLE_EXPORT names.
+
+    It is to be outside the workspace, so that a backup of the workspace, restored, does not bring
+    back who was erased since, and cannot pass for the newest state.
+
+    Returns
+    -------
+    Path or None
+        The folder; None where the variable is not set.
+
+    Raises
+    ------
+    WorkspaceDiskError
+        The folder cannot be written to.
+    """
+    folder = os.environ.get(OUTSIDE)
+    if not folder:
+        return None
+    with site.ledger.transaction() as connection:
+        head = log.head(site, connection)
+    outside = Disk(Path(folder).absolute())
+    for name, kept in (("suppression.json", export(site)), ("head.json", head)):
+        outside.write(name, (json.dumps(kept, indent=2) + "\n").encode())
+    return outside.root
+
+
+_TYPES = select(suppression.c.type).distinct()
+
+
+def _add(connection: Connection, entries: Iterable[dict[str, Any]]) -> int:
+    wanted: dict[str, dict[str, Any]] = {}
     for entry in entries:
-        wanted.setdefault(entry.token, entry)
+        wanted.setdefault(entry["token"], entry)
     there = suppressed(connection, wanted)
     new = [entry for token, entry in wanted.items() if token not in there]
     if new:
-        connection.execute(
-            suppression.insert(),
-            [
-                {
-                    "token": entry.token,
-                    "type": entry.type,
-                    "request_id": entry.request_id,
-                    "since": entry.since,
-                }
-                for entry in new
-            ],
-        )
+        connection.execute(suppression.insert(), new)
     return len(new)
