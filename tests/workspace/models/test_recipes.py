@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from naming import named
 from sklearn.utils import get_tags
 
 from erasable import Refit
 from erasable.core.errors import InvalidParameterError
 from erasable.workspace.models import recipes
 from erasable.workspace.models.names import find_estimator
+from naming import named
 
 X = [[float(i), float(i % 3)] for i in range(20)]
 Y = ["a" if i % 4 else "b" for i in range(20)]

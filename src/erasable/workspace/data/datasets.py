@@ -20,7 +20,7 @@ from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import admit, conform, read_source, tokens_in
 from erasable.workspace.data.catalogue import DataSet, every, find, table
 from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import log
+from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects as subjects_of
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, holding
@@ -172,23 +172,25 @@ def record_version(
         .where(dataset_table.c.id == dataset_id)
         .values(version=change.version, columns=_as_json(known))
     )
-    connection.execute(
-        insert(dataset_version).values(
-            dataset_id=dataset_id,
-            number=change.version,
-            cause=cause,
-            n_records=change.n_records,
-            n_suppressed=change.n_suppressed,
-            created_at=now,
-        )
-    )
-    body = {
-        "version": change.version,
+    version = {
+        "dataset_id": dataset_id,
+        "number": change.version,
+        "cause": cause,
         "n_records": change.n_records,
         "n_suppressed": change.n_suppressed,
+        "created_at": now,
     }
+    connection.execute(insert(dataset_version).values(version))
     verb = {"add": "added", "append": "appended", "sync": "synced"}[cause]
-    log.append(site, connection, f"dataset-{verb}", change.name, body, now)
+    row = connection.execute(select(dataset_table).where(dataset_table.c.id == dataset_id)).one()
+    log.append(
+        site,
+        connection,
+        f"dataset-{verb}",
+        change.name,
+        entries.dataset(site.keys, row._mapping, version),
+        now,
+    )
 
 
 def keep(

@@ -117,10 +117,10 @@ def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[
     tasks: dict[str, list[dict[str, Any]]] = {}
     order = select(task).order_by(task.c.target, task.c.target_id)
     for row in connection.execute(order):
-        tasks.setdefault(row.request_id, []).append(entries.task(row._mapping))
+        tasks.setdefault(row.request_id, []).append(entries.task(row._asdict()))
     receipts = {row.request_id: _digest(row.body) for row in connection.execute(select(receipt))}
     for row in connection.execute(select(request).order_by(request.c.id)):
-        facts = entries.request(site.keys, row._mapping)
+        facts = entries.request(site.keys, row._asdict())
         yield (
             "request",
             row.id,
@@ -132,20 +132,20 @@ def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[
             },
         )
     versions = {
-        (row.dataset_id, row.number): row._mapping
+        (row.dataset_id, row.number): row._asdict()
         for row in connection.execute(select(dataset_version))
     }
     for row in connection.execute(select(dataset).order_by(dataset.c.name)):
         nothing = {"n_records": None, "n_suppressed": None, "number": None}
         current = versions.get((row.id, row.version), nothing)
-        yield "dataset", row.name, entries.dataset(site.keys, row._mapping, current)
+        yield "dataset", row.name, entries.dataset(site.keys, row._asdict(), current)
     for row in connection.execute(select(model).order_by(model.c.name)):
         at = (model_version.c.model_id == row.id) & (model_version.c.number == row.version)
         version = connection.execute(select(model_version).where(at)).first()
         yield (
             "model",
             row.name,
-            entries.model(site.keys, row._mapping, None if version is None else version._mapping),
+            entries.model(site.keys, row._asdict(), None if version is None else version._asdict()),
         )
 
 

@@ -130,25 +130,24 @@ def model(
     version : mapping, default=None
         Of table `model_version`: its current one.
     """
-    told = {
+    of_version = ("dataset_versions", "commitment", "algorithm", "software", "n_records")
+    return {
         "recipe": _keyed(keys, row["recipe"]),
         "hook": _keyed(keys, row["hook"]),
-        **{name: row[name] for name in ("kind", "features", "target", "datasets")},
-        **{name: row[name] for name in ("state", "version")},
+        "made_by": row["kind"],  # every entry has a kind of its own
+        **{name: row[name] for name in ("features", "target", "datasets", "state", "version")},
+        **{name: None if version is None else version[name] for name in of_version},
     }
-    if version is not None:
-        names = ("dataset_versions", "commitment", "algorithm", "software", "n_records")
-        told |= {name: version[name] for name in names}
-    return told
 
 
 def request(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that entries may say of a row of table `request`, but for its tasks."""
-    asked = row["tokens"] is not None or row["condition"] is not None
     scope = None
     if row["salt"] is not None:
         text = pack({"tokens": row["tokens"], "condition": row["condition"], "type": row["type"]})
-        scope = commitment(row["salt"], text.decode()) if asked else None
+        scope = commitment(row["salt"], text.decode())
+    elif row["tokens"] is not None or row["condition"] is not None:
+        scope = "without a salt"
     return {
         "regulation": row["regulation"],
         **{name: _moment(row[name]) for name in _MOMENTS},

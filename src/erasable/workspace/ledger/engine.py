@@ -68,6 +68,7 @@ class Ledger:
         self.engine: Engine = create_engine(url, poolclass=NullPool)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         if self._is_sqlite:
+            event.listen(self.engine, "do_connect", _connect_sqlite)
             event.listen(self.engine, "connect", _open_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
 
@@ -169,11 +170,15 @@ class Ledger:
             time.sleep(0.05)
 
 
+def _connect_sqlite(dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
+    with at("open", "ledger"):
+        return dialect.connect(*arguments, **parameters)
+
+
 def _open_sqlite(connection: Any, record: Any) -> None:
     connection.isolation_level = None  # transactions are begun by _begin_sqlite
-    with at("open", "ledger"):
-        for pragma in _PRAGMAS:
-            connection.execute(pragma)
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
 
 
 def _begin_sqlite(connection: Connection) -> None:

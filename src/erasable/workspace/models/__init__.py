@@ -1,4 +1,4 @@
-"""Models of a workspace: what makes them, what they learn from, how they forget, how that is proved.
+"""Models of a workspace: what makes them, what they learn from, how they forget, and the proof.
 
 The law kept here: a model of the workspace is a function of its recipe and of the records of its
 data sets. What took part in a fit by chance, a seed that was drawn, becomes part of the recipe at

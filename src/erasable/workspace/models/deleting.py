@@ -121,9 +121,7 @@ def foresee(model: Any, version: Any, n_deleted: int) -> tuple[str, str]:
     return "deleted" if plain else "refitted", estimator.exactness
 
 
-def prepare(
-    site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]
-) -> Prepared:
+def prepare(site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]) -> Prepared:
     """Make a model without some records.
 
     Parameters
@@ -199,9 +197,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
     )  # fmt: skip
 
 
-def _without(
-    site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]
-) -> _Outcome:
+def _without(site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]) -> _Outcome:
     design = design_of(model)
     with site.ledger.reading() as connection:
         tables = read(site, connection, model.datasets, version.dataset_versions, design)

@@ -146,9 +146,7 @@ class Design:
         return Records(X, target, ids=_ids(tables), groups=_groups(tables))
 
 
-def ids_of(
-    datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]
-) -> list[int | str]:
+def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> list[int | str]:
     """Return the ids that records have in a model, from ids by data set.
 
     Examples
@@ -218,7 +216,7 @@ def _ids(tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
 def _groups(tables: Sequence[tuple[DataSet, pa.Table]]) -> list[str] | None:
     if not any(known.subjects for known, _ in tables):
         return None
-    ids, groups = _ids(tables), []
+    ids, groups = _ids(tables), list[str | None]()
     for known, table in tables:
         subject = known.subject_columns[:1]
         groups += table[subject[0]].to_pylist() if subject else [None] * table.num_rows

@@ -244,9 +244,7 @@ def _fit(
                 salt=salt, commitment=commitment, algorithm=made.algorithm,
                 n_records=made.n_records, seconds=made.seconds,
             )  # fmt: skip
-            estimates.note(
-                connection, model_id, "fit", made.n_records, 0, made.seconds, site.now()
-            )
+            estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, site.now())
             body = {
                 "version": number, "made_by": plan.recipe["kind"], "algorithm": made.algorithm,
                 "datasets": {each.name: each.version for each in plan.datasets},

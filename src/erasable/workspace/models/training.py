@@ -33,10 +33,19 @@ from erasable.workspace.store.disk import Disk
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Made", "algorithm_of", "digest_of", "read", "of_bytes", "run", "software", "to_bytes", "train"]
+__all__ = [
+    "Made",
+    "algorithm_of",
+    "digest_of",
+    "of_bytes",
+    "read",
+    "run",
+    "software",
+    "to_bytes",
+    "train",
+]
 
 _PACKAGES = ("numpy", "scikit-learn", "scipy")
-
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from erasable.core.errors import NotInWorkspaceError, WorkspaceError
+from erasable.core.errors import NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
@@ -88,7 +88,11 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
         )
     with site.ledger.reading() as connection:
         id_column = get(connection, model.datasets[0]).id_column
-    table = plain(Source.parse(source).read(text_columns=[id_column]))
+    given = Source.parse(source)
+    try:
+        table = plain(given.read(text_columns=[id_column]))
+    except SourceError:  # it may lack the ids alone
+        table = plain(given.read(text_columns=[]))
     missing = [each for each in design.features if each not in table.column_names]
     if missing:
         raise WorkspaceError(
@@ -103,7 +107,7 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
         )
     X: Any = table.select(list(design.features))
     if design.documents:
-        X = table[design.features[0]].to_pylist()
+        X = table[design.features[0]].cast(pa.string()).to_pylist()
     found = {"prediction": pa.array(fitted.predict(X).tolist())}
     if id_column in table.column_names:
         found = {id_column: table[id_column], **found}

@@ -144,7 +144,7 @@ def acknowledge(
             {
                 "id": _new_id(), "state": "pending", "regulation": regulation,
                 "received_at": received, "due_at": due, "hold": hold, "type": type,
-                "tokens": tokens, "condition": condition, "changed_at": now,
+                "tokens": tokens, "condition": condition, "salt": secrets.token_hex(32), "changed_at": now,
             }
             for tokens, condition in asked(site, connection, values, type, where, dataset)
         ]  # fmt: skip
@@ -152,7 +152,10 @@ def acknowledge(
         log.append_many(
             site,
             connection,
-            [("request-acknowledged", row["id"], entries.acknowledged(row), now) for row in rows],
+            [
+                ("request-acknowledged", row["id"], entries.acknowledged(site.keys, row), now)
+                for row in rows
+            ],
         )
         return [find(connection, row["id"]) for row in rows]
 
@@ -261,7 +264,7 @@ _COLUMNS = [getattr(request_table.c, name) for name in Request.__slots__]
 
 def _end(site: Site, request_id: str, state: str, reason: str | None) -> Request:
     _check_text(reason, "reason", needed=state == "denied")
-    values = {"state": state, "reason": reason, "tokens": None, "condition": None}
+    values = {"state": state, "reason": reason, "tokens": None, "condition": None, "salt": None}
     return _change(site, request_id, f"request-{state}", values)
 
 
@@ -277,7 +280,7 @@ def _change(site: Site, request_id: str, kind: str, values: dict[str, Any]) -> R
         at = request_table.c.id == request_id
         connection.execute(update(request_table).where(at).values(changed_at=now, **values))
         row = connection.execute(select(request_table).where(at)).one()._asdict()
-        log.append(site, connection, kind, request_id, entries.changed(row), now)
+        log.append(site, connection, kind, request_id, entries.changed(site.keys, row), now)
         return find(connection, request_id)
 
 

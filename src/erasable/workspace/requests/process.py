@@ -19,7 +19,7 @@ from sqlalchemy import Connection, insert, select, update
 from erasable.workspace.data import erasing
 from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
-from erasable.workspace.evidence import log, receipts
+from erasable.workspace.evidence import entries, log, receipts
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import measurement, model, model_version, task
 from erasable.workspace.ledger.schema import request as request_table
@@ -237,6 +237,9 @@ def _swap(site: Site, batch: _Batch) -> None:
         for row, prepared, counts in batch.prepared:
             deleting.adopt(site, connection, prepared, now)
             tasks += _model_tasks(row, prepared, counts, matched)
+        by_request: dict[str, list[dict[str, Any]]] = {}
+        for each in tasks:
+            by_request.setdefault(each["request_id"], []).append(each)
         if tasks:
             connection.execute(insert(task), tasks)
         _suppress(site, connection, batch, matched)
@@ -244,12 +247,22 @@ def _swap(site: Site, batch: _Batch) -> None:
             connection.execute(
                 update(request_table)
                 .where(request_table.c.id == request)
-                .values(state="swapped", matched=count, tokens=None, condition=None, type=None)
+                .values(
+                    state="swapped",
+                    matched=count,
+                    tokens=None,
+                    condition=None,
+                    type=None,
+                    salt=None,
+                )
             )
         log.append_many(
             site,
             connection,
-            [("request-erased", request, {"matched": n}, now) for request, n in matched.items()],
+            [
+                ("request-erased", request, entries.erased(n, by_request.get(request, ())), now)
+                for request, n in matched.items()
+            ],
         )
 
 

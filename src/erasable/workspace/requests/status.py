@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from erasable.workspace.evidence.statements import OUT_OF_REACH
 from erasable.workspace.ledger.schema import (
     dataset,
     fragment,
@@ -18,15 +19,7 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.requests.intake import OPEN
 from erasable.workspace.site import Site
 
-__all__ = ["UNREACHED", "status"]
-
-UNREACHED = (
-    "free blocks of the disk",
-    "snapshots and backups of it",
-    "archived logs of other programs",
-    "the source of a data set",
-)
-"""What may still hold a record, and is out of the reach of a workspace."""
+__all__ = ["status"]
 
 
 def status(site: Site) -> dict[str, Any]:
@@ -81,5 +74,5 @@ def status(site: Site) -> dict[str, Any]:
             "stale": stale,
             "suppressed": count(select(func.count()).select_from(suppression)),
             "log_size": count(select(func.count()).select_from(log_entry)),
-            "unreached": list(UNREACHED),
+            "unreached": list(OUT_OF_REACH),
         }

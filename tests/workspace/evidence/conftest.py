@@ -1,0 +1,193 @@
+"""A workspace in which everything has happened once, written straight into its ledger."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, insert, select, update
+
+from erasable.workspace.evidence import entries, log, receipts
+from erasable.workspace.evidence.commitments import commit
+from erasable.workspace.ledger.schema import (
+    dataset,
+    dataset_version,
+    fragment,
+    model,
+    model_version,
+    request,
+    task,
+)
+from erasable.workspace.site import Site
+
+PERSON, REASON, HOLD = "anna.schmidt@example.org", "Anna Schmidt is unknown", "court order 4711"
+DIGEST = "erasable.naive_bayes.GaussianNB:1:5f3a91c07be2"
+RECEIVED = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
+DUE = datetime(2026, 12, 2, 9, 30, tzinfo=UTC)
+DONE = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    site = Site.create(tmp_path_factory.mktemp("scene") / "ws")
+    with site.ledger.transaction() as connection:
+        _add_dataset(site, connection)
+        _fit_models(site, connection)
+        _ask(site, connection)
+    with site.ledger.transaction() as connection:
+        _erase(site, connection)
+    with site.ledger.transaction() as connection:
+        receipts.issue(site, connection, ["R-DONE", "R-NONE"], DONE)
+    with site.ledger.transaction() as connection:
+        acknowledge(site, connection, "R-LATER")
+    site.ledger.checkpoint()
+    return site.root
+
+
+@pytest.fixture
+def scene(_made: Path, tmp_path: Path) -> Site:
+    """R-DONE and R-NONE are completed, others in every other state; three models."""
+    shutil.copytree(_made, tmp_path / "ws")
+    return Site.open(tmp_path / "ws")
+
+
+def row_of(connection: Connection, table: Any, **where: Any) -> dict[str, Any]:
+    query = select(table)
+    for name, value in where.items():
+        query = query.where(table.c[name] == value)
+    return connection.execute(query).one()._asdict()
+
+
+def acknowledge(site: Site, connection: Connection, id: str, **values: Any) -> None:
+    token = site.keys.token("email", PERSON)
+    salt, _ = commit("")
+    row = {
+        "id": id, "state": "pending", "regulation": "gdpr", "received_at": RECEIVED,
+        "due_at": DUE, "hold": None, "type": "email", "tokens": [("email", token)],
+        "condition": None, "salt": salt, "changed_at": RECEIVED, **values,
+    }  # fmt: skip
+    connection.execute(insert(request).values(row))
+    body = entries.acknowledged(site.keys, row)
+    log.append(site, connection, "request-acknowledged", id, body, RECEIVED)
+
+
+def change(site: Site, connection: Connection, id: str, kind: str, **values: Any) -> None:
+    connection.execute(update(request).where(request.c.id == id).values(values))
+    body = entries.changed(site.keys, row_of(connection, request, id=id))
+    log.append(site, connection, kind, id, body, DONE)
+
+
+def _add_dataset(site: Site, connection: Connection) -> None:
+    row = {
+        "id": 1, "name": "visits", "source": {"kind": "csv", "place": "visits.csv"},
+        "id_column": "visit", "subjects": [{"column": "patient", "type": "email"}],
+        "columns": [{"name": "age", "type": "int64"}], "n_buckets": 4, "version": 1,
+        "created_at": RECEIVED,
+    }  # fmt: skip
+    connection.execute(insert(dataset).values(row))
+    for number, cause, kind in ((1, "add", "dataset-added"), (2, "append", "dataset-appended")):
+        version = {
+            "dataset_id": 1, "number": number, "cause": cause, "n_records": 10 * number,
+            "n_suppressed": number - 1, "created_at": RECEIVED,
+        }  # fmt: skip
+        connection.execute(insert(dataset_version).values(version))
+        connection.execute(update(dataset).values(version=number))
+        connection.execute(
+            insert(fragment).values(
+                dataset_id=1, bucket=number, since=number, key=f"data/1/{number}",
+                sha256=f"{number}" * 64, n_records=10,
+            )
+        )  # fmt: skip
+        row = row_of(connection, dataset)
+        log.append(
+            site, connection, kind, "visits", entries.dataset(site.keys, row, version), RECEIVED
+        )
+
+
+def _fit_models(site: Site, connection: Connection) -> None:
+    for id, name, kind, state in (
+        (1, "risk", "estimator", "ready"),
+        (2, "small", "estimator", "ready"),
+        (3, "elsewhere", "uncovered", "uncovered"),
+    ):
+        row = {
+            "id": id, "name": name, "kind": kind, "recipe": {"estimator": "naive_bayes.GaussianNB"},
+            "features": ["age"], "target": "disease", "datasets": [1], "state": state,
+            "version": int(kind != "uncovered"), "hook": None, "created_at": RECEIVED,
+        }  # fmt: skip
+        connection.execute(insert(model).values(row))
+        version = _version(connection, id, 1, "fit") if kind != "uncovered" else None
+        verb = "model-fitted" if version else "model-registered"
+        log.append(site, connection, verb, name, entries.model(site.keys, row, version), RECEIVED)
+
+
+def _version(connection: Connection, id: int, number: int, cause: str) -> dict[str, Any]:
+    salt, commitment = commit(f"{DIGEST}{id}{number}")
+    row = {
+        "model_id": id, "number": number, "cause": cause, "dataset_versions": [2],
+        "key": f"models/{id}/{number}", "sha256": f"{number}" * 64, "salt": salt,
+        "commitment": commitment, "algorithm": "naive_bayes.GaussianNB:1",
+        "software": {"erasable": "0.1.0"}, "n_records": 20 - number, "seconds": 0.25,
+        "created_at": RECEIVED,
+    }  # fmt: skip
+    connection.execute(insert(model_version).values(row))
+    return row
+
+
+def _ask(site: Site, connection: Connection) -> None:
+    for id in ("R-DONE", "R-NONE", "R-DENIED", "R-CANCELLED", "R-LONG", "R-STARTED", "R-RESUMED"):
+        acknowledge(site, connection, id)
+    acknowledge(site, connection, "R-HELD", hold=HOLD)
+    condition = {"dataset": 1, "where": f"patient = '{PERSON}'"}
+    acknowledge(site, connection, "R-WHERE", tokens=None, type=None, condition=condition)
+    gone = {"tokens": None, "condition": None, "salt": None}
+    change(site, connection, "R-DENIED", "request-denied", state="denied", reason=REASON, **gone)
+    change(site, connection, "R-CANCELLED", "request-cancelled", state="cancelled", **gone)
+    later = DUE + timedelta(days=62)
+    change(
+        site, connection, "R-LONG", "request-extended", due_at=later, extended_at=DONE,
+        extension=REASON,
+    )  # fmt: skip
+    change(site, connection, "R-RESUMED", "request-held", hold=HOLD)
+    change(site, connection, "R-RESUMED", "request-held", hold=None)
+    for id in ("R-STARTED", "R-DONE", "R-NONE"):
+        connection.execute(
+            update(request).where(request.c.id == id).values(state="in_progress", batch="B-1")
+        )
+        log.append(site, connection, "request-started", id, {"batch": "B-1"}, DONE)
+
+
+def _erase(site: Site, connection: Connection) -> None:
+    before = {id: row_of(connection, model_version, model_id=id) for id in (1, 2)}
+    after = _version(connection, 1, 2, "erase")
+    connection.execute(update(model).where(model.c.id == 1).values(version=2))
+    connection.execute(update(model).where(model.c.id == 2).values(state="retired"))
+    for id, kind in ((1, "model-updated"), (2, "model-retired")):
+        row = row_of(connection, model, id=id)
+        version = after if id == 1 else before[2]
+        log.append(
+            site, connection, kind, row["name"], entries.model(site.keys, row, version), DONE
+        )
+    common = {"request_id": "R-DONE", "state": "done", "n_records": 3, "seconds": 0.5}
+    tasks = [
+        {**common, "target": target, "target_id": id, "treatment": treatment,
+         "exactness": exactness, "before": before_, "after": after_}
+        for target, id, treatment, exactness, before_, after_ in (
+            ("dataset", 1, "rewritten", "bitwise", None, None),
+            ("model", 1, "deleted", "bitwise", before[1]["commitment"], after["commitment"]),
+            ("model", 2, "retired", "gone", before[2]["commitment"], None),
+            ("model", 3, "not covered", None, None, None),
+        )
+    ]  # fmt: skip
+    connection.execute(insert(task), tasks)
+    gone = {"tokens": None, "condition": None, "salt": None}
+    for id, matched, mine in (("R-DONE", 3, tasks), ("R-NONE", 0, [])):
+        connection.execute(
+            update(request)
+            .where(request.c.id == id)
+            .values(state="purged", matched=matched, **gone)
+        )
+        log.append(site, connection, "request-erased", id, entries.erased(matched, mine), DONE)

@@ -1,0 +1,184 @@
+"""The ledger against the log: every column that matters is watched, and the right one is named."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, update
+
+from erasable.workspace.evidence import entries, log
+from erasable.workspace.evidence.consistency import compare_ledger_with_log
+from erasable.workspace.ledger.schema import (
+    dataset,
+    dataset_version,
+    log_entry,
+    model,
+    model_version,
+    receipt,
+    request,
+    task,
+)
+from erasable.workspace.site import Site
+from naming import named
+
+LATER = datetime.fromisoformat("2027-06-01T00:00:00+00:00")
+
+
+def test_a_ledger_that_nobody_touched_is_what_the_log_says(scene: Site) -> None:
+    assert log.verify_log(scene) == []
+    assert compare_ledger_with_log(scene) == []
+
+
+TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
+    # table, which row, column, new value, whom the finding names, what it names
+    (request, {"id": "R-LATER"}, "state", "denied", "request 'R-LATER'", "its state"),
+    (request, {"id": "R-DENIED"}, "state", "pending", "request 'R-DENIED'", "its state"),
+    (request, {"id": "R-STARTED"}, "state", "completed", "request 'R-STARTED'", "its state"),
+    (request, {"id": "R-DONE"}, "state", "pending", "request 'R-DONE'", "its state"),
+    (request, {"id": "R-LATER"}, "regulation", "none", "request 'R-LATER'", "its regulation"),
+    (request, {"id": "R-LATER"}, "received_at", LATER, "request 'R-LATER'", "its received at"),
+    (request, {"id": "R-LATER"}, "due_at", LATER, "request 'R-LATER'", "its due at"),
+    (request, {"id": "R-LATER"}, "due_at", None, "request 'R-LATER'", "its due at"),
+    (request, {"id": "R-LONG"}, "due_at", LATER, "request 'R-LONG'", "its due at"),
+    (request, {"id": "R-LONG"}, "extended_at", None, "request 'R-LONG'", "its extended at"),
+    (request, {"id": "R-LONG"}, "extension", "x", "request 'R-LONG'", "its extension"),
+    (request, {"id": "R-LATER"}, "hold", "x", "request 'R-LATER'", "its hold"),
+    (request, {"id": "R-HELD"}, "hold", None, "request 'R-HELD'", "its hold"),
+    (request, {"id": "R-RESUMED"}, "hold", "x", "request 'R-RESUMED'", "its hold"),
+    (request, {"id": "R-DENIED"}, "reason", "x", "request 'R-DENIED'", "its reason"),
+    (request, {"id": "R-LATER"}, "tokens", [["id", "0"]], "request 'R-LATER'", "its scope"),
+    (request, {"id": "R-LATER"}, "tokens", None, "request 'R-LATER'", "its scope"),
+    (request, {"id": "R-LATER"}, "type", "id", "request 'R-LATER'", "its scope"),
+    (request, {"id": "R-LATER"}, "salt", "00" * 32, "request 'R-LATER'", "its scope"),
+    (request, {"id": "R-LATER"}, "salt", None, "request 'R-LATER'", "its scope"),
+    (request, {"id": "R-WHERE"}, "condition", {"where": ""}, "request 'R-WHERE'", "its scope"),
+    (request, {"id": "R-DONE"}, "tokens", [["id", "0"]], "request 'R-DONE'", "still holds"),
+    (request, {"id": "R-DENIED"}, "salt", "00" * 32, "request 'R-DENIED'", "still holds"),
+    (request, {"id": "R-DONE"}, "batch", "B-2", "request 'R-DONE'", "its batch"),
+    (request, {"id": "R-DONE"}, "matched", 0, "request 'R-DONE'", "its matched"),
+    (request, {"id": "R-DONE"}, "completed_at", LATER, "request 'R-DONE'", "its completed at"),
+    (receipt, {"request_id": "R-DONE"}, "body", b"{}", "request 'R-DONE'", "its receipt"),
+    (task, {"target_id": 2}, "treatment", "deleted", "request 'R-DONE'", "its tasks"),
+    (task, {"target_id": 2}, "exactness", "bitwise", "request 'R-DONE'", "its tasks"),
+    (task, {"target_id": 2}, "n_records", 2, "request 'R-DONE'", "its tasks"),
+    (task, {"target_id": 2}, "before", "0" * 64, "request 'R-DONE'", "its tasks"),
+    (task, {"target_id": 2}, "after", "0" * 64, "request 'R-DONE'", "its tasks"),
+    (dataset, {}, "version", 1, "data set 'visits'", "its version"),
+    (dataset, {}, "version", 3, "data set 'visits'", "its n records"),
+    (dataset, {}, "source", {}, "data set 'visits'", "its source"),
+    (dataset, {}, "id_column", "x", "data set 'visits'", "its id column"),
+    (dataset, {}, "subjects", [], "data set 'visits'", "its subjects"),
+    (dataset, {}, "columns", [], "data set 'visits'", "its columns"),
+    (dataset, {}, "n_buckets", 8, "data set 'visits'", "its n buckets"),
+    (dataset_version, {"number": 2}, "n_records", 9, "data set 'visits'", "its n records"),
+    (dataset_version, {"number": 2}, "n_suppressed", 0, "data set 'visits'", "its n suppressed"),
+    (model, {"id": 1}, "version", 1, "model 'risk'", "its version"),
+    (model, {"id": 1}, "state", "retired", "model 'risk'", "its state"),
+    (model, {"id": 2}, "state", "ready", "model 'small'", "its state"),
+    (model, {"id": 3}, "state", "ready", "model 'elsewhere'", "its state"),
+    (model, {"id": 1}, "kind", "command", "model 'risk'", "its made by"),
+    (model, {"id": 1}, "recipe", {}, "model 'risk'", "its recipe"),
+    (model, {"id": 1}, "features", None, "model 'risk'", "its features"),
+    (model, {"id": 1}, "target", "age", "model 'risk'", "its target"),
+    (model, {"id": 1}, "datasets", [], "model 'risk'", "its datasets"),
+    (model, {"id": 1}, "hook", "rm", "model 'risk'", "its hook"),
+    (model_version, {"model_id": 1, "number": 2}, "commitment", "0", "model 'risk'", "commitment"),
+    (model_version, {"model_id": 1, "number": 2}, "algorithm", "x", "model 'risk'", "algorithm"),
+    (model_version, {"model_id": 1, "number": 2}, "software", {}, "model 'risk'", "software"),
+    (model_version, {"model_id": 1, "number": 2}, "n_records", 1, "model 'risk'", "n records"),
+    (model_version, {"model_id": 1, "number": 2}, "dataset_versions", [1], "model 'risk'",
+     "dataset versions"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "which", "column", "value", "whom", "what"),
+    TAMPERED,
+    ids=[named((one[0].name, one[1], one[2], one[3])) for one in TAMPERED],
+)
+def test_a_tampered_column_is_named(
+    scene: Site, table: Any, which: dict[str, Any], column: str, value: Any, whom: str, what: str
+) -> None:
+    query = update(table).values({column: value})
+    for name, wanted in which.items():
+        query = query.where(table.c[name] == wanted)
+    with scene.ledger.transaction() as connection:
+        assert connection.execute(query).rowcount == 1
+    found = compare_ledger_with_log(scene)
+    assert found
+    assert all(line.startswith(whom) for line in found), found
+    assert any(what in line for line in found), found
+    assert all("\n" not in line for line in found)
+
+
+def test_every_column_that_the_log_speaks_of_is_tampered_with_above(scene: Site) -> None:
+    tried = {(one[0].name, one[2]) for one in TAMPERED}
+    with scene.ledger.reading() as connection:
+        rows = {
+            table.name: [row._asdict() for row in connection.execute(table.select())]
+            for table in (request, dataset, model, task)
+        }
+        versions = [row._asdict() for row in connection.execute(model_version.select())]
+    said = {("request", name) for name in entries.request(scene.keys, rows["request"][0])}
+    said |= {("task", name) for name in entries.task(rows["task"][0])}
+    version = {"n_records": 1, "n_suppressed": 0, "number": 1}
+    said |= {("dataset", name) for name in entries.dataset(scene.keys, rows["dataset"][0], version)}
+    said |= {("model", name) for name in entries.model(scene.keys, rows["model"][0], versions[0])}
+    elsewhere = {
+        ("request", "scope"): ("request", "tokens"),
+        ("task", "target"): None,  # with the id it says which row it is
+        ("task", "target_id"): None,
+        ("model", "made_by"): ("model", "kind"),
+        **{("dataset", name): ("dataset_version", name) for name in ("n_records", "n_suppressed")},
+        **{
+            ("model", name): ("model_version", name)
+            for name in ("dataset_versions", "commitment", "algorithm", "software", "n_records")
+        },
+    }
+    assert {elsewhere.get(one, one) for one in said} - {None} <= tried
+
+
+REMOVED: list[tuple[Any, dict[str, Any], str]] = [
+    (request, {"id": "R-LATER"}, "request 'R-LATER' is not in the ledger"),
+    (request, {"id": "R-CANCELLED"}, "request 'R-CANCELLED' is not in the ledger"),
+    (receipt, {"request_id": "R-NONE"}, "request 'R-NONE': its receipt"),
+    (task, {"target_id": 3}, "request 'R-DONE': its tasks"),
+    (dataset_version, {"number": 2}, "data set 'visits': its n records"),
+    (model_version, {"number": 2}, "model 'risk'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "which", "told"), REMOVED, ids=[named((one[0].name, one[1])) for one in REMOVED]
+)
+def test_a_removed_row_is_named(scene: Site, table: Any, which: dict[str, Any], told: str) -> None:
+    query = delete(table)
+    for name, wanted in which.items():
+        query = query.where(table.c[name] == wanted)
+    with scene.ledger.transaction() as connection:
+        assert connection.execute(query).rowcount == 1
+    found = compare_ledger_with_log(scene)
+    assert any(told in line for line in found), found
+
+
+def test_a_row_that_the_log_does_not_know_is_named(scene: Site) -> None:
+    with scene.ledger.transaction() as connection:
+        row = connection.execute(request.select().where(request.c.id == "R-LATER")).one()
+        connection.execute(request.insert().values({**row._asdict(), "id": "R-SMUGGLED"}))
+    assert compare_ledger_with_log(scene) == [
+        "request 'R-SMUGGLED' is in the ledger, but the log does not know of it"
+    ]
+
+
+def test_a_garbled_entry_does_not_hide_the_rest(scene: Site) -> None:
+    with scene.ledger.transaction() as connection:
+        connection.execute(update(log_entry).where(log_entry.c.position == 1).values(body=b"\xff"))
+        connection.execute(
+            update(request)
+            .where(request.c.id == "R-LATER")
+            .values(due_at=LATER + timedelta(days=1))
+        )
+    assert any("R-LATER" in line for line in compare_ledger_with_log(scene))
+    assert log.verify_log(scene)
