@@ -171,7 +171,7 @@ def _register_looking(group: typer.Typer) -> None:
         if as_json:
             show.print_json(found)
             return
-        show.facts((key.replace("_", " "), _told(value)) for key, value in found.items())
+        _print_model(found)
 
 
 def _register_using(group: typer.Typer) -> None:
@@ -266,11 +266,35 @@ def _write(table: Any, output: str) -> None:
         csv.write_csv(table, output)
 
 
-def _told(value: Any) -> str:
-    if value is None:
-        return show.NONE
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={_told(each)}" for key, each in value.items())
-    if isinstance(value, list | tuple):
-        return "; ".join(map(_told, value)) or "none"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _print_model(found: dict[str, Any]) -> None:
+    data = ", ".join(
+        name if version is None else f"{name} version {version}"
+        for name, version in found["datasets"].items()
+    )
+    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
+    show.facts(
+        [
+            ("name", found["name"]),
+            ("state", found["state"]),
+            ("estimator", found["estimator"] or found["kind"]),
+            ("parameters", params or "as they are by default"),
+            ("data", data),
+            ("features", ", ".join(found["features"] or ()) or show.NONE),
+            ("target", found["target"] or show.NONE),
+            ("records", show.count(found["n_records"])),
+            ("hook", found["hook"] or show.NONE),
+        ]
+    )
+    if found["versions"]:
+        show.line()
+        show.table(
+            ["version", "by", "records", "time", "date"],
+            [
+                (
+                    each["number"], each["cause"], show.count(each["n_records"]),
+                    show.seconds(each["seconds"]), show.day(each["created_at"]),
+                )
+                for each in found["versions"]
+            ],
+            right="version,records,time",
+        )  # fmt: skip

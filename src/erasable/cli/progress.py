@@ -48,7 +48,7 @@ class Meter:
             nonlocal told, done
             done += n
             now = self._clock()
-            if now - told >= PATIENCE:
+            if done < total and now - told >= PATIENCE:
                 told = now
                 self._stream.write(f"{label} {done}/{total}\n")
                 self._stream.flush()

@@ -317,12 +317,10 @@ class Workspace:
 
     def suppressed(self) -> list[dict[str, Any]]:
         """List whose records are kept out, by token: token, type, request_id, since."""
-        from dataclasses import asdict
-
         from erasable.workspace.identity import suppression
 
         with self.site.ledger.reading() as connection:
-            return [asdict(each) for each in suppression.listing(connection)]
+            return suppression.listing(connection)
 
     def suppression_list(self) -> dict[str, Any]:
         """Return the signed list of whose records are kept out, for a place elsewhere."""
