@@ -13,15 +13,14 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import typer.main
 from hypothesis import strategies as st
 
-from cli.running import erasable, make_tiny
-from erasable.cli.app import app
+from cli.running import ROOT, Result, erasable, make_tiny
 
 __all__ = ["SECRET", "Bench", "command_lines", "commands", "damaged"]
 
@@ -66,9 +65,20 @@ POOLS: dict[str, Sequence[str]] = {
     "query": ["select * from visits", "drop table visits", "select"],
     "condition": CONDITIONS,
     "estimator": [
-        "naive_bayes.GaussianNB", "cluster.KMeans", "preprocessing.StandardScaler,cluster.KMeans",
-        "linear_model.Ridge", "sklearn.tree.DecisionTreeClassifier", "cluster.KMaens", "sklearn",
-        "sklearn.nothing.Here", "os:getcwd", "json:dumps", "gone:gone", "a:b:c", "->", ",",
+        "naive_bayes.GaussianNB",
+        "cluster.KMeans",
+        "preprocessing.StandardScaler,cluster.KMeans",
+        "linear_model.Ridge",
+        "sklearn.tree.DecisionTreeClassifier",
+        "cluster.KMaens",
+        "sklearn",
+        "sklearn.nothing.Here",
+        "os:getcwd",
+        "json:dumps",
+        "gone:gone",
+        "a:b:c",
+        "->",
+        ",",
     ],
     "params": ["n_clusters=2", "alpha=0.5", "max_depth=2", "max_depth=x", "gone=1", "alpha"],
     "retrain": ["true", "false", "cp {data} {out}", "no-such-program {data} {out}", "'", ""],
@@ -90,6 +100,7 @@ RUN = frozenset({"retrain", "hook"})
 PRIVATE = frozenset({"identities", "identity", "other"})
 
 
+@cache
 def commands() -> dict[tuple[str, ...], Any]:
     """Return every command by its path: ("dataset", "add")."""
 
@@ -102,7 +113,7 @@ def commands() -> dict[tuple[str, ...], Any]:
             found |= walk(each, (*path, name))
         return found
 
-    return walk(typer.main.get_command(app), ())
+    return walk(ROOT, ())
 
 
 @st.composite
@@ -220,8 +231,8 @@ class Bench:
         """Run a command line; return what is wrong with how it ended."""
         result = erasable(*args, folder=self.copy, stdin=stdin)
         wrong = [] if result.exit_code in (0, 1, 2) else [f"exit code {result.exit_code}"]
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            wrong.append(f"it raised {result.exception!r}")
+        if result.fault is not None:
+            wrong.append(f"it raised {result.fault!r}")
         if "Traceback" in result.output or "has a fault" in result.stderr:
             wrong.append("a traceback, or a fault")
         if SECRET in result.output:
@@ -251,7 +262,7 @@ class Bench:
             place.write_bytes(whole)
 
 
-def _wrong_output(args: Sequence[str], result: Any) -> list[str]:
+def _wrong_output(args: Sequence[str], result: Result) -> list[str]:
     wrong = []
     errors = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
     if result.exit_code == 2 and (len(errors) != 1 or not errors[0].startswith("error: ")):

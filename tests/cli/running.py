@@ -4,37 +4,66 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.csv
 import pyarrow.parquet
-from typer.testing import CliRunner, Result
+import typer.main
+from typer.testing import CliRunner
 
 from erasable.cli.app import app
 
-__all__ = ["TINY", "erasable", "make_tiny", "rows_of", "told"]
+__all__ = ["ROOT", "TINY", "Result", "erasable", "make_tiny", "rows_of", "told"]
 
 _RUNNER = CliRunner()
+ROOT = typer.main.get_command(app)
+"""The whole command line; to build it anew for each run would take most of the time."""
 
 TINY = 60
 """Records of the tiny workspace: two of each of 30 patients."""
 
 
-def erasable(
-    *args: str, folder: Path | None = None, stdin: str | bytes | None = None
-) -> Result:
+@dataclass(frozen=True)
+class Result:
+    """How a command line ended; `fault` is what it raised but should not have."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    fault: BaseException | None = None
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+
+def erasable(*args: str, folder: Path | None = None, stdin: str | bytes | None = None) -> Result:
     """Run one command line, in a folder."""
     before = Path.cwd()
-    if folder is not None:
-        os.chdir(folder)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")  # a user's warnings are lines, not exceptions
-            return _RUNNER.invoke(app, list(args), input=stdin, env={"COLUMNS": "100"})
-    finally:
-        os.chdir(before)
+    code, fault = 0, None
+    with ExitStack() as stack:
+        stack.callback(os.chdir, before)
+        os.chdir(before if folder is None else folder)
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("default")  # as a user has them: lines, and none for developers
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        out, err, _ = stack.enter_context(_RUNNER.isolation(stdin, env={"COLUMNS": "100"}))
+        try:
+            ROOT.main(args)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 99
+        except BaseException as error:
+            code, fault = 99, error
+        sys.stdout.flush()
+        sys.stderr.flush()
+        printed = [each.getvalue().decode(errors="replace") for each in (out, err)]
+    return Result(code, *printed, fault)
 
 
 def told(*args: str, folder: Path, stdin: str | None = None) -> dict[str, Any]:

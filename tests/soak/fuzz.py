@@ -13,10 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402
+from hypothesis import HealthCheck, Phase, given, settings
 
-from cli.fuzzing import Bench, command_lines  # noqa: E402
-from cli.fuzzing_files import file_cases  # noqa: E402
+from cli.fuzzing import Bench, command_lines
+from cli.fuzzing_files import file_cases
 
 
 def main(arguments: list[str] | None = None) -> int:

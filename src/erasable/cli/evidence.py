@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import show
-from erasable.cli.files import load, load_json, public_key, write
+from erasable.cli.files import load, load_json, perhaps, public_key
 from erasable.cli.frame import Group, Json, Where, command, fail, opened, request_id
 
 __all__ = ["register"]
@@ -41,10 +41,11 @@ def _register_receipt(group: typer.Typer) -> None:
         """Show the receipt of a request, or write it to a file."""
         from erasable.workspace.evidence import receipts
 
-        body = opened(where).receipt(request_id(id_))
-        says = receipts.show(body)
-        if output is not None:
-            write(output, body)
+        with perhaps(output) as place:
+            body = opened(where).receipt(request_id(id_))
+            says = receipts.show(body)
+            if place is not None:
+                place.write_bytes(body)
         if as_json:
             show.print_json(
                 {"request": id_, "path": output, "says": says, "receipt": json.loads(body)}
@@ -64,7 +65,7 @@ def _register_receipt(group: typer.Typer) -> None:
         where: Where = ".",
         as_json: Json = False,
     ) -> None:
-        """Check a receipt with the public key alone, without a workspace; exit code 1 if it fails."""
+        """Check a receipt with the public key alone; exit code 1 if it does not hold."""
         from erasable.core.errors import EvidenceError
         from erasable.workspace.evidence import receipts
 
@@ -144,9 +145,10 @@ def _register_log(group: typer.Typer) -> None:
     @command(group, "head", example="erasable log head --output head.json")
     def head(output: Output = None, where: Where = ".", as_json: Json = False) -> None:
         """Sign what the log is now: keep it elsewhere, and hold the log against it later."""
-        found = opened(where).head()
-        if output is not None:
-            write(output, (json.dumps(found, indent=2) + "\n").encode())
+        with perhaps(output) as place:
+            found = opened(where).head()
+            if place is not None:
+                place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         if as_json:
             show.print_json(found)
         elif output is not None:

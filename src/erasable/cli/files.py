@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError
 
-__all__ = ["load", "load_json", "public_key", "write"]
+__all__ = ["load", "load_json", "perhaps", "public_key", "replacing"]
 
 _LARGEST = 64 * 2**20
 
@@ -62,13 +65,39 @@ def public_key(path: str) -> bytes:
     return data
 
 
-def write(path: str, data: bytes) -> None:
-    """Write a file, whole, or leave what was there."""
+@contextmanager
+def replacing(path: str) -> Iterator[Path]:
+    """Lend a file that takes the place of another at the end of the block, if that goes well.
+
+    A place that cannot be written is refused before the block, while nothing has been done yet.
+
+    Raises
+    ------
+    OSError
+        It cannot be written there.
+    """
     place = Path(path)
+    if not path or place.is_dir():
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
     beside = place.with_name(f".{place.name[:40]}.{secrets.token_hex(4)}")
     try:
-        beside.write_bytes(data)
+        beside.touch(mode=0o666)
+        yield beside
         os.replace(beside, place)
     except OSError as error:
+        ours = error.filename in (str(beside), beside)
         beside.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, path) from None
+        raise (OSError(error.errno, error.strerror, path) if ours else error) from None
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def perhaps(path: str | None) -> Iterator[Path | None]:
+    """Do what `replacing` does where there is a path."""
+    if path is None:
+        yield None
+        return
+    with replacing(path) as place:
+        yield place

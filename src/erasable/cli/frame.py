@@ -33,10 +33,10 @@ __all__ = [
 
 DEBUG = "ERASABLE_DEBUG"
 
-ORDER = (
-    "init status report key dataset model request process requests deny cancel hold extend "
-    "verify receipt log subject suppress"
-).split()
+ORDER = [
+    "init", "status", "report", "key", "dataset", "model", "request", "process", "requests",
+    "deny", "cancel", "hold", "extend", "verify", "receipt", "log", "subject", "suppress",
+]  # fmt: skip
 """The commands as the help lists them."""
 
 _REQUEST = re.compile("R-[0-9A-Z]{10}")
@@ -88,7 +88,7 @@ class Command(TyperCommand):
         for param in self.params:
             kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
             if kind in (str, list[str]):
-                param._runtime_param = _AsTyped(kind != str)
+                param._runtime_param = _AsTyped(several=kind is not str)
             if kind is bool:
                 param.metavar = ""  # the help says "<bool>" otherwise
             elif param.param_type_name == "argument":

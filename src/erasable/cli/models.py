@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from erasable.cli import show
+from erasable.cli.files import perhaps
 from erasable.cli.frame import Group, Json, Where, command, fail, opened
 
 __all__ = ["register"]
@@ -194,9 +196,10 @@ def _register_using(group: typer.Typer) -> None:
                 f"{output!r} ends neither in .csv nor in .parquet; expected one of them; name the "
                 "file so"
             )
-        found = opened(where).predict(name, source)
-        if output is not None:
-            _write(found, output)
+        with perhaps(output) as place:
+            found = opened(where).predict(name, source)
+            if place is not None:
+                _write(found, place, as_parquet=str(output).endswith(".parquet"))
         if as_json:
             rows = [] if output is not None else found.to_pylist()
             show.print_json(
@@ -255,15 +258,15 @@ def _print_fitted(fitted: Any, as_json: bool) -> None:
     )
 
 
-def _write(table: Any, output: str) -> None:
-    if output.endswith(".parquet"):
-        from pyarrow import parquet
+def _write(table: Any, place: Path, *, as_parquet: bool) -> None:
+    if as_parquet:
+        import pyarrow.parquet
 
-        parquet.write_table(table, output)
+        pyarrow.parquet.write_table(table, place)
     else:
-        from pyarrow import csv
+        import pyarrow.csv
 
-        csv.write_csv(table, output)
+        pyarrow.csv.write_csv(table, place)
 
 
 def _print_model(found: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from erasable.cli import show
-from erasable.cli.files import write
+from erasable.cli.files import perhaps
 from erasable.cli.frame import Group, Json, Where, command, opened
 
 __all__ = ["register"]
@@ -136,16 +136,15 @@ def _register_suppress(group: typer.Typer) -> None:
 
     @command(group, "export", example="erasable suppress export --output erased.json")
     def export(
-        output: Annotated[
-            str | None, typer.Option(metavar="F", help="Write it to a file.")
-        ] = None,
+        output: Annotated[str | None, typer.Option(metavar="F", help="Write it to a file.")] = None,
         where: Where = ".",
         as_json: Json = False,
     ) -> None:
         """Print the signed list of who is kept out, to bring a restored backup up to date."""
-        found = opened(where).suppression_list()
-        if output is not None:
-            write(output, (json.dumps(found, indent=2) + "\n").encode())
+        with perhaps(output) as place:
+            found = opened(where).suppression_list()
+            if place is not None:
+                place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         if as_json or output is None:
             show.print_json(found)
         else:

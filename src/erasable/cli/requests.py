@@ -1,4 +1,4 @@
-"""`erasable request`, `process`, `requests`, `deny`, `cancel`, `hold`, `extend`: what people ask."""
+"""What people ask: `erasable request`, `process`, `requests`, and the answers to them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _register_intake(app: typer.Typer) -> None:
             typer.Option(
                 "--where",
                 metavar="CONDITION",
-                help="In the place of identities, a condition on records: \"age < 18 and site = "
+                help='In the place of identities, a condition on records: "age < 18 and site = '
                 "'north'\".",
             ),
         ] = None,
@@ -75,7 +75,7 @@ def _register_intake(app: typer.Typer) -> None:
         ] = None,
         received: Annotated[
             str | None,
-            typer.Option(metavar="DATE", help="When it reached you, as 2026-03-31; by default now."),
+            typer.Option(metavar="DATE", help="When it came, as 2026-03-31; by default now."),
         ] = None,
         dry_run: Annotated[
             bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")

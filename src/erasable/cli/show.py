@@ -110,7 +110,7 @@ def due(at: Any, now: datetime, *, done: Any = None) -> str:
     return f"{day(at)} ({words(days, 'day')} left)"
 
 
-def words(n: int, noun: str) -> str:
+def words(n: int, noun: str, several: str | None = None) -> str:
     """Write a number of things.
 
     Examples
@@ -118,7 +118,7 @@ def words(n: int, noun: str) -> str:
     >>> words(1, "record"), words(1200, "record")
     ('1 record', '1,200 records')
     """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    return f"{n:,} {noun if n == 1 else several or f'{noun}s'}"
 
 
 def count(n: int | None) -> str:

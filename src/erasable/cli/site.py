@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import show
+from erasable.cli.files import replacing
 from erasable.cli.frame import Json, Where, command, opened
 
 __all__ = ["register"]
@@ -37,9 +38,7 @@ def register(app: typer.Typer) -> None:
         made = Workspace.create(where, export=export)
         place = str(made.site.root)
         if as_json:
-            show.print_json(
-                {"workspace": place, "key_id": made.site.keys.key_id, "export": export}
-            )
+            show.print_json({"workspace": place, "key_id": made.site.keys.key_id, "export": export})
             return
         show.line(f"made a workspace in {show.one_line(place)}")
         show.line("its keys are in keys.json: keep a copy elsewhere, readable by you alone")
@@ -62,7 +61,8 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
     ) -> None:
         """Write one page that shows all of it, complete in itself."""
-        opened(where).report(path)
+        with replacing(path) as place:
+            opened(where).report(place)
         if as_json:
             show.print_json({"path": path})
             return
@@ -85,14 +85,14 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     late = f", {found['late']} LATE" if found["late"] else ""
     held = f", {found['held']} on hold" if found["held"] else ""
     stale = f"; stale: {', '.join(found['stale'])}" if found["stale"] else ""
-    data = f"{show.words(found['datasets'], 'data set')}, {show.words(found['n_records'], 'record')}"
+    sets, records = found["datasets"], found["n_records"]
     return [
         ("requests", (_counted(requests) or "none") + held + late),
         ("next due", show.due(found["next_due"], now) if found["next_due"] else "nothing"),
-        ("data", data),
+        ("data", f"{show.words(sets, 'data set')}, {show.words(records, 'record')}"),
         ("models", (_counted(models) or "none") + stale),
-        ("kept out", show.words(found["suppressed"], "identity").replace("identitys", "identities")),
-        ("log", show.words(found["log_size"], "entry").replace("entrys", "entries")),
+        ("kept out", show.words(found["suppressed"], "identity", "identities")),
+        ("log", show.words(found["log_size"], "entry", "entries")),
         ("out of reach", "; ".join(found["unreached"])),
     ]
 

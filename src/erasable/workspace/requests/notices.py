@@ -46,8 +46,8 @@ def extension(request: Request, reason: str) -> str:
     first = calendar.due(request.regulation, request.received_at)
     before = "" if first is None else f", and not by {first:%Y-%m-%d}"
     told = (
-        f"Your request {request.id} to erase your data reached us on {request.received_at:%Y-%m-%d}. "
-        f"We will answer it by {request.due_at:%Y-%m-%d}{before}, because of this: "
+        f"Your request {request.id} to erase your data reached us on "
+        f"{request.received_at:%Y-%m-%d}. We will answer it by {request.due_at:%Y-%m-%d}{before}, because of this: "
         f"{reason.rstrip('.')}. The law is {_LAWS[request.regulation]}."
     )
     if request.regulation == "gdpr":
