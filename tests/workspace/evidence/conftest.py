@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, insert, select, update
 
 from erasable.workspace.evidence import entries, log, receipts
-from erasable.workspace.evidence.commitments import commit
+from erasable.workspace.evidence.commitments import commit, new_salt
 from erasable.workspace.ledger.schema import (
     dataset,
     dataset_version,
@@ -22,12 +22,7 @@ from erasable.workspace.ledger.schema import (
     task,
 )
 from erasable.workspace.site import Site
-
-PERSON, REASON, HOLD = "anna.schmidt@example.org", "Anna Schmidt is unknown", "court order 4711"
-DIGEST = "erasable.naive_bayes.GaussianNB:1:5f3a91c07be2"
-RECEIVED = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
-DUE = datetime(2026, 12, 2, 9, 30, tzinfo=UTC)
-DONE = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+from workspace_scene import DIGEST, DONE, DUE, HOLD, PERSON, REASON, RECEIVED
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +49,15 @@ def scene(_made: Path, tmp_path: Path) -> Site:
     return Site.open(tmp_path / "ws")
 
 
+@pytest.fixture
+def body(scene: Site) -> bytes:
+    """The receipt of R-DONE."""
+    with scene.ledger.reading() as connection:
+        found = receipts.fetch(connection, "R-DONE")
+    assert found is not None
+    return found
+
+
 def row_of(connection: Connection, table: Any, **where: Any) -> dict[str, Any]:
     query = select(table)
     for name, value in where.items():
@@ -63,11 +67,10 @@ def row_of(connection: Connection, table: Any, **where: Any) -> dict[str, Any]:
 
 def acknowledge(site: Site, connection: Connection, id: str, **values: Any) -> None:
     token = site.keys.token("email", PERSON)
-    salt, _ = commit("")
     row = {
         "id": id, "state": "pending", "regulation": "gdpr", "received_at": RECEIVED,
         "due_at": DUE, "hold": None, "type": "email", "tokens": [("email", token)],
-        "condition": None, "salt": salt, "changed_at": RECEIVED, **values,
+        "condition": None, "salt": new_salt(), "changed_at": RECEIVED, **values,
     }  # fmt: skip
     connection.execute(insert(request).values(row))
     body = entries.acknowledged(site.keys, row)

@@ -93,6 +93,7 @@ def test_floats_that_several_whole_numbers_round_to_are_refused(value):
         ("email", "CAFE\u0301@x.fr", "caf\u00e9@x.fr"),
         ("email", "\u0391\u03a3@x.gr", "\u03b1\u03c3@x.gr"),
         ("email", "\u03b1\u03c2@x.gr", "\u03b1\u03c3@x.gr"),
+        ("email", "\u1fb3\u0323", "\u03b1\u0323\u03b9"),  # D145 of the Unicode Standard
         ("exact", " A ", " A "),
         ("exact", "17.0", "17.0"),
         ("exact", 17, "17"),

@@ -149,7 +149,9 @@ def test_import_brings_a_restored_backup_up_to_date(site, tmp_path):
 
 
 def sealed(site, **changes):
-    kept = {"version": 1, "workspace": "w", "at": "", "entries": []} | changes
+    with site.ledger.reading() as connection:
+        name = site.ledger.get(connection, "workspace")
+    kept = {"version": 1, "workspace": name, "at": "", "entries": []} | changes
     return envelope.seal(site.keys.signer, json.dumps(kept).encode(), suppression.PAYLOAD_TYPE)
 
 
@@ -161,11 +163,14 @@ FOREIGN = {
     "no JSON": lambda site: envelope.seal(site.keys.signer, b"\xff", suppression.PAYLOAD_TYPE),
     "a list": lambda site: envelope.seal(site.keys.signer, b"[]", suppression.PAYLOAD_TYPE),
     "version 2": lambda site: sealed(site, version=2),
-    "another workspace": lambda site: sealed(site),
+    "another workspace": lambda site: sealed(site, workspace="w"),
     "entries of numbers": lambda site: sealed(site, entries=[1]),
     "no entries": lambda site: sealed(site, entries=None),
     "unknown type": lambda site: sealed(
         site, entries=[{"token": "x", "type": "no", "request_id": "R", "since": "2026-01-01"}]
+    ),
+    "no zone": lambda site: sealed(
+        site, entries=[{"token": "x", "type": "id", "request_id": "R", "since": "2026-01-01"}]
     ),
     "no time": lambda site: sealed(
         site, entries=[{"token": "x", "type": "id", "request_id": "R", "since": "noon"}]
@@ -179,6 +184,10 @@ def test_what_is_no_export_of_this_workspace_is_refused(site, what):
         suppression.import_list(site, FOREIGN[what](site))
     assert "\n" not in str(told.value)
     assert listing(site) == []
+
+
+def test_an_empty_list_is_taken(site):
+    assert suppression.import_list(site, sealed(site)) == 0
 
 
 def test_altered_export_is_refused(site):

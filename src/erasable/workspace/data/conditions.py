@@ -135,7 +135,7 @@ def _split(text: str) -> list[_Word]:
         fits = (kind == "operator") == (wanted == "operator")
         if not fits or (wanted == "and" and (kind, word.lower()) != ("bare", "and")):
             raise SourceError(
-                f"the condition is no condition from its word {place + 1} on; {_FORM}"
+                f"the condition is no condition from its word {place + 1} on; {_FORM}; correct it"
             )
     if len(words) % 4 != 3:
         raise SourceError(f"the condition is empty, or breaks off; {_FORM}; complete it")

@@ -172,10 +172,14 @@ def _engine(url: sa.URL, place: str) -> sa.Engine:
         raise SourceError(
             f"{str(path)!r} is not there; expected a file of SQLite; correct the path"
         )
-    address = f"file:{quote(str(path))}?mode=ro"
-    return sa.create_engine(
-        "sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=sa.NullPool
-    )
+    return sa.create_engine("sqlite://", creator=lambda: _open(path), poolclass=sa.NullPool)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Open a file of SQLite so that no statement writes to it, or to another file."""
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    return connection
 
 
 def _select(

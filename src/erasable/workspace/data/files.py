@@ -30,6 +30,8 @@ def read_csv(path: Path, separator: str, text_columns: Iterable[str]) -> pa.Tabl
     """Read a text file with a header; see `erasable.workspace.data.sources.Source.read`."""
     _check_there(path)
     try:
+        if _is_utf16(path):
+            raise _misencoded(path)
         # One thread: its complaints come with the number of the row.
         table = pa.csv.read_csv(
             path,
@@ -40,6 +42,8 @@ def read_csv(path: Path, separator: str, text_columns: Iterable[str]) -> pa.Tabl
             ),
         )
         names = table.column_names
+    except SourceError:
+        raise
     except UnicodeDecodeError:
         raise _misencoded(path) from None
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -59,7 +63,7 @@ def read_parquet(path: Path) -> pa.Table:
                 f"{str(path)!r} holds no Parquet files; expected one or more; name their folder"
             )
         schemas = [part.physical_schema for part in found.get_fragments()]
-        _check_alike(path, found.files, schemas)
+        _check_alike(path, schemas)
         whole = pa.unify_schemas([found.schema, *schemas], promote_options="permissive")
         return pa.dataset.dataset(
             path, schema=whole, format="parquet", partitioning="hive"
@@ -81,13 +85,13 @@ def _check_there(path: Path) -> None:
         )
 
 
-def _check_alike(path: Path, files: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
-    for file, schema in zip(files, schemas, strict=True):
-        repeated = len(set(schema.names)) < len(schema.names)
-        if repeated:
-            raise SourceError(
-                f"{file!r} has a column more than once; expected each once; rename it"
-            )
+def _is_utf16(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+
+
+def _check_alike(path: Path, schemas: Sequence[pa.Schema]) -> None:
+    for schema in schemas:
         differing = set(schema.names) ^ set(schemas[0].names)
         if differing:
             raise SourceError(
@@ -132,6 +136,8 @@ def _csv_complaint(path: Path, told: str) -> SourceError:
 def _parquet_complaint(path: Path, error: Exception) -> SourceError:
     if isinstance(error, PermissionError):
         told = "cannot be opened; expected files that you may read; check their permissions"
+    elif "duplicate field names" in str(error):
+        told = "has a column more than once; expected each once; rename one of them"
     elif isinstance(error, pa.ArrowTypeError):
         told = (
             "has files whose columns differ in type; expected the same types; write them alike, "

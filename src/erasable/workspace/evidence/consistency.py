@@ -35,6 +35,20 @@ __all__ = ["compare_ledger_with_log"]
 
 _ROOMS = {"request": "request", "dataset": "data set", "model": "model"}
 _OPEN = ("pending", "in_progress")
+_WORDS = {
+    "received_at": "time of receipt",
+    "due_at": "due date",
+    "extended_at": "time of extension",
+    "completed_at": "time of completion",
+    "scope": "identities or condition",
+    "matched": "records found",
+    "n_records": "number of records",
+    "n_suppressed": "number of suppressed records",
+    "n_buckets": "number of buckets",
+    "datasets": "data sets",
+    "dataset_versions": "versions of data sets",
+    "made_by": "kind",
+}
 
 
 class _Said(NamedTuple):
@@ -108,8 +122,8 @@ def _differences(facts: dict[str, Any], about: dict[str, _Said]) -> Iterator[str
                 yield "it has ended, but the ledger still holds what it asked for"
             continue
         if not same:
-            words = name.replace("_", " ")
-            yield f"its {words} in the ledger is not what entry {one.position} of the log says"
+            words = _WORDS.get(name, name.replace("_", " "))
+            yield f"the ledger differs from entry {one.position} of the log in its {words}"
 
 
 def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[str, Any]]]:

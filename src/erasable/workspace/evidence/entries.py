@@ -46,7 +46,7 @@ STATES = {
 _OWN_TEXT = "evidence/exact"  # a namespace, so that no hash of a text is the token of an identity
 
 
-def acknowledged(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
+def acknowledged(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     """Tell that a request was taken in (request-acknowledged).
 
     Parameters
@@ -69,12 +69,12 @@ def acknowledged(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
     return _some(keys, row, ("due_at", "hold", "received_at", "regulation", "scope"))
 
 
-def changed(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
+def changed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     """Tell what a request is after a denial, cancellation, hold or extension."""
     return _some(keys, row, ("due_at", "extended_at", "extension", "hold", "reason"))
 
 
-def erased(matched: int, tasks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def erased(matched: int, tasks: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
     """Tell what was done for a request (request-erased).
 
     Parameters
@@ -100,7 +100,7 @@ def completed(at: datetime, receipt: str) -> dict[str, Any]:
     return {"completed_at": stamp(at), "receipt": receipt}
 
 
-def dataset(keys: Keys, row: Mapping[str, Any], version: Mapping[str, Any]) -> dict[str, Any]:
+def dataset(keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any]) -> dict[str, Any]:
     """Tell of a version of a data set (dataset-added, dataset-appended, dataset-synced).
 
     Parameters
@@ -118,7 +118,7 @@ def dataset(keys: Keys, row: Mapping[str, Any], version: Mapping[str, Any]) -> d
 
 
 def model(
-    keys: Keys, row: Mapping[str, Any], version: Mapping[str, Any] | None = None
+    keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any] | None = None
 ) -> dict[str, Any]:
     """Tell of a model (model-fitted, model-registered, model-updated, model-retired).
 
@@ -140,7 +140,7 @@ def model(
     }
 
 
-def request(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
+def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return all that entries may say of a row of table `request`, but for its tasks."""
     scope = None
     if row["salt"] is not None:
@@ -157,7 +157,7 @@ def request(keys: Keys, row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def task(row: Mapping[str, Any]) -> dict[str, Any]:
+def task(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return what an entry says of a row of table `task`."""
     return {name: row[name] for name in _TASK}
 
@@ -166,7 +166,7 @@ _MOMENTS = ("received_at", "due_at", "extended_at", "completed_at")
 _TASK = ("target", "target_id", "treatment", "exactness", "n_records", "before", "after")
 
 
-def _some(keys: Keys, row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _some(keys: Keys, row: Mapping[Any, Any], names: Iterable[str]) -> dict[str, Any]:
     whole = request(keys, {**_EMPTY, **row})
     return {name: whole[name] for name in names}
 

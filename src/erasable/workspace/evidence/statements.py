@@ -117,7 +117,7 @@ def _dataset(
         "version": row.version,
         "treatment": one.treatment,
         "records": one.n_records,
-        "seconds": one.seconds,
+        "seconds": None if one.seconds is None else round(one.seconds, 3),
         "after": datasets[one.target_id],
     }
 
@@ -130,7 +130,7 @@ def _model(one: Any, known: Mapping[str, Mapping[int, Any]]) -> dict[str, Any]:
         "treatment": one.treatment,
         "exactness": one.exactness,
         "records": one.n_records,
-        "seconds": one.seconds,
+        "seconds": None if one.seconds is None else round(one.seconds, 3),
         "before": one.before,
         "after": one.after,
     }

@@ -202,7 +202,7 @@ def import_list(site: Site, exported: Any) -> int:
                 "token": str(entry["token"]),
                 "type": check_type(entry["type"]),
                 "request_id": str(entry["request_id"]),
-                "since": datetime.fromisoformat(entry["since"]),
+                "since": _moment(entry["since"]),
             }
             for entry in kept["entries"]
         ]
@@ -244,6 +244,13 @@ def publish(site: Site) -> Path | None:
 
 
 _TYPES = select(suppression.c.type).distinct()
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("no zone")
+    return moment
 
 
 def _add(connection: Connection, entries: Iterable[dict[str, Any]]) -> int:

@@ -24,9 +24,8 @@ from erasable.core.errors import (
 )
 from erasable.core.estimator import load
 from erasable.refit import Refit
-from erasable.workspace.evidence import log
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import estimates, recipes
+from erasable.workspace.models import catalogue, estimates, recipes
 from erasable.workspace.models.design import Design, ids_of, without
 from erasable.workspace.models.fitting import new_version, supersede
 from erasable.workspace.models.training import (
@@ -182,8 +181,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
         supersede(site, connection, prepared.model_id)
         at = schema.model.c.id == prepared.model_id
         connection.execute(update(schema.model).where(at).values(state="retired"))
-        body = {"version": prepared.number, "commitment": prepared.before}
-        log.append(site, connection, "model-retired", prepared.name, body, now)
+        catalogue.tell(site, connection, "model-retired", prepared.model_id, now)
     else:
         new_version(
             site, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
@@ -191,6 +189,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
             commitment=prepared.commitment, algorithm=prepared.algorithm,
             n_records=prepared.n_records, seconds=prepared.seconds,
         )  # fmt: skip
+        catalogue.tell(site, connection, "model-updated", prepared.model_id, now)
     estimates.note(
         connection, prepared.model_id, _KINDS[prepared.treatment], prepared.n_records,
         prepared.n_deleted, prepared.seconds, now,

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, insert, update
 from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.evidence import log
+from erasable.workspace.data.syncing import drop_unused
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue, estimates, recipes
 from erasable.workspace.models.catalogue import Model
@@ -171,10 +171,8 @@ def register(
         site.clean()
         with site.ledger.transaction() as connection:
             plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
-            _put_model(site, connection, name, plan, "uncovered", None, 0)
-            described = [each.name for each in plan.datasets]
-            body = {"made_by": "uncovered", "datasets": described}
-            log.append(site, connection, "model-registered", name, body, site.now())
+            model_id = _put_model(site, connection, name, plan, "uncovered", None, 0)
+            catalogue.tell(site, connection, "model-registered", model_id, site.now())
     return Fitted(name, 0, 0, 0.0, None, None, None)
 
 
@@ -245,12 +243,10 @@ def _fit(
                 n_records=made.n_records, seconds=made.seconds,
             )  # fmt: skip
             estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, site.now())
-            body = {
-                "version": number, "made_by": plan.recipe["kind"], "algorithm": made.algorithm,
-                "datasets": {each.name: each.version for each in plan.datasets},
-                "n_records": made.n_records, "commitment": commitment,
-            }  # fmt: skip
-            log.append(site, connection, "model-fitted", name, body, site.now())
+            catalogue.tell(site, connection, "model-fitted", model_id, site.now())
+            for each in plan.datasets:
+                drop_unused(connection, each.id)
+        site.clean()
     chosen = None if made.features is None else list(made.features)
     return Fitted(name, number, made.n_records, made.seconds, chosen, plan.target, commitment)
 

@@ -88,8 +88,8 @@ def _months_later(start: datetime, months: int) -> datetime:
 def _check(regulation: str, moment: datetime) -> None:
     if regulation not in REGULATIONS:
         raise InvalidParameterError(
-            f"regulation={regulation!r:.40} is not known; expected one of {', '.join(REGULATIONS)}; "
-            "pass one of them"
+            f"regulation={regulation!r:.40} is not known; expected one of "
+            f"{', '.join(REGULATIONS)}; pass one of them"
         )
     if moment.tzinfo is None:
         raise InvalidParameterError(

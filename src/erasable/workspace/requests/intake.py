@@ -144,7 +144,8 @@ def acknowledge(
             {
                 "id": _new_id(), "state": "pending", "regulation": regulation,
                 "received_at": received, "due_at": due, "hold": hold, "type": type,
-                "tokens": tokens, "condition": condition, "salt": secrets.token_hex(32), "changed_at": now,
+                "tokens": tokens, "condition": condition, "salt": secrets.token_hex(32),
+                "changed_at": now,
             }
             for tokens, condition in asked(site, connection, values, type, where, dataset)
         ]  # fmt: skip

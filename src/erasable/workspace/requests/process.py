@@ -132,7 +132,6 @@ def _plan(site: Site, only: Sequence[str] | None) -> _Batch | None:
         rows = list(connection.execute(query.order_by(request_table.c.received_at)))
         if not rows:
             return None
-        fresh = [row for row in rows if row.state == "pending"]
         for start in range(0, len(rows), _AT_ONCE):
             ids = [row.id for row in rows[start : start + _AT_ONCE]]
             connection.execute(
@@ -141,7 +140,7 @@ def _plan(site: Site, only: Sequence[str] | None) -> _Batch | None:
                 .values(state="in_progress", batch=name, changed_at=now)
             )
         log.append_many(
-            site, connection, [("request-started", row.id, {"batch": name}, now) for row in fresh]
+            site, connection, [("request-started", row.id, {"batch": name}, now) for row in rows]
         )
         return gather(connection, rows)
 

@@ -1,0 +1,200 @@
+"""A process that dies, and a disk that fails, at every point on the way of a request."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from crashes import (
+    copy_of,
+    count,
+    die_at,
+    fail_at,
+    look_before_restart,
+    make_workspace,
+    referred_to,
+    restart_and_check,
+)
+from sites import visits, write_csv
+from sqlalchemy import select
+
+from erasable.core.errors import ErasableError
+from erasable.workspace import Workspace
+from erasable.workspace.ledger.schema import metadata
+
+PROCESS_POINTS = 65
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workspace(tmp_path_factory.mktemp("crashes"))
+
+
+def process(workspace: Workspace) -> None:
+    workspace.process()
+
+
+def test_the_number_of_points_is_known(prepared: Path, tmp_path: Path) -> None:
+    """Where this fails, change the number: the cases below are one per point."""
+    assert count(process, copy_of(prepared, tmp_path / "ws")) == PROCESS_POINTS
+
+
+@pytest.mark.parametrize("number", range(1, PROCESS_POINTS + 1))
+def test_killed_while_processing(prepared: Path, tmp_path: Path, number: int) -> None:
+    path = copy_of(prepared, tmp_path / "ws")
+    assert die_at(number, process, path)
+    look_before_restart(path)
+    restart_and_check(path)
+
+
+@pytest.mark.parametrize("number", range(1, PROCESS_POINTS + 1, 2))
+def test_killed_twice(prepared: Path, tmp_path: Path, number: int) -> None:
+    path = copy_of(prepared, tmp_path / "ws")
+    assert die_at(number, process, path)
+    die_at(number // 2 + 1, process, path)
+    look_before_restart(path)
+    restart_and_check(path)
+
+
+@pytest.mark.parametrize("number", range(1, PROCESS_POINTS + 1))
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
+def test_a_disk_that_fails_while_processing(
+    prepared: Path, tmp_path: Path, number: int, error: int
+) -> None:
+    path = copy_of(prepared, tmp_path / "ws")
+    told = OSError(error, os.strerror(error))
+    said = fail_at(number, told, process, path)
+    assert said is None or (isinstance(said, ErasableError) and "\n" not in str(said))
+    look_before_restart(path)
+    restart_and_check(path)
+
+
+def append(workspace: Workspace) -> None:
+    folder = workspace.site.root.parent
+    write_csv(folder / "more.csv", visits(9, start=500))
+    workspace.append("visits", folder / "more.csv")
+
+
+def sync(workspace: Workspace) -> None:
+    folder = workspace.site.root.parent
+    write_csv(folder / "more.csv", visits(90, start=40))
+    workspace.sync("visits", folder / "more.csv")
+
+
+OTHERS: dict[str, Callable[[Workspace], object]] = {
+    "append": append,
+    "sync": sync,
+    "fit again": lambda workspace: workspace.fit("risk"),
+    "request": lambda workspace: workspace.request(["marker-patient-020", "marker-patient-021"]),
+    "deny": lambda workspace: workspace.deny(workspace.requests()[0].id, "a reason"),
+    "head": lambda workspace: workspace.head(),
+}
+
+
+def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return all rows of the ledger but those that only say when."""
+    workspace = Workspace.open(path)
+    with workspace.site.ledger.reading() as connection:
+        return {
+            table.name: sorted(map(tuple, connection.execute(select(table))), key=repr)
+            for table in metadata.sorted_tables
+            if table.name not in ("garbage",)
+        }
+
+
+def at_each_point(prepared: Path, folder: Path, name: str) -> Iterator[tuple[int, Path]]:
+    path = copy_of(prepared, folder / "count" / "ws")
+    for number in range(1, count(OTHERS[name], path) + 1):
+        yield number, copy_of(prepared, folder / str(number) / "ws")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_commands_are_done_or_not(prepared: Path, tmp_path: Path, name: str) -> None:
+    before = content(prepared)
+    n_done = 0
+    for number, path in at_each_point(prepared, tmp_path, name):
+        assert die_at(number, OTHERS[name], path)
+        after = content(path)
+        done = after != before
+        n_done += done
+        workspace = Workspace.open(path)
+        assert workspace.verify_log() == []
+        with workspace.site.lock():
+            workspace.site.clean()
+        assert sorted(workspace.site.store.list()) == sorted(referred_to(workspace))
+        if not done:
+            OTHERS[name](workspace)
+            assert workspace.verify_log() == []
+        assert {verdict.verdict for verdict in workspace.verify()} == {"equal"}
+    assert n_done < number
+
+
+WATCH = """
+import sys
+from pathlib import Path
+
+sys.path[:0] = sys.argv[2:]
+root = str(Path(sys.argv[1]).resolve())
+strays, seen = [], set()
+
+from erasable.workspace import Workspace
+from erasable.workspace.store import points
+
+WRITING = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link",
+           "os.symlink", "shutil.rmtree", "sqlite3.connect", "os.chmod", "shutil.move"}
+
+def watch(event, arguments):
+    if event == "open":
+        path, mode, flags = arguments
+        writes = bool(flags & 0o3) or (isinstance(mode, str) and set(mode) & set("wax+"))
+    elif event in WRITING:
+        path, writes = arguments[0], True
+    else:
+        return
+    if writes and isinstance(path, (str, bytes)) and root in str(path):
+        seen.add(event)
+        if not points.inside():
+            strays.append((event, str(path)))
+
+sys.addaudithook(watch)
+from sqlalchemy import Engine, event
+
+@event.listens_for(Engine, "commit")
+def commit(connection):
+    if connection.get_execution_options().get("erasable_writes"):
+        seen.add("commit")
+        if not points.inside():
+            strays.append(("commit", ""))
+
+import test_crashes
+
+def act():
+    for name, action in test_crashes.OTHERS.items():
+        action(Workspace.open(root))
+    Workspace.open(root).process()
+
+if "careless" in sys.argv[1]:
+    Path(root, "artifacts", "stray").write_text("x")
+act()
+print(sorted(seen))
+print(strays)
+"""
+
+
+@pytest.mark.parametrize("careless", [False, True], ids=["ours", "one that bypasses the points"])
+def test_no_effect_bypasses_the_points(prepared: Path, tmp_path: Path, careless: bool) -> None:
+    path = copy_of(prepared, tmp_path / ("careless" if careless else "ws"))
+    folders = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+    ran = subprocess.run(
+        [sys.executable, "-c", WATCH, str(path), *folders],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    seen, strays = ran.stdout.splitlines()[-2:]
+    assert seen == "['commit', 'open', 'os.mkdir', 'os.remove', 'os.rename', 'sqlite3.connect']"
+    assert (strays == "[]") is not careless
