@@ -34,6 +34,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from erasable.core._parameter_error import InvalidParameterError
+
 __all__ = [
     "ArtifactError",
     "ArtifactFileError",
@@ -79,27 +82,6 @@ class InvalidDataError(InvalidInputError):
 
 class InvalidTypeError(InvalidDataError, TypeError):
     """The values are of a type that is no number, such as a dict."""
-
-
-if TYPE_CHECKING:
-
-    class InvalidParameterError(InvalidInputError, TypeError):
-        """A parameter has a wrong type, or is out of its range."""
-
-
-def __getattr__(name: str) -> Any:
-    """Make InvalidParameterError when it is first named: what has no numbers needs no sklearn."""
-    if name != "InvalidParameterError":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sklearn.utils import _param_validation as sklearn_validation
-
-    bases = (InvalidInputError, sklearn_validation.InvalidParameterError)
-    made = type(name, bases, {"__module__": __name__, "__doc__": _PARAMETER})
-    globals()[name] = made
-    return made
-
-
-_PARAMETER = "A parameter has a wrong type, or is out of its range."
 
 
 class MagnitudeError(InvalidInputError):
@@ -171,3 +153,11 @@ class SourceError(WorkspaceError, ValueError):
 
 class EvidenceError(WorkspaceError, ValueError):
     """A key, a signature, a proof or an entry of the log does not hold."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "InvalidParameterError":  # scikit-learn is slow to import, and a command line waits
+        from erasable.core._parameter_error import InvalidParameterError
+
+        return InvalidParameterError
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -316,13 +316,19 @@ class Workspace:
         return people.describe(self.site, value, type)
 
     def suppressed(self) -> list[dict[str, Any]]:
-        """List whose records are kept out, by token."""
+        """List whose records are kept out, by token: token, type, request_id, since."""
         from erasable.workspace.identity import suppression
 
         with self.site.ledger.reading() as connection:
             return suppression.listing(connection)
 
-    def release(self, value: Any, *, type: str = "id") -> None:
+    def suppression_list(self) -> dict[str, Any]:
+        """Return the signed list of whose records are kept out, for a place elsewhere."""
+        from erasable.workspace.identity import suppression
+
+        return suppression.export(self.site)
+
+    def release(self, value: Any, *, type: str | None = None) -> None:
         """Let a person's records in again: they have given consent anew."""
         from erasable.workspace.identity import suppression
 

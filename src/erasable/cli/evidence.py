@@ -1,0 +1,190 @@
+"""`erasable receipt` and `log`: what proves that it was done."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from erasable.cli import show
+from erasable.cli.files import load, load_json, perhaps, public_key
+from erasable.cli.frame import Group, Json, Where, command, fail, opened, request_id
+
+__all__ = ["register"]
+
+PANEL = "Evidence"
+
+Output = Annotated[
+    str | None, typer.Option(metavar="F", help="Write it to a file, as it is to be handed out.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the groups to the app."""
+    receipt = typer.Typer(cls=Group, help="Show receipts, and check them.")
+    log = typer.Typer(cls=Group, help="Show the log, check it, and sign its head.")
+    app.add_typer(receipt, name="receipt", rich_help_panel=PANEL)
+    app.add_typer(log, name="log", rich_help_panel=PANEL)
+    _register_receipt(receipt)
+    _register_log(log)
+
+
+def _register_receipt(group: typer.Typer) -> None:
+    @command(group, "show", example="erasable receipt show R-4VYK2J0QFT --output receipt.json")
+    def show_(
+        id_: Annotated[str, typer.Argument(metavar="REQUEST", help="A completed request.")],
+        output: Output = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Show the receipt of a request, or write it to a file."""
+        from erasable.workspace.evidence import receipts
+
+        with perhaps(output) as place:
+            body = opened(where).receipt(request_id(id_))
+            says = receipts.show(body)
+            if place is not None:
+                place.write_bytes(body)
+        if as_json:
+            show.print_json(
+                {"request": id_, "path": output, "says": says, "receipt": json.loads(body)}
+            )
+        elif output is not None:
+            show.line(f"wrote {show.one_line(output)}")
+        else:
+            _print_receipt(says)
+
+    @command(group, "check", example="erasable receipt check receipt.json --key workspace.pub")
+    def check(
+        file: Annotated[str, typer.Argument(metavar="FILE", help="A receipt.")],
+        key: Annotated[
+            str,
+            typer.Option(metavar="PUB", help="The public key, as `erasable key` printed it."),
+        ],
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Check a receipt with the public key alone; exit code 1 if it does not hold."""
+        from erasable.core.errors import EvidenceError
+        from erasable.workspace.evidence import receipts
+
+        body, pem = load(file, "a receipt"), public_key(key)
+        try:
+            found = receipts.check(body, pem)
+        except EvidenceError as error:
+            problem = str(error)
+            if as_json:
+                show.print_json({"holds": False, "request": None, "says": None, "problem": problem})
+            else:
+                show.line(f"DOES NOT HOLD: {show.one_line(problem)}")
+            raise typer.Exit(1) from None
+        says = receipts.show(body)
+        if as_json:
+            show.print_json(
+                {"holds": True, "request": found.request, "says": says, "problem": None}
+            )
+            return
+        _print_receipt(says)
+        show.line()
+        show.line("holds: signed by this key, and in the log that this key signed")
+
+
+def _register_log(group: typer.Typer) -> None:
+    @command(group, "show", example="erasable log show --since 40")
+    def show_(
+        since: Annotated[
+            str, typer.Option(metavar="N", help="The first entry that is shown.")
+        ] = "0",
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Show what happened, in order."""
+        if not (since.isascii() and since.isdigit() and len(since) < 16):
+            fail(
+                f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from "
+                "0; correct it"
+            )
+        found = opened(where).log_entries(int(since))
+        if as_json:
+            show.print_json({"entries": found})
+            return
+        show.table(
+            ["entry", "time", "what", "about"],
+            [
+                (each["position"], each["at"][:19].replace("T", " "), each["kind"], each["subject"])
+                for each in found
+            ],
+            right="entry",
+        )
+
+    @command(group, "verify", example="erasable log verify --since head.json")
+    def verify(
+        since: Annotated[
+            str | None,
+            typer.Option(metavar="FILE", help="A head that `erasable log head` signed earlier."),
+        ] = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Check the log, and the ledger against it; exit code 1 if they do not agree."""
+        found = opened(where)
+        head = None if since is None else load_json(since, "a head of the log")
+        problems = found.verify_log(head)
+        if as_json:
+            show.print_json({"holds": not problems, "problems": problems})
+        else:
+            for problem in problems:
+                show.line(show.one_line(problem))
+            if not problems:
+                kept = "" if since is None else ", and begins with what was signed"
+                show.line(f"the log holds, and the ledger agrees with it{kept}")
+        if problems:
+            raise typer.Exit(1)
+
+    @command(group, "head", example="erasable log head --output head.json")
+    def head(output: Output = None, where: Where = ".", as_json: Json = False) -> None:
+        """Sign what the log is now: keep it elsewhere, and hold the log against it later."""
+        with perhaps(output) as place:
+            found = opened(where).head()
+            if place is not None:
+                place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        if as_json:
+            show.print_json(found)
+        elif output is not None:
+            show.line(f"wrote {show.one_line(output)}")
+        else:
+            show.facts((name, found[name]) for name in ("workspace", "size", "root", "time"))
+
+
+def _print_receipt(says: dict[str, Any]) -> None:
+    late = "" if says["in_time"] is None else ", in time" if says["in_time"] else ", LATE"
+    show.facts(
+        [
+            ("request", says["request"]),
+            ("regulation", says["regulation"]),
+            ("received", show.day(says["received"])),
+            ("due", show.day(says["due"])),
+            ("completed", show.day(says["completed"]) + late),
+            ("records", f"{says['records']:,}" if says["matched"] else "no match"),
+            ("log", f"entry {says['log']['position']} of {says['log']['size']}"),
+        ]
+    )
+    touched = [("data set", each) for each in says["datasets"]]
+    touched += [("model", each) for each in says["models"]]
+    if touched:
+        show.line()
+        show.table(
+            ["", "name", "treatment", "exactness", "records"],
+            [
+                (
+                    kind, each["name"], each["treatment"], each.get("exactness") or show.NONE,
+                    show.count(each["records"]),
+                )
+                for kind, each in touched
+            ],
+            right="records",
+        )  # fmt: skip
+    if says["not_covered"]:
+        show.line()
+        show.line(f"not covered: {', '.join(says['not_covered'])}")

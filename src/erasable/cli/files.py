@@ -1,0 +1,103 @@
+"""Read and write the files that a user names beside the workspace: receipts, heads, keys, lists."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EISDIR
+from pathlib import Path
+from typing import Any
+
+from erasable.core.errors import EvidenceError, NotInWorkspaceError
+
+__all__ = ["load", "load_json", "perhaps", "public_key", "replacing"]
+
+_LARGEST = 64 * 2**20
+
+
+def load(path: str, what: str) -> bytes:
+    """Read a file.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is none.
+    EvidenceError
+        It is too large to be what it should be.
+    """
+    try:
+        with Path(path).open("rb") as opened:
+            data = opened.read(_LARGEST + 1)
+    except FileNotFoundError:
+        raise NotInWorkspaceError(
+            f"there is no file {path!r}; expected {what}; check the path"
+        ) from None
+    if len(data) > _LARGEST:
+        raise EvidenceError(
+            f"{path!r} has more than {_LARGEST // 2**20} MiB; expected {what}; check the path"
+        )
+    return data
+
+
+def load_json(path: str, what: str) -> dict[str, Any]:
+    """Read a JSON object from a file; see `load`."""
+    data = load(path, what)
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise EvidenceError(f"{path!r} holds no JSON object; expected {what}; check the path")
+    return found
+
+
+def public_key(path: str) -> bytes:
+    """Read a public key, PEM; see `load`."""
+    data = load(path, "a public key, PEM")
+    if b"-----BEGIN PUBLIC KEY-----" not in data:
+        raise EvidenceError(
+            f"{path!r} holds no public key; expected one in PEM, as `erasable key` prints it; "
+            "ask for it whoever runs the workspace"
+        )
+    return data
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[Path]:
+    """Lend a file that takes the place of another at the end of the block, if that goes well.
+
+    A place that cannot be written is refused before the block, while nothing has been done yet.
+
+    Raises
+    ------
+    OSError
+        It cannot be written there.
+    """
+    place = Path(path)
+    if not path or place.is_dir():
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
+    beside = place.with_name(f".{place.name[:40]}.{secrets.token_hex(4)}")
+    try:
+        beside.touch(mode=0o666)
+        yield beside
+        os.replace(beside, place)
+    except OSError as error:
+        ours = error.filename in (str(beside), beside)
+        beside.unlink(missing_ok=True)
+        raise (OSError(error.errno, error.strerror, path) if ours else error) from None
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def perhaps(path: str | None) -> Iterator[Path | None]:
+    """Do what `replacing` does where there is a path."""
+    if path is None:
+        yield None
+        return
+    with replacing(path) as place:
+        yield place

@@ -1,0 +1,239 @@
+"""What every command has: its options, its example, and one way to end.
+
+Whatever goes wrong is told here, once, for all commands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from erasable.core.errors import ErasableError, WorkspaceError
+
+__all__ = [
+    "DEBUG",
+    "Command",
+    "Group",
+    "Json",
+    "Root",
+    "Where",
+    "command",
+    "fail",
+    "opened",
+    "request_id",
+]
+
+DEBUG = "ERASABLE_DEBUG"
+
+ORDER = [
+    "init", "status", "report", "key", "dataset", "model", "request", "process", "requests",
+    "deny", "cancel", "hold", "extend", "verify", "receipt", "log", "subject", "suppress",
+]  # fmt: skip
+"""The commands as the help lists them."""
+
+_REQUEST = re.compile("R-[0-9A-Z]{10}")
+
+Where = Annotated[
+    str,
+    typer.Option(
+        "--workspace",
+        metavar="DIR",
+        envvar="ERASABLE_WORKSPACE",
+        help="The folder of the workspace.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+
+
+class _AsTyped:
+    """Hand a command the text that was typed.
+
+    Typer would load pydantic, for a sixth of a second, to be told that a text is a text.
+    """
+
+    def __init__(self, several: bool) -> None:
+        self.several = several
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not self.several:
+            return _checked(value)
+        return [_checked(each) for each in value or ()]
+
+
+def _checked(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise typer.BadParameter("it is not UTF-8") from None
+        if "\0" in value:
+            raise typer.BadParameter("it holds a zero byte")
+    return value
+
+
+class Command(TyperCommand):
+    """A command whose parameters are texts, lists of texts, and switches."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        param: Any
+        for param in self.params:
+            kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+            if kind in (str, list[str]):
+                param._runtime_param = _AsTyped(several=kind is not str)
+            if kind is bool:
+                param.metavar = ""  # the help says "<bool>" otherwise
+            elif param.param_type_name == "argument":
+                param.display_type_rich = lambda ctx: None
+
+
+class Group(TyperGroup):
+    """Commands in the order they were registered."""
+
+
+class Root(Group):
+    """The whole command line: it ends with 0, 1 or 2, and tells errors in one line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands in the order of `ORDER`, which the help keeps."""
+        return sorted(self.commands, key=ORDER.index)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        *_: Any,
+        **__: Any,
+    ) -> NoReturn:
+        """Run a command line, and exit."""
+        given = list(sys.argv[1:] if args is None else args) or ["--help"]
+        _forgive_terminals()
+        with _quiet_warnings():
+            try:
+                with self.make_context(prog_name or "erasable", given) as context:
+                    self.invoke(context)
+                code = 0
+            except Exception as error:
+                code = _told(error)
+            except KeyboardInterrupt:
+                code = _say(
+                    "the command was interrupted; expected it to end; nothing is half-done, "
+                    "run it again"
+                )
+            code = _flush(code)
+        sys.exit(code)
+
+
+def command(
+    app: typer.Typer, name: str, *, example: str, panel: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command with its example, which its help and the documentation show."""
+    return app.command(name, cls=Command, epilog=f"Example: `{example}`", rich_help_panel=panel)
+
+
+def opened(folder: str) -> Any:
+    """Open the workspace, and have it tell how far it is."""
+    from erasable.cli.progress import Meter
+    from erasable.workspace import Workspace
+
+    workspace = Workspace.open(folder)
+    workspace.site.progress = Meter(sys.stderr)
+    return workspace
+
+
+def fail(message: str) -> NoReturn:
+    """End with an error of the command line's own."""
+    raise WorkspaceError(message)
+
+
+def request_id(given: str) -> str:
+    """Return the id of a request; what is none may be an identity, and is not repeated."""
+    if not _REQUEST.fullmatch(given):
+        fail(
+            "that is no id of a request; expected R- and ten letters or digits, as was printed "
+            "when it was taken in; list them with `erasable requests`"
+        )
+    return given
+
+
+# -- how it ends -----------------------------------------------------------------------------------
+
+
+def _told(error: Exception) -> int:
+    """Tell what went wrong; return the exit code."""
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):
+        return 2  # whoever reads has stopped reading, and knows
+    if os.environ.get(DEBUG):
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    if isinstance(error, typer.TyperException):
+        from erasable.cli.usage import explained
+
+        return _say(explained(error))
+    if isinstance(error, ErasableError):
+        return _say(str(error) or type(error).__name__)
+    if isinstance(error, OSError):
+        named = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
+        reason = error.strerror or type(error).__name__
+        return _say(
+            f"{named}{reason}; expected a file or folder that can be used; check its path and "
+            "permissions, and that the disk has space"
+        )
+    return _say(
+        f"erasable has a fault ({type(error).__name__}); expected none; set {DEBUG}=1 to see "
+        "where, and report it"
+    )
+
+
+def _say(message: str) -> int:
+    from erasable.cli.show import one_line
+
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"error: {one_line(message)}\n")
+    return 2
+
+
+def _flush(code: int) -> int:
+    """Write out what was printed; nobody may be there to read it."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())  # or the interpreter complains at its end
+        return 2
+    return code
+
+
+def _forgive_terminals() -> None:
+    """Print what the terminal's encoding lacks as escapes, rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+@contextlib.contextmanager
+def _quiet_warnings() -> Iterator[None]:
+    """Tell warnings in one line each, without the place in the code."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        from erasable.cli.show import one_line
+
+        sys.stderr.write(f"warning: {one_line(str(message))}\n")
+
+    before, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before

@@ -1,0 +1,105 @@
+"""Read identities from where they do not show: a file, or standard input.
+
+What stands on a command line stands in the list of processes and in the shell's history, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
+
+__all__ = ["gathered", "one", "pair"]
+
+_LARGEST = 64 * 2**20
+
+
+def gathered(typed: Sequence[str], file: str | None) -> list[str]:
+    """Return the identities of a command line and of a file, each once, in order.
+
+    Parameters
+    ----------
+    typed : sequence of str
+    file : str or None
+        One identity a line; "-" is standard input. Empty lines are skipped.
+
+    Raises
+    ------
+    InvalidIdsError
+        The file is no text, or has none.
+    NotInWorkspaceError
+        There is no such file.
+    """
+    found = [*typed, *(_lines(file) if file is not None else ())]
+    return list(dict.fromkeys(found))
+
+
+def one(typed: str | None, file: str | None) -> str:
+    """Return the one identity of a command line or of a file.
+
+    Raises
+    ------
+    InvalidIdsError
+        There is none, or several.
+    """
+    found = gathered([] if typed is None else [typed], file)
+    if len(found) != 1:
+        raise InvalidIdsError(
+            f"{len(found)} identities were given; expected one; name it, or pass --file with one "
+            "line"
+        )
+    return found[0]
+
+
+def pair(typed: Sequence[str], file: str | None) -> tuple[str, str]:
+    """Return the two identities of a command line or of a file.
+
+    Raises
+    ------
+    InvalidIdsError
+        There are not two, or they are the same.
+    """
+    found = gathered(typed, file)
+    if len(found) != 2:
+        raise InvalidIdsError(
+            f"{len(found)} different identities were given; expected two; name them, or pass "
+            "--file with a line for each"
+        )
+    return found[0], found[1]
+
+
+def _lines(file: str) -> list[str]:
+    named = "standard input" if file == "-" else repr(file)
+    data = sys.stdin.buffer.read(_LARGEST + 1) if file == "-" else _read(file)
+    if len(data) > _LARGEST:
+        raise InvalidIdsError(
+            f"{named} has more than {_LARGEST // 2**20} MiB; expected one identity a line; "
+            "split it up"
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidIdsError(
+            f"{named} is not UTF-8 text; expected one identity a line; convert it"
+        ) from None
+    if "\0" in text:
+        raise InvalidIdsError(
+            f"{named} holds a zero byte; expected text, one identity a line; pass a text file"
+        )
+    lines = [each.strip() for each in text.splitlines()]
+    found = [each for each in lines if each]
+    if not found:
+        raise InvalidIdsError(f"{named} is empty; expected one identity a line; write them there")
+    return found
+
+
+def _read(file: str) -> bytes:
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(_LARGEST + 1)
+    except FileNotFoundError:
+        raise NotInWorkspaceError(
+            f"there is no file {file!r}; expected one with an identity a line; check the path"
+        ) from None

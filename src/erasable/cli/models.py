@@ -1,0 +1,303 @@
+"""`erasable model` and `erasable verify`: train, look at, use and check models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from erasable.cli import show
+from erasable.cli.files import perhaps
+from erasable.cli.frame import Group, Json, Where, command, fail, opened
+
+__all__ = ["register"]
+
+SHOWN = 20
+"""Predictions that are printed for people."""
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the model.")]
+Datasets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dataset", metavar="D,...", help="The data sets it learns from; all of the same columns."
+    ),
+]
+Hook = Annotated[
+    str | None,
+    typer.Option(metavar="CMD", help="A command with {model} that runs after each update."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    group = typer.Typer(cls=Group, help="Train, look at, use and export models.")
+    app.add_typer(group, name="model", rich_help_panel="Data and models")
+    _register_training(group)
+    _register_looking(group)
+    _register_using(group)
+
+    @command(app, "verify", example="erasable verify risk", panel="Evidence")
+    def verify(
+        names: Annotated[
+            list[str] | None,
+            typer.Argument(metavar="NAME", help="Models; by default all of them."),
+        ] = None,
+        retrain: Annotated[
+            bool, typer.Option("--retrain", help="Run commands that train models elsewhere, too.")
+        ] = False,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Fit models again on what is left, and compare bit for bit; exit code 1 if any differ."""
+        found = opened(where).verify(list(names or ()) or None, retrain=retrain)
+        differ = [each for each in found if each.verdict in ("different", "damaged")]
+        if as_json:
+            shown = [
+                {"model": each.model, "verdict": each.verdict, "detail": each.detail}
+                for each in found
+            ]
+            show.print_json({"equal": not differ, "models": shown})
+        else:
+            rows = [(each.model, each.verdict, each.detail or "") for each in found]
+            show.table(["model", "verdict", "detail"], rows)
+        if differ:
+            raise typer.Exit(1)
+
+
+def _register_training(group: typer.Typer) -> None:
+    @command(
+        group,
+        "fit",
+        example="erasable model fit risk --dataset visits --estimator "
+        "linear_model.LogisticRegression --target sick -p C=0.5",
+    )
+    def fit(
+        name: Name,
+        dataset: Datasets = None,
+        estimator: Annotated[
+            str | None,
+            typer.Option(
+                metavar="DOTTED",
+                help="An estimator of erasable, or of scikit-learn (sklearn.svm.SVC), which is "
+                "refitted; several, joined by commas, make a pipeline; or module:function.",
+            ),
+        ] = None,
+        target: Annotated[
+            str | None, typer.Option(metavar="COL", help="The column to predict.")
+        ] = None,
+        features: Annotated[
+            str | None,
+            typer.Option(
+                metavar="A,B",
+                help="Columns to learn from; by default every numeric one but ids, subjects and "
+                "the target.",
+            ),
+        ] = None,
+        params: Annotated[
+            list[str] | None,
+            typer.Option("-p", "--param", metavar="NAME=VALUE", help="A parameter; repeat it."),
+        ] = None,
+        hook: Hook = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Train a model; under a name that is known, train it again on the newest data."""
+        _print_fitted(
+            opened(where).fit(
+                name,
+                estimator,
+                datasets=_split(dataset),
+                target=target,
+                features=None if features is None else _split([features]),
+                params=_params(params),
+                hook=hook,
+            ),
+            as_json,
+        )
+
+    @command(
+        group,
+        "register",
+        example="erasable model register ranker --dataset visits "
+        "--retrain 'python train.py {data} {out}'",
+    )
+    def register_(
+        name: Name,
+        dataset: Datasets = None,
+        retrain: Annotated[
+            str | None,
+            typer.Option(
+                metavar="CMD",
+                help="A command with {data} and {out}, which trains it at every erasure. Without "
+                "it the model is not covered, and every receipt says so.",
+            ),
+        ] = None,
+        hook: Hook = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Register a model that is trained elsewhere."""
+        made = opened(where).register(name, datasets=_split(dataset), retrain=retrain, hook=hook)
+        if retrain is None and not as_json:
+            show.line(f"{name}: registered as not covered; every receipt will say so")
+            return
+        _print_fitted(made, as_json)
+
+
+def _register_looking(group: typer.Typer) -> None:
+    @command(group, "list", example="erasable model list")
+    def list_(where: Where = ".", as_json: Json = False) -> None:
+        """List the models."""
+        found = opened(where).models()
+        if as_json:
+            show.print_json({"models": found})
+            return
+        show.table(
+            ["name", "state", "version", "estimator", "data", "records", "trained"],
+            [
+                (
+                    each["name"], "stale" if each.get("stale") else each["state"],
+                    each["version"], each["estimator"], ", ".join(each["datasets"]),
+                    show.count(each["n_records"]), show.day(each["created_at"]),
+                )
+                for each in found
+            ],
+            right="version,records",
+        )  # fmt: skip
+
+    @command(group, "show", example="erasable model show risk")
+    def show_(name: Name, where: Where = ".", as_json: Json = False) -> None:
+        """Show a model: its recipe, its data, its versions, and what deletions cost."""
+        found = opened(where).model(name)
+        if as_json:
+            show.print_json(found)
+            return
+        _print_model(found)
+
+
+def _register_using(group: typer.Typer) -> None:
+    @command(group, "predict", example="erasable model predict risk new.csv --output risks.csv")
+    def predict(
+        name: Name,
+        source: Annotated[
+            str, typer.Argument(metavar="SOURCE", help="Records: a CSV or Parquet file.")
+        ],
+        output: Annotated[
+            str | None,
+            typer.Option(metavar="FILE", help="Write them there, as .csv or .parquet."),
+        ] = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Predict for the records of a file."""
+        if output is not None and not output.endswith((".csv", ".parquet")):
+            fail(
+                f"{output!r} ends neither in .csv nor in .parquet; expected one of them; name the "
+                "file so"
+            )
+        with perhaps(output) as place:
+            found = opened(where).predict(name, source)
+            if place is not None:
+                _write(found, place, as_parquet=str(output).endswith(".parquet"))
+        if as_json:
+            rows = [] if output is not None else found.to_pylist()
+            show.print_json(
+                {"model": name, "n": found.num_rows, "path": output, "predictions": rows}
+            )
+        elif output is not None:
+            show.line(f"wrote {show.words(found.num_rows, 'prediction')} to {output}")
+        else:
+            head = found.slice(0, SHOWN).to_pylist()
+            show.table(found.column_names, [list(row.values()) for row in head])
+            if found.num_rows > SHOWN:
+                show.line(f"... {found.num_rows - SHOWN:,} more; write them with --output FILE")
+
+    @command(group, "export", example="erasable model export risk risk.model")
+    def export(
+        name: Name,
+        path: Annotated[str, typer.Argument(metavar="PATH", help="The file to write.")],
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Write a model without records, for prediction elsewhere."""
+        opened(where).export(name, path)
+        if as_json:
+            show.print_json({"model": name, "path": path})
+            return
+        show.line(f"wrote {show.one_line(path)}")
+
+
+def _split(given: list[str] | None) -> list[str]:
+    return [part.strip() for each in given or () for part in each.split(",") if part.strip()]
+
+
+def _params(given: list[str] | None) -> dict[str, str] | None:
+    params: dict[str, str] = {}
+    for each in given or ():
+        name, equals, value = each.partition("=")
+        if not equals or not name or name in params:
+            fail(
+                f"the parameter {show.one_line(each)[:60]!r} has no '=', no name, or a name that "
+                "came before; expected NAME=VALUE, each name once; write -p C=0.5, say"
+            )
+        params[name] = value
+    return params or None
+
+
+def _print_fitted(fitted: Any, as_json: bool) -> None:
+    names = ("name", "version", "n_records", "seconds", "features", "target", "commitment")
+    if as_json:
+        show.print_json({name: getattr(fitted, name) for name in names})
+        return
+    learned = "" if not fitted.features else f" on {show.words(len(fitted.features), 'feature')}"
+    target = f" to predict {fitted.target}" if fitted.target else ""
+    show.line(
+        f"{fitted.name} version {fitted.version}: {show.words(fitted.n_records, 'record')}"
+        f"{learned}{target}, {show.seconds(fitted.seconds)}"
+    )
+
+
+def _write(table: Any, place: Path, *, as_parquet: bool) -> None:
+    if as_parquet:
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, place)
+    else:
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(table, place)
+
+
+def _print_model(found: dict[str, Any]) -> None:
+    data = ", ".join(
+        name if version is None else f"{name} version {version}"
+        for name, version in found["datasets"].items()
+    )
+    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
+    show.facts(
+        [
+            ("name", found["name"]),
+            ("state", found["state"]),
+            ("estimator", found["estimator"] or found["kind"]),
+            ("parameters", params or "as they are by default"),
+            ("data", data),
+            ("features", ", ".join(found["features"] or ()) or show.NONE),
+            ("target", found["target"] or show.NONE),
+            ("records", show.count(found["n_records"])),
+            ("hook", found["hook"] or show.NONE),
+        ]
+    )
+    if found["versions"]:
+        show.line()
+        show.table(
+            ["version", "by", "records", "time", "date"],
+            [
+                (
+                    each["number"], each["cause"], show.count(each["n_records"]),
+                    show.seconds(each["seconds"]), show.day(each["created_at"]),
+                )
+                for each in found["versions"]
+            ],
+            right="version,records,time",
+        )  # fmt: skip

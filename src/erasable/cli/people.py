@@ -1,0 +1,151 @@
+"""`erasable subject` and `suppress`: what is kept of a person, and who is kept out."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from erasable.cli import show
+from erasable.cli.files import perhaps
+from erasable.cli.frame import Group, Json, Where, command, opened
+
+__all__ = ["register"]
+
+PANEL = "People"
+
+Identity = Annotated[
+    str | None, typer.Argument(metavar="IDENTITY", help="As it stands in the data.")
+]
+File = Annotated[
+    str | None,
+    typer.Option(metavar="F", help="A file with the identity, - for standard input."),
+]
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--type", metavar="TYPE", help="Its type; by default each that is in use is tried."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the groups to the app."""
+    subject = typer.Typer(cls=Group, help="What is kept of a person.")
+    suppress = typer.Typer(cls=Group, help="Who is kept out, because they were erased.")
+    app.add_typer(subject, name="subject", rich_help_panel=PANEL)
+    app.add_typer(suppress, name="suppress", rich_help_panel=PANEL)
+    _register_subject(subject)
+    _register_suppress(suppress)
+
+
+def _register_subject(group: typer.Typer) -> None:
+    @command(group, "show", example="erasable subject show --file patient.txt")
+    def show_(
+        identity: Identity = None,
+        file: File = None,
+        type_: Type = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Say what is kept of a person: records, models, open requests."""
+        from erasable.cli.identities import one
+
+        found = opened(where).subject(one(identity, file), type=type_)
+        if as_json:
+            show.print_json(found)
+            return
+        if not found["known"] and not found["requests"]:
+            show.line("nothing is kept under this identity")
+            return
+        counts = {
+            kind: ", ".join(f"{name} ({n:,})" for name, n in found[kind].items()) or "none"
+            for kind in ("datasets", "models")
+        }
+        show.facts(
+            [
+                ("identities", show.count(found["n_identities"])),
+                ("data sets", counts["datasets"]),
+                ("models", counts["models"]),
+                ("open requests", ", ".join(found["requests"]) or "none"),
+            ]
+        )
+
+    @command(group, "link", example="erasable subject link --file two.txt --other-type email")
+    def link(
+        identity: Identity = None,
+        other: Annotated[
+            str | None,
+            typer.Argument(metavar="OTHER", help="Another identity of the same person."),
+        ] = None,
+        file: Annotated[
+            str | None,
+            typer.Option(metavar="F", help="A file with both, a line each; - for standard input."),
+        ] = None,
+        type_: Annotated[
+            str, typer.Option("--type", metavar="TYPE", help="The type of the first.")
+        ] = "id",
+        other_type: Annotated[
+            str, typer.Option("--other-type", metavar="TYPE", help="The type of the other.")
+        ] = "id",
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Say that two identities are one person."""
+        from erasable.cli.identities import pair
+
+        first, second = pair([each for each in (identity, other) if each is not None], file)
+        opened(where).link(first, second, type=type_, other_type=other_type)
+        if as_json:
+            show.print_json({"linked": True})
+            return
+        show.line("linked: a request for one of them is a request for both")
+
+
+def _register_suppress(group: typer.Typer) -> None:
+    @command(group, "list", example="erasable suppress list")
+    def list_(where: Where = ".", as_json: Json = False) -> None:
+        """List who is kept out, by pseudonym."""
+        found = opened(where).suppressed()
+        if as_json:
+            show.print_json({"suppressed": found})
+            return
+        rows = [
+            (each["token"], each["type"], each["request_id"], show.day(each["since"]))
+            for each in found
+        ]
+        show.table(["pseudonym", "type", "request", "since"], rows)
+
+    @command(group, "release", example="erasable suppress release --file patient.txt")
+    def release(
+        identity: Identity = None,
+        file: File = None,
+        type_: Type = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Let a person's records in again: they have given consent anew."""
+        from erasable.cli.identities import one
+
+        opened(where).release(one(identity, file), type=type_)
+        if as_json:
+            show.print_json({"released": True})
+            return
+        show.line("released: records of this identity may come in again")
+
+    @command(group, "export", example="erasable suppress export --output erased.json")
+    def export(
+        output: Annotated[str | None, typer.Option(metavar="F", help="Write it to a file.")] = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Print the signed list of who is kept out, to bring a restored backup up to date."""
+        with perhaps(output) as place:
+            found = opened(where).suppression_list()
+            if place is not None:
+                place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        if as_json or output is None:
+            show.print_json(found)
+        else:
+            show.line(f"wrote {show.one_line(output)}")

@@ -1,0 +1,97 @@
+"""How far a long command is: a bar on a terminal, plain lines in a file, and nothing for a second.
+
+It goes to standard error, so that standard output has only what was asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+__all__ = ["Meter"]
+
+PATIENCE = 1.0
+"""Seconds after which a user wants to know; also between two plain lines."""
+
+
+class Meter:
+    """What `erasable.workspace.site.Site.progress` is set to.
+
+    Parameters
+    ----------
+    stream : file
+        Standard error.
+    clock : callable
+        Seconds that pass.
+    """
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._bars: Any = None
+
+    @contextmanager
+    def __call__(self, label: str, total: int) -> Iterator[Callable[..., None]]:
+        """Tell how much of `total` is done, as the value is called."""
+        how = self._bar if _is_terminal(self._stream) else self._lines
+        with how(label, total) as advance:
+            yield advance
+
+    @contextmanager
+    def _lines(self, label: str, total: int) -> Iterator[Callable[..., None]]:
+        told, done = self._clock(), 0
+
+        def advance(n: int = 1) -> None:
+            nonlocal told, done
+            done += n
+            now = self._clock()
+            if done < total and now - told >= PATIENCE:
+                told = now
+                self._stream.write(f"{label} {done}/{total}\n")
+                self._stream.flush()
+
+        yield advance
+
+    @contextmanager
+    def _bar(self, label: str, total: int) -> Iterator[Callable[..., None]]:
+        if self._bars is not None:  # one within another
+            with self._task(label, total) as advance:
+                yield advance
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        console = Console(file=self._stream, highlight=False, markup=False, emoji=False)
+        text = TextColumn("{task.description}", markup=False)
+        columns = (text, BarColumn(), MofNCompleteColumn(), Remaining())
+        self._bars = Progress(*columns, console=console, transient=True)
+        timer = threading.Timer(PATIENCE, self._bars.start)
+        timer.daemon = True
+        timer.start()
+        try:
+            with self._task(label, total) as advance:
+                yield advance
+        finally:
+            timer.cancel()
+            timer.join()
+            self._bars.stop()
+            self._bars = None
+
+    @contextmanager
+    def _task(self, label: str, total: int) -> Iterator[Callable[..., None]]:
+        task = self._bars.add_task(label, total=total)
+        try:
+            yield lambda n=1: self._bars.advance(task, n)
+        finally:
+            self._bars.remove_task(task)
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # it is closed
+        return False

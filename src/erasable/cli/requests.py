@@ -1,0 +1,294 @@
+"""What people ask: `erasable request`, `process`, `requests`, and the answers to them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from erasable.cli import show
+from erasable.cli.frame import Json, Where, command, fail, opened, request_id
+
+__all__ = ["register"]
+
+PANEL = "Requests"
+STATES = ("pending", "in_progress", "swapped", "purged", "completed", "denied", "cancelled")
+REGULATIONS = ("gdpr", "ccpa", "none")
+
+Request = Annotated[str, typer.Argument(metavar="ID", help="The request, as R-4VYK2J0QFT.")]
+Reason = Annotated[
+    str, typer.Option(metavar="R", help="Why, in one line that does not name the person.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app."""
+    _register_intake(app)
+    _register_process(app)
+    _register_listing(app)
+    _register_answers(app)
+
+
+def _register_intake(app: typer.Typer) -> None:
+    @command(app, "request", example="erasable request --file withdrawn.txt", panel=PANEL)
+    def request(
+        identities: Annotated[
+            list[str] | None,
+            typer.Argument(metavar="IDENTITY", help="Whose records are to be erased."),
+        ] = None,
+        file: Annotated[
+            str | None,
+            typer.Option(
+                metavar="F",
+                help="A file with an identity a line, - for standard input: they do not reach the "
+                "list of processes.",
+            ),
+        ] = None,
+        condition: Annotated[
+            str | None,
+            typer.Option(
+                "--where",
+                metavar="CONDITION",
+                help='In the place of identities, a condition on records: "age < 18 and site = '
+                "'north'\".",
+            ),
+        ] = None,
+        dataset: Annotated[
+            str | None, typer.Option(metavar="D", help="The data set of the condition.")
+        ] = None,
+        type_: Annotated[
+            str | None,
+            typer.Option(
+                "--type",
+                metavar="TYPE",
+                help="The type of the identities: id, email, integer or exact; by default each "
+                "that is in use is tried.",
+            ),
+        ] = None,
+        regulation: Annotated[
+            str,
+            typer.Option(metavar="LAW", help="gdpr (due in a month), ccpa (in 45 days) or none."),
+        ] = "gdpr",
+        hold: Annotated[
+            str | None, typer.Option(metavar="REASON", help="Take it in, but have it wait.")
+        ] = None,
+        received: Annotated[
+            str | None,
+            typer.Option(metavar="DATE", help="When it came, as 2026-03-31; by default now."),
+        ] = None,
+        dry_run: Annotated[
+            bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
+        ] = False,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Take in requests to erase, one per identity; print their ids and due dates."""
+        from erasable.cli.identities import gathered
+
+        _check_one_of("--regulation", regulation, REGULATIONS)
+        received_at = _moment(received)
+        values = gathered(identities or (), file)
+        found = opened(where)
+        asked: dict[str, Any] = {"type": type_, "where": condition, "dataset": dataset}
+        if dry_run:
+            _print_preview(found.preview(values, **asked), as_json)
+            return
+        taken = found.request(
+            values, regulation=regulation, hold=hold, received_at=received_at, **asked
+        )
+        if as_json:
+            show.print_json({"requests": taken})
+            return
+        now = datetime.now(UTC)
+        rows = [(each.id, show.due(each.due_at, now)) for each in taken]
+        show.table(["request", "due"], rows)
+
+
+def _register_process(app: typer.Typer) -> None:
+    @command(app, "process", example="erasable process", panel=PANEL)
+    def process(where: Where = ".", as_json: Json = False) -> None:
+        """Carry out every request that is pending, in every data set and model."""
+        import sys
+
+        done = opened(where).process()
+        for warning in done.warnings:
+            sys.stderr.write(f"warning: {show.one_line(warning)}\n")
+        if as_json:
+            show.print_json(
+                {
+                    "completed": done.requests, "n_records": done.n_records,
+                    "models": done.treatments, "seconds": done.seconds, "warnings": done.warnings,
+                }
+            )  # fmt: skip
+            return
+        if done.treatments:
+            show.table(
+                ["model", "treatment", "exactness", "records", "time"],
+                [
+                    (
+                        each["model"], each["treatment"], each["exactness"] or show.NONE,
+                        show.count(each["n_records"]), show.seconds(each["seconds"]),
+                    )
+                    for each in done.treatments
+                ],
+                right="records,time",
+            )  # fmt: skip
+            show.line()
+        if done.requests:
+            show.line(
+                f"completed {show.words(len(done.requests), 'request')}: "
+                f"{show.words(done.n_records, 'record')} erased in {show.seconds(done.seconds)}"
+            )
+        else:
+            show.line("nothing to do")
+
+
+def _register_listing(app: typer.Typer) -> None:
+    @command(app, "requests", example="erasable requests --state pending", panel=PANEL)
+    def requests(
+        state: Annotated[
+            list[str] | None,
+            typer.Option(metavar="S", help=f"Only those that are {', '.join(STATES)}."),
+        ] = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """List requests, those due first at the top."""
+        for each in state or ():
+            _check_one_of("--state", each, STATES)
+        found = opened(where).requests(state or None)
+        if as_json:
+            show.print_json({"requests": found})
+            return
+        now = datetime.now(UTC)
+        show.table(
+            ["request", "state", "received", "due", "records", "note"],
+            [
+                (
+                    each.id,
+                    "on hold" if each.hold and each.is_open else each.state.replace("_", " "),
+                    show.day(each.received_at), _due(each, now), show.count(each.matched),
+                    (each.hold if each.is_open else each.reason) or "",
+                )
+                for each in found
+            ],
+            right="records",
+        )  # fmt: skip
+
+
+def _register_answers(app: typer.Typer) -> None:
+    @command(
+        app, "deny", example='erasable deny R-4VYK2J0QFT --reason "a legal duty to keep them"',
+        panel=PANEL,
+    )  # fmt: skip
+    def deny(id_: Request, reason: Reason, where: Where = ".", as_json: Json = False) -> None:
+        """Refuse a request, for a reason that you tell whoever made it."""
+        _print_request(opened(where).deny(request_id(id_), reason), as_json)
+
+    @command(app, "cancel", example="erasable cancel R-4VYK2J0QFT", panel=PANEL)
+    def cancel(id_: Request, where: Where = ".", as_json: Json = False) -> None:
+        """Take a request back, because whoever made it wants that."""
+        _print_request(opened(where).cancel(request_id(id_)), as_json)
+
+    @command(
+        app, "hold", example='erasable hold R-4VYK2J0QFT --reason "identity in doubt"', panel=PANEL
+    )
+    def hold(
+        id_: Request,
+        reason: Annotated[
+            str | None, typer.Option(metavar="R", help="Why it waits, in one line.")
+        ] = None,
+        lift: Annotated[bool, typer.Option("--lift", help="End the waiting.")] = False,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Have a request wait, or end its waiting."""
+        if lift == (reason is not None):
+            fail(
+                "hold was given neither or both of --reason and --lift; expected one of them; "
+                "say why it waits, or end the waiting"
+            )
+        found = opened(where)
+        id_ = request_id(id_)
+        changed = found.resume(id_) if reason is None else found.hold(id_, reason)
+        _print_request(changed, as_json)
+
+    @command(
+        app, "extend", example='erasable extend R-4VYK2J0QFT --reason "many requests at once"',
+        panel=PANEL,
+    )  # fmt: skip
+    def extend(id_: Request, reason: Reason, where: Where = ".", as_json: Json = False) -> None:
+        """Move the due date of a request, once, and print the notice to send."""
+        from erasable.workspace.requests.notices import extension
+
+        changed = opened(where).extend(request_id(id_), reason)
+        notice = extension(changed, reason)
+        if as_json:
+            show.print_json({"request": changed, "notice": notice})
+            return
+        _print_request(changed, as_json)
+        show.line()
+        show.line(notice)
+
+
+def _print_request(request: Any, as_json: bool) -> None:
+    if as_json:
+        show.print_json({"request": request})
+        return
+    state = "on hold" if request.hold and request.is_open else request.state.replace("_", " ")
+    due = f", due {_due(request, datetime.now(UTC))}" if request.is_open else ""
+    show.line(f"{request.id}: {state}{due}")
+
+
+def _print_preview(preview: Any, as_json: bool) -> None:
+    if as_json:
+        show.print_json(
+            {
+                "n_records": preview.n_records, "seconds": preview.seconds,
+                "effects": list(preview.effects),
+            }
+        )  # fmt: skip
+        return
+    show.table(
+        ["", "name", "records", "treatment", "exactness", "about"],
+        [
+            (
+                "data set" if each.target == "dataset" else each.target, each.name,
+                show.count(each.n_records), each.treatment, each.exactness or show.NONE,
+                show.seconds(each.seconds),
+            )
+            for each in preview.effects
+        ],
+        right="records,about",
+    )  # fmt: skip
+    show.line()
+    records = show.words(preview.n_records, "record")
+    show.line(f"{records} would be erased, in about {show.seconds(preview.seconds)}; none was")
+
+
+def _due(request: Any, now: datetime) -> str:
+    if request.state in ("denied", "cancelled"):
+        return show.day(request.due_at)
+    return show.due(request.due_at, now, done=request.completed_at)
+
+
+def _check_one_of(option: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        fail(
+            f"{option} is {show.one_line(given)[:40]!r}; expected one of: {', '.join(known)}; "
+            "choose one"
+        )
+
+
+def _moment(given: str | None) -> datetime | None:
+    if given is None:
+        return None
+    try:
+        at = datetime.fromisoformat(given)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        fail(
+            f"--received is {show.one_line(given)[:40]!r}; expected a date or time as 2026-03-31 "
+            "or 2026-03-31T09:30; write it so"
+        )

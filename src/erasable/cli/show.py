@@ -1,0 +1,175 @@
+"""How things are printed: one JSON object for programs, short aligned tables for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+__all__ = [
+    "count",
+    "day",
+    "due",
+    "facts",
+    "line",
+    "one_line",
+    "print_json",
+    "seconds",
+    "table",
+    "words",
+]
+
+NONE = "-"
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one object: dates as ISO 8601, tuples and data classes as lists and objects."""
+    sys.stdout.write(json.dumps(value, indent=2, default=_plain, allow_nan=False) + "\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str = "") -> None:
+    """Print rows under headings.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    rows : iterable of sequences
+        Texts are printed as they are, without their control characters.
+    right : str
+        Headings, comma-separated, of the columns that are aligned at the right: numbers.
+    """
+    from rich import box
+    from rich.measure import Measurement
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    numbers = set(right.split(","))
+    for column in columns:
+        drawn.add_column(column, justify="right" if column in numbers else "left", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*(Text(one_line(str(cell)), style=_style(str(cell))) for cell in row))
+    console = _console()
+    wide = console.options.update(max_width=10_000)
+    console.width = max(console.width, Measurement.get(console, wide, drawn).maximum)
+    console.print(drawn, crop=False)
+
+
+def facts(pairs: Iterable[tuple[str, Any]]) -> None:
+    """Print names and values, aligned."""
+    shown = [(name, one_line(str(value))) for name, value in pairs]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        line(f"{name:<{width}}  {value}")
+
+
+def line(text: str = "") -> None:
+    """Print a line."""
+    sys.stdout.write(text + "\n")
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, with what would move a terminal's cursor written as escapes."""
+    joined = " ".join(text.split())
+    if joined.isprintable():
+        return joined
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
+def day(at: Any) -> str:
+    """Write a date.
+
+    Examples
+    --------
+    >>> day(datetime(2026, 3, 1, 9, 30, tzinfo=UTC)), day(None)
+    ('2026-03-01', '-')
+    """
+    return NONE if at is None else _date(at).isoformat()
+
+
+def due(at: Any, now: datetime, *, done: Any = None) -> str:
+    """Write a due date, and how many days are left, or late.
+
+    Examples
+    --------
+    >>> due(datetime(2026, 3, 31, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC))
+    '2026-03-31 (30 days left)'
+    >>> due(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, 1, tzinfo=UTC))
+    '2026-03-01 (LATE: 1 day)'
+    """
+    if at is None:
+        return NONE
+    if done is not None:
+        return f"{day(at)} (LATE)" if done > at else day(at)
+    days = (_date(at) - _date(now)).days
+    if at < now:
+        return f"{day(at)} (LATE: {words(-days, 'day')})"
+    return f"{day(at)} ({words(days, 'day')} left)"
+
+
+def words(n: int, noun: str, several: str | None = None) -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> words(1, "record"), words(1200, "record")
+    ('1 record', '1,200 records')
+    """
+    return f"{n:,} {noun if n == 1 else several or f'{noun}s'}"
+
+
+def count(n: int | None) -> str:
+    """Write a number, or that there is none."""
+    return NONE if n is None else f"{n:,}"
+
+
+def seconds(value: float | None) -> str:
+    """Write a time with its unit.
+
+    Examples
+    --------
+    >>> seconds(0.0421), seconds(3.25), seconds(130), seconds(None)
+    ('42 ms', '3.2 s', '2 min 10 s', '-')
+    """
+    if value is None:
+        return NONE
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s"
+
+
+def _date(at: Any) -> date:
+    if isinstance(at, str):
+        at = datetime.fromisoformat(at)
+    found: date = at.astimezone(UTC).date()
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _style(cell: str) -> str:
+    if "(LATE" in cell or cell in ("different", "damaged"):
+        return "bold red"
+    if cell in ("stale", "other version", "not covered", "on hold"):
+        return "yellow"
+    return ""
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
