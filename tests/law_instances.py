@@ -22,6 +22,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "KMeans": [{"n_clusters": 3}, {"n_clusters": 2, "max_iter": 100, "tol": 1e-3}],
     "LinearRegression": [{"fit_intercept": False}],
+    "LogisticRegression": [
+        {"C": 100.0, "fit_intercept": False},
+        {"class_weight": "balanced"},
+        {"C": 1e4, "classes": [0, 1, 2, 5]},
+    ],
     "MinMaxScaler": [{"feature_range": (-1, 1)}],
     "MultinomialNB": [{"alpha": 0.0, "classes": [0, 1, 2, 5]}, {"class_prior": [1, 1, 1]}],
     "OneHotEncoder": [

@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 import erasable
 from erasable import Records
 from erasable.core.artifact import read_artifact, write_artifact
+from erasable.core.digest import state_root
 from erasable.core.errors import (
     ArtifactError,
     ArtifactFileError,
@@ -22,6 +23,7 @@ from erasable.core.errors import (
     TooFewRecordsError,
 )
 from erasable.core.params import decode_params, encode_params
+from erasable.linear_model import LogisticRegression
 from erasable.preprocessing import MinMaxScaler
 from integer_sums import IntegerSums, MajorityClass, PlainSums, SortedValues
 
@@ -269,6 +271,58 @@ def test_parameters_come_back_as_they_were():
     assert made.kw_args["a"] == (1, [2, None])
     assert made.kw_args["b"].tolist() == [0, 1, 2]
     assert made.check_inverse is True
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {0: 1.0, 1: 2.0},
+        {-3: 1.0, 2**40: 2.0},
+        {"0": 1.0, "1": 2.0},
+        {False: 1.0, True: 2.0},
+        {0.5: 1.0, 1.5: 2.0},
+        {np.int64(0): 1.0, np.int64(1): 2.0},
+        {},
+    ],
+    ids=["integers", "large", "text", "booleans", "floats", "NumPy's", "none"],
+)
+def test_the_keys_of_a_dictionary_keep_their_types(tmp_path, weights):
+    model = PlainSums().fit(X)
+    model._book.params["class_weight"] = encode_params(_Weighted(weights))["class_weight"]
+    model._book.digest = model._book.constants = None
+    model.save(tmp_path / "model")
+    _, state = read_artifact(tmp_path / "model")
+    again = decode_params(state["params"])["class_weight"]
+    assert again == weights
+    plain = [key.item() if isinstance(key, np.generic) else key for key in weights]
+    assert list(map(type, again)) == list(map(type, plain))
+
+
+class _Weighted(MajorityClass):
+    def __init__(self, class_weight=None):
+        self.class_weight = class_weight
+
+
+def test_keys_that_differ_in_type_alone_are_other_parameters():
+    told = [
+        state_root(encode_params(_Weighted(weights)))
+        for weights in ({0: 1.0, 1: 2.0}, {"0": 1.0, "1": 2.0}, {0.0: 1.0, 1.0: 2.0})
+    ]
+    assert len(set(told)) == 3
+    left, right = {1: 2.0, 0: 1.0}, {0: 1.0, 1: 2.0}
+    encoded = [state_root(encode_params(_Weighted(weights))) for weights in (left, right)]
+    assert encoded[0] == encoded[1]
+
+
+def test_a_weighted_classifier_is_the_same_from_a_file(tmp_path):
+    model = LogisticRegression(class_weight={0: 1.0, 1: 2.0}).fit(X, [0, 1, 0, 1], ids=IDS)
+    model.save(tmp_path / "model")
+    loaded = erasable.load(tmp_path / "model", Records(X, [0, 1, 0, 1], ids=IDS))
+    assert loaded.class_weight == {0: 1.0, 1: 2.0}
+    assert {type(key) for key in loaded.class_weight} == {int}
+    for each in (model, loaded):
+        each.delete(["d"])
+    assert loaded.digest() == model.digest()
 
 
 def test_nested_estimators_come_back():

@@ -166,3 +166,16 @@ def test_a_set_hash_goes_by_value_and_type():
     assert one.tolist() == id_set_hash(as_array([17])).tolist()
     assert one.tolist() == id_set_hash(np.array([17], dtype=np.uint64)).tolist()
     assert one.tolist() != id_set_hash(as_array(["17"])).tolist()
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[], [17], [0, -1, 2**63 - 1, -(2**63)], list(range(1000)), [5, 5]],
+    ids=["none", "one", "bounds", "many", "twice"],
+)
+def test_integer_ids_have_the_hash_of_their_keys(ids: list[int]) -> None:
+    """As uint64 or as objects, ids go through the tape, whose vectors are tested."""
+    whole = np.array(ids, dtype=np.int64)
+    texts = np.array(ids, dtype=object)
+    assert id_set_hash(whole).tolist() == id_set_hash(texts).tolist()
+    assert id_set_hash(np.repeat(whole, 2)[::2]).tolist() == id_set_hash(texts).tolist()

@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from erasable.core.errors import InvalidDataError, InvalidIdsError
+from erasable.core.grid import Grid
 from erasable.core.ids import as_id_array, as_request
 from erasable.core.inputs import read_matrix, read_table
+from erasable.core.records import Records
 from erasable.core.targets import read_target, read_weights
+from erasable.preprocessing import OneHotEncoder, StandardScaler
 from integer_sums import MajorityClass, PlainSums
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3)
@@ -331,3 +339,106 @@ def test_weights_are_checked() -> None:
     for given in ([1, -1], [1, np.nan], [1], ["a", "b"], [[1, 2]]):
         with pytest.raises(InvalidDataError, match="sample_weight"):
             read_weights(given, 2)
+
+
+DAYS = np.array(["2020-01-01", "2020-01-02", "2021-12-24"], dtype="M8[D]")
+AN_OBJECT = np.empty((3, 1), dtype=object)
+AN_OBJECT[:, 0] = list(DAYS)
+
+
+@pytest.mark.parametrize("estimator", [StandardScaler(), OneHotEncoder(), None], ids=str)
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (DAYS[:, None], "X holds dates"),
+        (DAYS[:, None].astype("M8[ns]"), "X holds dates"),
+        (np.array([["NaT"], ["2020-01-01"]], dtype="M8[D]"), "X holds dates"),
+        (DAYS[:, None] - DAYS[0], "X holds durations"),
+        ([[day] for day in DAYS], "X holds dates"),
+        ([[1.0, day - DAYS[0]] for day in DAYS], "X holds durations"),
+        ([row for row in DAYS[:, None]], "X holds dates"),
+        (AN_OBJECT, "X holds dates"),
+    ],
+    ids=["days", "nanoseconds", "gaps", "durations", "list", "mixed", "arrays", "objects"],
+)
+def test_dates_are_not_read_as_counts_of_an_unknown_unit(
+    given: Any, told: str, estimator: Any
+) -> None:
+    with pytest.raises(InvalidDataError, match=told) as caught:
+        read_table(given, estimator=estimator)
+    assert "timedelta64(1, 'D')" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    if estimator is not None:
+        model = clone(estimator).fit(np.arange(3.0)[:, None])
+        with pytest.raises(InvalidDataError, match=told):
+            model.transform(given)
+
+
+def test_what_the_advice_on_dates_makes_is_read() -> None:
+    X = DAYS[:, None]
+    days = (X - np.datetime64("2020-01-01")) / np.timedelta64(1, "D")
+    assert read_table(days).matrix.ravel().tolist() == [0.0, 1.0, 723.0]
+    with pytest.raises(InvalidDataError, match="sample_weight holds durations"):
+        read_weights(DAYS - DAYS[0], 3)
+
+
+def test_a_grid_needs_a_column() -> None:
+    with pytest.raises(InvalidDataError, match=r"0 feature\(s\) .* a minimum of 1 is required"):
+        Grid.fit(np.zeros((3, 0)))
+
+
+def _chunked(texts: list[Any]) -> Any:
+    halves = (
+        pd.DataFrame({"a": texts[:2]}, dtype="str"),
+        pd.DataFrame({"a": texts[2:]}, dtype="str"),
+    )
+    return pd.concat(halves, ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    "texts", [["b", "a", "b", None, ""], ["naïve", "naïve", "\0", "NaN", "nan"], [None, None, "x"]]
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda texts: pd.DataFrame({"a": pd.Series(texts, dtype=object)}),
+        lambda texts: pd.DataFrame({"a": pd.Series(texts, dtype="str")}),
+        lambda texts: pd.DataFrame({"a": pd.Categorical(texts)}),
+        lambda texts: pl.DataFrame({"a": texts}),
+        lambda texts: pa.table({"a": pa.chunked_array([texts[:1], texts[1:]], pa.string())}),
+        _chunked,
+    ],
+    ids=["objects", "text", "categories", "polars", "arrow", "chunks"],
+)
+def test_columns_of_text_are_read_alike_from_every_frame(make: Any, texts: list[Any]) -> None:
+    matrix = read_table(make(texts)).matrix
+    assert matrix.dtype == object
+    told = [cell if isinstance(cell, str) else None for cell in matrix[:, 0].tolist()]
+    assert told == texts
+    assert all(type(cell) is str or cell != cell for cell in matrix[:, 0].tolist())
+
+
+def test_text_that_is_no_utf_8_is_read_one_by_one() -> None:
+    frame = pd.DataFrame({"a": pd.Series(["\ud800", "b"], dtype=object)})
+    assert read_table(frame).matrix[:, 0].tolist() == ["\ud800", "b"]
+
+
+def test_columns_of_text_are_read_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pl.DataFrame({"a": ["b", None, "b"], "n": [1, 2, 3]})
+    with_it = read_table(frame).matrix
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert repr(read_table(frame).matrix) == repr(with_it)
+
+
+def test_equal_texts_are_one_object_that_goes_with_the_last_record() -> None:
+    text = "a long text that nobody else holds " * 3
+    records = Records(pl.DataFrame({"a": [text, text, "other"]}))
+    first, second = records.matrix[:2, 0]
+    assert first is second
+    assert first is not text
+    held = records.attach()
+    for row in (0, 1):
+        held.exclude(np.array([row]))
+        held.release(np.array([row]))
+        assert records.matrix[:, 0].tolist().count(text) == 1 - row
+    assert sys.getrefcount(first) == 3  # `first`, `second`, and the call: no table, no dictionary

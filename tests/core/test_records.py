@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasable import Records
+from erasable.core.digest import id_set_hash
 from erasable.core.errors import InvalidDataError, InvalidIdsError, UnknownIdError
 from erasable.core.lookup import GroupIndex, IdIndex
 
@@ -359,3 +360,38 @@ def test_a_row_is_there_while_somebody_holds_it_or_nobody_deleted_it(steps):
         for held, names in models:
             assert set(held.ids.tolist()) == names
             assert held.n_live == len(names)
+
+
+# -- copies for several models -----------------------------------------------------------------
+
+
+def test_a_twin_shares_nothing_and_knows_its_ids():
+    whole = Records([[1.0], [2.0], [3.0]], [1, 2, 3], ids=["a", "b", "c"], groups=["p", "p", "q"])
+    twin = whole.twin(np.array(["x", "y", "z"], dtype=object))
+    held = twin.attach()
+    assert held.id_set().tolist() == id_set_hash(whole.ids).tolist()
+    rows = held.select(["b"])
+    held.exclude(rows)
+    held.release(rows)
+    assert twin.ids.tolist() == ["a", "", "c"]
+    assert twin.y.tolist() == ["x", "", "z"]
+    assert whole.ids.tolist() == ["a", "b", "c"]
+    assert whole.matrix.tolist() == [[1.0], [2.0], [3.0]]
+    assert whole.twin(None).attach().select(["b"]).tolist() == [1]
+    assert held.id_set().tolist() == id_set_hash(np.array(["a", "c"], dtype=object)).tolist()
+    assert twin._id_set is None  # nothing of the deleted id is left in it
+    with pytest.raises(UnknownIdError):
+        held.select(["b"])
+
+
+def test_the_hash_of_ids_is_that_of_the_live_ones():
+    records = Records([[1.0], [2.0], [3.0]], ids=[5, 6, 7])
+    one, other = records.attach(), records.attach()
+    whole = one.id_set()
+    rows = one.select([6])
+    one.exclude(rows)
+    one.release(rows)
+    left = id_set_hash(np.array([5, 7]))
+    assert one.id_set().tolist() == left.tolist()
+    assert other.id_set().tolist() == whole.tolist()
+    assert records.attach().id_set().tolist() == left.tolist()

@@ -201,6 +201,17 @@ def test_a_metric_forgets_rows(m: int) -> None:
         metric.inverse, np.linalg.inv(problem.hessian(logits)), atol=1e-12, rtol=1e-9
     )
     assert not metric.logits[rows].any()
+    many = np.flatnonzero(dense.weights > 0)[:12]
+    assert metric.forget(dense, many, dense.rows(many))
+    dense.forget(many)
+    held = problem.hessian(logits)
+    np.testing.assert_allclose(metric.inverse, np.linalg.inv(held), atol=1e-12, rtol=1e-9)
+    assert np.abs(np.linalg.eigvals(metric.inverse @ held) - 1.0).max() <= metric.error < 1e-6
+    # What is left without most of the records is too little to be told from what goes.
+    strengths = np.r_[np.full(11, 1e-3), 1.0]
+    problem = Problem(dense, strengths, False, np.ones(m + 1))
+    metric = invert(problem.hessian(logits), 1e-12, logits, np.ones(m + 1), strengths)
+    assert metric is not None
     many = np.flatnonzero(dense.weights > 0)[:40]
     assert not metric.forget(dense, many, dense.rows(many))
 

@@ -160,8 +160,14 @@ def test_targets(model: Any) -> None:
 
 
 @pytest.mark.parametrize("model", ALL, ids=repr)
-def test_weights_are_not_taken(model: Any) -> None:
-    with pytest.raises(TypeError, match="sample_weight"):
-        clone(model).fit(X, Y, sample_weight=[1, 1, 1])
-    with pytest.raises(InvalidInputError, match="makes no use"):
-        clone(model).fit(Records(X, Y, sample_weight=[1, 1, 1]))
+def test_weights_that_are_none_are_refused(model: Any) -> None:
+    with pytest.raises(InvalidDataError, match="sample_weight has shape"):
+        clone(model).fit(X, Y, [1, 1])
+    with pytest.raises(InvalidDataError, match="negative for 1 records"):
+        clone(model).fit(X, Y, [1, -1, 1])
+    with pytest.raises(MagnitudeError, match=r"sample_weight is beyond 2\*\*480 for 2 records"):
+        clone(model).fit(X, Y, [1, 2.0**481, 1e300])
+    with pytest.raises(TooFewRecordsError, match="weights of all 3 records would be zero"):
+        clone(model).fit(X, Y, 0.0)
+    with pytest.raises(TooFewRecordsError, match="weights of all 3 records would be zero"):
+        clone(model).fit(X, Y, [0.0, 1e-200, 0.0])

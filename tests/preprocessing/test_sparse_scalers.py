@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from erasable import Records, load
 from erasable.core.errors import ArtifactError, InvalidDataError
+from erasable.core.quantiles import Quantiles
 from erasable.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
 SCALERS = [
@@ -119,13 +120,33 @@ def test_loading_with_records(scaler: Any, tmp_path: Path) -> None:
 
 
 def test_large_batches_of_wide_sparse_rows(monkeypatch: Any) -> None:
-    monkeypatch.setattr("erasable.preprocessing._robust._BLOCK", 64)
+    monkeypatch.setattr("erasable.preprocessing._sparse_columns._BLOCK", 64)
     rng = np.random.default_rng(0)
     table = np.where(rng.random((80, 20)) < 0.6, rng.normal(size=(80, 20)), 0.0)
     model = RobustScaler(with_centering=False).fit(csr_array(table))
     model.delete(range(50))
     refit = RobustScaler(with_centering=False).fit(csr_array(table[50:]), ids=range(50, 80))
     assert model.digest() == refit.digest()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_column_that_is_read_again_loses_a_batch_as_a_whole(
+    together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The windows run out in the first of several blocks; a negative control takes them singly."""
+    monkeypatch.setattr("erasable.preprocessing._sparse_columns._BLOCK", 200)
+    if not together:
+        remove_all = Quantiles.remove_all
+
+        def singly(self: Quantiles, tables: Any, read: Any) -> int:
+            return sum(remove_all(self, [table], read) for table in tables)
+
+        monkeypatch.setattr(Quantiles, "remove_all", singly)
+    table = np.arange(3000.0)[:, None] * [1.0, 2.0]
+    model = RobustScaler(with_centering=False).fit(csr_array(table))
+    assert model.delete(range(350)).counts["columns_scanned"]
+    refit = RobustScaler(with_centering=False).fit(csr_array(table[350:]), ids=range(350, 3000))
+    assert (model.digest() == refit.digest()) == together
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), RobustScaler()], ids=repr)

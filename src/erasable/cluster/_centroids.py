@@ -94,11 +94,6 @@ class CentroidModel(
                 "expected the records of the model; load them unchanged"
             )
 
-    def _at_fit(self, name: str) -> Any:
-        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        book = self.__dict__.get("_book")
-        return getattr(self, name) if book is None else book.params[name]
-
     def _metric(self) -> Floats:
         """Weights of the metric in the space of the records; empty for the Euclidean one."""
         if self._map is None:

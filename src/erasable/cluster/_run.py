@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ __all__ = ["LloydRun", "Report", "plain_rule"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+RuleFor: TypeAlias = Callable[[int], Rule]
 
 _NO_FLOATS = np.empty(0)
 _NO_POSITIONS = np.empty(0, np.int64)
@@ -83,9 +84,6 @@ class LloydRun:
         As in `KMeans`.
     seeding : Seeding
         Not fitted yet.
-    rule : callable
-        Returns the `Rule` for the records that are alive, given the number of levels; it is
-        asked before every run and after every deletion.
     weights : ndarray of shape (n_features,), optional
         Weights of the metric.
     """
@@ -96,7 +94,6 @@ class LloydRun:
         n_clusters: int,
         max_iter: int,
         seeding: Seeding,
-        rule: Callable[[int], Rule],
         weights: Floats | None = None,
     ) -> None:
         n, d = people.rows.shape[0], people.X.shape[1]
@@ -108,7 +105,6 @@ class LloydRun:
         self.final = 0
         self.max_iter = max_iter
         self.levels: Levels = new_levels(min(max_iter + 1, _FIRST_LEVELS), n, n_clusters, d)
-        self._rule = rule
         self._weights = _NO_FLOATS if weights is None else weights
         self._pairs = n_clusters <= _PAIR_LIMIT and n >= 100 * n_clusters**2
         self._built = -1
@@ -143,11 +139,19 @@ class LloydRun:
         """Positions that are left."""
         return np.flatnonzero(self.alive)
 
-    def fit(self) -> LloydRun:
-        """Run from scratch on the positions that are left."""
+    def fit(self, rule: RuleFor = plain_rule) -> LloydRun:
+        """Run from scratch on the positions that are left.
+
+        Parameters
+        ----------
+        rule : callable
+            Returns the `Rule` for the records that are alive, given the number of levels. It is
+            asked and not kept: it knows the model, which holds this run and would then be freed
+            only by the garbage collector, and its records with it.
+        """
         live = self.live()
         self.seeding.fit(self.people, live)
-        self._start(live)
+        self._start(live, rule)
         return self
 
     def remove(
@@ -156,6 +160,7 @@ class LloydRun:
         weights: Floats | None = None,
         quantum: float | None = None,
         seeding_weights: Floats | None = None,
+        rule: RuleFor = plain_rule,
     ) -> Report:
         """Delete positions, whose rows are still readable, and follow changes of the metric.
 
@@ -167,6 +172,8 @@ class LloydRun:
             Weights of the metric from now on.
         quantum, seeding_weights
             Those of the `Seeding` from now on; when they change, all its steps are run again.
+        rule : callable
+            As in `fit`, for the records that are left.
 
         Returns
         -------
@@ -181,12 +188,12 @@ class LloydRun:
             turned = not np.array_equal(weights, former)
             self._weights = weights
         if changed:
-            examined = self._start(self.live())
+            examined = self._start(self.live(), rule)
             self._forget(gone)
             return Report("refit", examined, 0, self._built + 1, steps)
         if not self._filed:
             self._file_if_it_pays(gone.shape[0], former)
-        examined, flips, passes = self._descend(gone, former, turned)
+        examined, flips, passes = self._descend(gone, rule, former, turned)
         self._forget(gone)
         action: Action = "resumed" if passes or steps else "updated"
         return Report(action, examined, flips, passes, steps)
@@ -250,7 +257,7 @@ class LloydRun:
         else:
             self.levels.links[:used, gone] = 0
 
-    def _start(self, live: Ints) -> int:
+    def _start(self, live: Ints, rule: RuleFor) -> int:
         k, d = self.levels.centers.shape[1:]
         self.levels.centers[0] = self.people.values(self.seeding.chosen)
         self._built = -1
@@ -258,7 +265,7 @@ class LloydRun:
         self._followed = 0
         if self._files.head.size > 0:
             self._files = new_files(0, 0, k, d, self._weights.size, self._pairs)
-        return self._descend(_NO_POSITIONS, self._weights)[0]
+        return self._descend(_NO_POSITIONS, rule, self._weights)[0]
 
     def _file_if_it_pays(self, n_gone: int, weights: Floats) -> None:
         """File the records where single deletions, or many others, are to be expected.
@@ -275,7 +282,9 @@ class LloydRun:
         file_all(self._built, self.live(), self._clock, weights, self.levels, self._files)
         self._filed = True
 
-    def _descend(self, gone: Ints, former: Floats, turned: bool = False) -> tuple[int, int, int]:
+    def _descend(
+        self, gone: Ints, rule: RuleFor, former: Floats, turned: bool = False
+    ) -> tuple[int, int, int]:
         people = self.people
         problem = Problem(people.X, people.rows, people.mass, self.alive)
         totals = np.zeros(3, np.int64)
@@ -283,7 +292,7 @@ class LloydRun:
         while True:
             n_levels = self.levels.labels.shape[0]
             self._built, self.final, *counts = descend(
-                problem, gone, self.n_alive, self._clock, self._built, self._rule(n_levels),
+                problem, gone, self.n_alive, self._clock, self._built, rule(n_levels),
                 former, self._weights, turned, self._pairs, self._filed, self.levels, self._files,
                 self._picks, self._tile, self._scratch, start,
             )  # fmt: skip

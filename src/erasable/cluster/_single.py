@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,10 +131,9 @@ class Work:
             n_clusters,
             model._at_fit("max_iter"),
             seeding,
-            lambda n_levels: model._rule(self, n_levels),
             weights,
         )
-        self.run.fit()
+        self.run.fit(partial(model._rule, self))
 
     def remove(self, model: SingleRunModel, rows: NDArray[np.int64]) -> Outcome:
         """Delete rows; whatever cannot be carried through is learned again."""
@@ -153,10 +153,11 @@ class Work:
                 self.moments.rederive(held.records.matrix, held.live_rows(), moved)
         weights = model._metric()
         positions = self.table.positions(rows)
+        rule = partial(model._rule, self)
         if weights.size or not np.array_equal(top, self.table.grid.top):
-            report = self.run.remove(positions, weights, *self._seeding_metric(weights))
+            report = self.run.remove(positions, weights, *self._seeding_metric(weights), rule=rule)
         else:
-            report = self.run.remove(positions)
+            report = self.run.remove(positions, rule=rule)
         self.table.wipe(rows)
         counts = {
             "flips": report.flips,

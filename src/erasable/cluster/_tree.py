@@ -16,7 +16,7 @@ from erasable.core.digest import LeafHash, flatten, leaf_hash
 from erasable.core.grid import Grid
 from erasable.core.tape import Tape
 
-from ._run import LloydRun, Report, plain_rule
+from ._run import LloydRun, Report
 from ._seeding import Population, Seeding, quantum_for
 
 __all__ = ["Leaf", "Merge", "Node", "default_width", "strongest"]
@@ -47,7 +47,7 @@ class Node:
     def _new_run(self, people: Population, quantum: float) -> LloydRun:
         k = min(self.n_clusters, people.rows.shape[0])
         seeding = Seeding(k, self.tape.seed, quantum)
-        return LloydRun(people, k, self.max_iter, seeding, plain_rule).fit()
+        return LloydRun(people, k, self.max_iter, seeding).fit()
 
     @property
     def origin(self) -> Floats | float:

@@ -17,6 +17,7 @@ from erasable.compose._selection import is_empty, plan_part, positions
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
+from erasable.core.params import decode_param, encoded_parts
 from erasable.core.sparse import canonical
 from erasable.core.steps import Rows
 from erasable.core.values import Accepts, Values
@@ -96,6 +97,7 @@ class ColumnTransformer(TransformerMixin, Chained):
         "transformers": [list],
         "verbose_feature_names_out": ["boolean"],
     }
+    _columns: dict[str, Any]
     _widths: dict[str, int]
 
     def __init__(
@@ -134,19 +136,34 @@ class ColumnTransformer(TransformerMixin, Chained):
         self._set_params("_transformers", **params)
         return self
 
+    def _items(self) -> list[tuple[str, Any, Any]]:
+        """Return the transformers, once fitted with the columns that they had at `fit`."""
+        columns, items = self.__dict__.get("_columns"), self.transformers
+        return items if columns is None else [(n, part, columns.get(n, [])) for n, part, _ in items]
+
+    def _keep_columns(self) -> None:
+        parts = encoded_parts(self._book.params["transformers"])
+        self._columns = {name: decode_param(columns) for name, (_, columns) in parts.items()}
+
+    def _rest(self) -> Any:
+        """Return `remainder`, once fitted the word that it was at `fit`, or the transformer."""
+        book = self.__dict__.get("_book")
+        word = None if book is None else book.params[_REST]
+        return word if isinstance(word, str) else self.remainder
+
     def _chosen(self) -> list[tuple[str, Any, Any]]:
         """Return the transformers that have columns and do not drop them."""
         return [
             (name, part, columns)
-            for name, part, columns in self.transformers
+            for name, part, columns in self._items()
             if not (isinstance(part, str) and part == "drop") and not is_empty(columns)
         ]
 
     def _parts(self) -> list[tuple[str, Any]]:
         parts = [(name, part) for name, part, _ in self._chosen() if not isinstance(part, str)]
-        rest = not isinstance(self.remainder, str)
-        if rest and _REST in self.__dict__.get("_chains", {_REST: None}):
-            parts.append((_REST, self.remainder))
+        rest = self._rest()
+        if not isinstance(rest, str) and _REST in self.__dict__.get("_chains", {_REST: None}):
+            parts.append((_REST, rest))
         return parts
 
     def _check_parts(self) -> None:
@@ -167,19 +184,24 @@ class ColumnTransformer(TransformerMixin, Chained):
         told = None if names is None else names.tolist()
         places = {
             name: positions(columns, self.n_features_in_, told, name)
-            for name, _, columns in self.transformers
+            for name, _, columns in self._items()
         }
         parts = [(name, part) for name, part, _ in self._chosen()]
         used = {place for found in places.values() for place in found}
         places[_REST] = [place for place in range(self.n_features_in_) if place not in used]
-        if places[_REST] and self.remainder != "drop":
-            parts.append((_REST, self.remainder))
+        rest = self._rest()
+        if places[_REST] and not (isinstance(rest, str) and rest == "drop"):
+            parts.append((_REST, rest))
         known = told or [f"x{place}" for place in range(self.n_features_in_)]
-        return {name: plan_part(name, part, places[name], known) for name, part in parts}
+        return {
+            name: plan_part(name, self._as_fitted(name, part), places[name], known)
+            for name, part in parts
+        }
 
     # -- learning and forgetting ---------------------------------------------------------------
 
     def _fit_rows(self) -> None:
+        self._keep_columns()
         super()._fit_rows()
         self._widths = {name: self._measure(name) for name in self._chains}
 
@@ -221,14 +243,12 @@ class ColumnTransformer(TransformerMixin, Chained):
         return {**super()._digest_state(), "widths": dict(self._widths)}
 
     def _restore(self, state: dict[str, Any]) -> None:
+        self._keep_columns()
         super()._restore(state)
         self._widths = dict(state["widths"])
 
-    def _params_of_parts(self) -> dict[str, Any]:
-        params = super()._params_of_parts()
-        if isinstance(self.remainder, Erasable):
-            params[_REST] = self._book.params[_REST]["params"]
-        return params
+    def _encoded_parts(self) -> dict[str, Any]:
+        return {**super()._encoded_parts(), _REST: self._book.params[_REST]}
 
     # -- as a part of a pipeline ---------------------------------------------------------------
 
@@ -308,11 +328,12 @@ class ColumnTransformer(TransformerMixin, Chained):
             names = np.array([f"x{place}" for place in range(self.n_features_in_)], dtype=object)
         names = names if input_features is None else np.asarray(input_features, dtype=object)
         out: list[str] = []
+        verbose = self._at_fit("verbose_feature_names_out")
         for name, chain in self._chains.items():
             own = names
             for stage in chain.stages:
                 own = stage.step.get_feature_names_out(own)
-            prefix = f"{name}__" if self.verbose_feature_names_out else ""
+            prefix = f"{name}__" if verbose else ""
             out += [f"{prefix}{column}" for column in own]
         return np.array(out, dtype=object)
 

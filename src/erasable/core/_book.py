@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
 from erasable.core.errors import DetachedError
+from erasable.core.params import decode_param, keep_objects
 from erasable.core.records import Attachment
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Book:
     Attributes
     ----------
     params : dict
-        Parameters as they were at `fit`.
+        Parameters as they were at `fit`, as plain values.
     n_records : int or None
         Known from a file; None where the records are held.
     id_set : ndarray of shape (2,), uint64, or None
@@ -55,6 +56,9 @@ class Book:
         a pipeline gets other columns.
     owner : object or None
         Sign of the pipeline that the model is a step of; it alone may delete.
+    decoded : dict
+        Parameters as they were at `fit`, as the estimator was given them: those that plain values
+        cannot carry from the start, the others once they were asked for.
     """
 
     params: dict[str, Any]
@@ -64,6 +68,18 @@ class Book:
     keys: NDArray[np.uint64] | None = None
     constants: dict[str, LeafHash] | None = None
     owner: object | None = None
+    decoded: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Erasable, params: dict[str, Any], **known: Any) -> Book:
+        """Open the book of a model that has, or had, these parameters when it was fitted."""
+        return cls(params, decoded=keep_objects(model, params), **known)
+
+    def param(self, name: str) -> Any:
+        """Return a parameter as it was at `fit`; it is not to be changed."""
+        if name not in self.decoded:
+            self.decoded[name] = decode_param(self.params[name])
+        return self.decoded[name]
 
     def hash_constants(self, state: dict[str, Any]) -> dict[str, LeafHash]:
         """Hash once for all digests what does not change with deletions."""
@@ -95,14 +111,14 @@ class Book:
         """Tell whether these are the records that the file speaks of."""
         if self.id_set is None or held.n_live != self.n_records:
             return False
-        return np.array_equal(id_set_hash(held.ids), self.id_set)
+        return np.array_equal(held.id_set(), self.id_set)
 
 
 def base_state(model: Erasable) -> dict[str, Any]:
     """Return the part of the state that every estimator has."""
     book, held = model._book, model._held
     if book.id_set is None and held is not None:
-        book.id_set = id_set_hash(held.ids)
+        book.id_set = held.id_set()
     names = getattr(model, "feature_names_in_", None)
     return {
         "algorithm_version": model.algorithm_version,

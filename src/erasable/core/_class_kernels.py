@@ -2,7 +2,8 @@
 
 `codes` says for each of the matrix's rows to which line it belongs. Everything that is added up is
 an integer, so that the results do not depend on the order of the rows. `sign` is 1 to add rows and
--1 to take them away.
+-1 to take them away. `units` are whole numbers of at most 26 bits, one for each of `rows`: how much
+a row counts.
 """
 
 from __future__ import annotations
@@ -146,14 +147,21 @@ def add_columns_sparse(
 
 @kernel
 def count_above(
-    matrix: Matrix, rows: Ints, codes: Codes, threshold: float, sign: int, counts: Ints
+    matrix: Matrix,
+    rows: Ints,
+    codes: Codes,
+    units: Ints,
+    threshold: float,
+    sign: int,
+    counts: Ints,
 ) -> None:
     """Count the values above a threshold."""
     for i in range(rows.size):
         row = matrix[rows[i]]
         target = counts[codes[rows[i]]]
+        step = sign * units[i]
         for j in range(row.size):
-            target[j] += sign if np.float64(row[j]) > threshold else 0
+            target[j] += step if np.float64(row[j]) > threshold else 0
 
 
 @kernel
@@ -163,6 +171,7 @@ def count_above_sparse(
     indptr: Indices,
     rows: Ints,
     codes: Codes,
+    units: Ints,
     threshold: float,
     sign: int,
     counts: Ints,
@@ -170,9 +179,10 @@ def count_above_sparse(
     """Count the values above a threshold, which is 0 or more, in rows of a CSR matrix."""
     for i in range(rows.size):
         target = counts[codes[rows[i]]]
+        step = sign * units[i]
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
             if np.float64(data[e]) > threshold:
-                target[indices[e]] += sign
+                target[indices[e]] += step
 
 
 @kernel
@@ -192,14 +202,15 @@ def survey_categories(matrix: Matrix, rows: Ints, largest: Floats, wrong: Ints) 
 
 @kernel
 def count_categories(
-    matrix: Matrix, rows: Ints, codes: Codes, starts: Ints, sign: int, counts: Ints
+    matrix: Matrix, rows: Ints, codes: Codes, units: Ints, starts: Ints, sign: int, counts: Ints
 ) -> None:
     """Count the categories 0, 1, ... of every column; those of column j begin at ``starts[j]``."""
     for i in range(rows.size):
         row = matrix[rows[i]]
         target = counts[codes[rows[i]]]
+        step = sign * units[i]
         for j in range(row.size):
-            target[starts[j] + np.int64(row[j])] += sign
+            target[starts[j] + np.int64(row[j])] += step
 
 
 @kernel

@@ -29,28 +29,28 @@ def halve(
     columns: Floats,
     sums: Floats,
     sign: float,
-    whole: Floats,
     upper: Floats,
     lower: Floats,
 ) -> None:
     """Cut the values of a row, which are columns `first` and on, and add them to `sums`.
 
-    `columns` are the origin, the magic number and the quanta in a unit of every column; `whole`,
-    `upper` and `lower` become m, h and l.
+    `columns` are the origin, the magic number and the quanta in a unit of every column; `upper`
+    and `lower` become h and l.
     """
     stop = first + row.size
     origin, magic = columns[0, first:stop], columns[1, first:stop]
     per_quantum = columns[2, first:stop]
-    m, h, rest = whole[first:stop], upper[first:stop], lower[first:stop]
+    h, rest = upper[first:stop], lower[first:stop]
     total = sums[first:stop]
+    # What will be l is m at first: one array less is one less to write.
     for j in range(row.size):
-        m[j] = quantise(np.float64(row[j]) - origin[j], magic[j]) * per_quantum[j]
+        rest[j] = quantise(np.float64(row[j]) - origin[j], magic[j]) * per_quantum[j]
     for j in range(row.size):
-        total[j] += sign * m[j]
+        total[j] += sign * rest[j]
     for j in range(row.size):
-        h[j] = ((m[j] + ROUND_HALF) - ROUND_HALF) / HALF
+        h[j] = ((rest[j] + ROUND_HALF) - ROUND_HALF) / HALF
     for j in range(row.size):
-        rest[j] = m[j] - h[j] * HALF
+        rest[j] -= h[j] * HALF
 
 
 @kernel
@@ -83,10 +83,10 @@ def update(
     scratch: Floats,
 ) -> None:
     """Add rows to the sums and the products, or take them away if `sign` is -1."""
-    m, h, lower = scratch[0], scratch[1], scratch[2]
+    h, lower = scratch[0], scratch[1]
     for i in range(rows.size):
-        halve(matrix[rows[i]], 0, columns, sums, sign, m, h, lower)
-        halve(targets[rows[i]], matrix.shape[1], columns, sums, sign, m, h, lower)
+        halve(matrix[rows[i]], 0, columns, sums, sign, h, lower)
+        halve(targets[rows[i]], matrix.shape[1], columns, sums, sign, h, lower)
         add_products(h, lower, sign, products)
 
 
@@ -100,18 +100,17 @@ def cut_block(
     sums: Floats,
     block: Floats,
 ) -> None:
-    """Fill `block` with h, l and h + l of rows, one matrix of (rows, columns) each.
+    """Fill the rows of `block` with h of all columns, and after it l of all columns.
 
     The rows are `rows`, or, where there are none, as many from `first_row` on as there is room.
     """
-    every = rows.size == 0
-    for i in range(block.shape[1]):
+    every, p = rows.size == 0, sums.size
+    for i in range(block.shape[0]):
         r = first_row + i if every else rows[i]
-        h, lower, both = block[0, i], block[1, i], block[2, i]
-        halve(matrix[r], 0, columns, sums, 1.0, both, h, lower)
-        halve(targets[r], matrix.shape[1], columns, sums, 1.0, both, h, lower)
-        for j in range(both.size):
-            both[j] = h[j] + lower[j]
+        h, lower = block[i, :p], block[i, p:]
+        halve(matrix[r], 0, columns, sums, 1.0, h, lower)
+        if targets.shape[1] > 0:
+            halve(targets[r], matrix.shape[1], columns, sums, 1.0, h, lower)
 
 
 @kernel
@@ -190,10 +189,12 @@ def put_columns(chosen: Ints, found: Floats, products: Floats) -> None:
 
 
 @kernel
-def pack(square: Floats, packed: Floats) -> None:
-    """Write the upper triangle of a square matrix, given by columns, to packed pairs."""
-    place, p = 0, square.shape[0]
+def pack(square: Floats, sign: float, products: Floats) -> None:
+    """Add products of (h, l), of which the upper triangle is given, to the packed pairs."""
+    place, p = 0, square.shape[0] // 2
     for j in range(p):
         for k in range(j, p):
-            packed[place] = square[k, j]
+            products[0, place] += sign * square[j, k]
+            products[1, place] += sign * (square[j, p + k] + square[k, p + j])
+            products[2, place] += sign * square[p + j, p + k]
             place += 1

@@ -1,4 +1,4 @@
-"""What scikit-learn complains of in data, said on one line, with advice, and without a value.
+"""What scikit-learn complains of in data, or should, on one line, with advice, without a value.
 
 Each of its messages that can come up has an entry here. The words that
 `sklearn.utils.estimator_checks` looks for stay as they are. A message without an entry is not
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from erasable.core.errors import InvalidDataError, InvalidTypeError
 
-__all__ = ["complaint"]
+__all__ = ["complaint", "refuse_dates", "refuse_no_columns"]
 
 _TABLE = "expected a 2D array of shape (n_records, n_features)"
 _NOT_2D = (
@@ -78,3 +80,53 @@ def complaint(error: ValueError | TypeError, X: Any, y: Any = None) -> InvalidDa
         error=type(error).__name__,
     )
     return (InvalidTypeError if isinstance(error, TypeError) else InvalidDataError)(told)
+
+
+def refuse_no_columns(matrix: Any, name: str) -> None:
+    """Raise InvalidDataError where the steps before have left no column to learn from.
+
+    Examples
+    --------
+    >>> refuse_no_columns(np.zeros((3, 0)), "KMeans")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: Found array with 0 feature(s) (shape=(3, 0)) while a ...
+    """
+    if matrix.shape[1] == 0:
+        raise InvalidDataError(
+            f"Found array with 0 feature(s) (shape={tuple(matrix.shape)}) while a minimum of 1 is "
+            f"required by {name}; pass one column or more, or leave out the step that drops them"
+        )
+
+
+def refuse_dates(values: Any, what: str) -> None:
+    """Raise InvalidDataError for NumPy's dates and durations, which it would read as counts.
+
+    Of days or of nanoseconds, by a unit that the numbers no longer tell.
+
+    Examples
+    --------
+    >>> refuse_dates(np.array([["2020-01-01"]], dtype="M8[D]"), "X")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: X holds dates (numpy.datetime64); expected numbers; ...
+    """
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        kinds = {values.dtype.type}
+    elif isinstance(values, np.ndarray):
+        kinds = set(map(type, values.reshape(-1).tolist()))
+    elif isinstance(values, list | tuple):
+        kinds = {
+            cell.dtype.type if isinstance(cell, np.ndarray) else type(cell)
+            for row in values
+            for cell in (row if isinstance(row, list | tuple) else (row,))
+        }
+    else:
+        return
+    for kind, told, unit in (
+        (np.datetime64, "dates", "(X - np.datetime64('2000-01-01')) / np.timedelta64(1, 'D')"),
+        (np.timedelta64, "durations", "X / np.timedelta64(1, 'D')"),
+    ):
+        if kind in kinds:
+            raise InvalidDataError(
+                f"{what} holds {told} (numpy.{kind.__name__}); expected numbers; say since when, "
+                f"and in which unit: {unit.replace('X', what)}"
+            )

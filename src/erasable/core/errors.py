@@ -15,7 +15,6 @@
     ├── KeyCollisionError                two ids share a record key; another seed separates them
     ├── DetachedError                    the model was loaded without its records
     ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
-    ├── UncertainOptimumError            arithmetic cannot tell the optimum of the training
     ├── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
     │   └── ArtifactFileError (OSError)  it cannot be opened, read or written
     │       └── ArtifactNotFoundError (FileNotFoundError)   there is no such file or folder
@@ -55,7 +54,6 @@ __all__ = [
     "NotInWorkspaceError",
     "SourceError",
     "TooFewRecordsError",
-    "UncertainOptimumError",
     "UnknownIdError",
     "UnlearnableError",
     "UnsupportedStepError",
@@ -115,10 +113,6 @@ class DetachedError(ErasableError, RuntimeError):
 
 class UnsupportedStepError(ErasableError, TypeError):
     """A pipeline step learns from data but can neither delete nor be refitted."""
-
-
-class UncertainOptimumError(ErasableError, ArithmeticError):
-    """The training has one optimum, but arithmetic cannot tell it well enough to publish it."""
 
 
 class ArtifactError(ErasableError, ValueError):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from erasable.core._book import Book
@@ -72,6 +72,8 @@ class Erasable(Stateful):
         None, and by ``load(path, records)``. Raises ArtifactError if the records do not fit.
     ``_digest_state() -> dict``
         ``_state`` with `LeafHash` values in the place of large components that did not change.
+
+    A parameter is read with ``_at_fit(name)``: what `set_params` says concerns the next `fit`.
 
     Whatever depends on the history of deletions (bounds, queues, caches over rows) belongs in the
     one object ``self._accelerator``: it enters neither the state, nor a pickle, nor a file.
@@ -210,11 +212,12 @@ class Erasable(Stateful):
             self.seed_ = seed_from(self.random_state)
             self._tape = Tape(self.seed_)
 
-    def _learn(self, held: Attachment, params: dict[str, Any] | None = None) -> None:
-        """Learn from what an attachment holds; everything before it is already forgotten."""
+    def _learn(self, held: Attachment, before: Book | None = None) -> None:
+        """Learn from what is held, with the parameters of the book `before`, or those set now."""
         self._held = held
         self._accelerator = None
-        self._book = Book(params=encode_params(self) if params is None else params)
+        known = None if before is None else Book(before.params, decoded=before.decoded)
+        self._book = known or Book.of(self, encode_params(self))
         minimum = self._minimum_records()
         if held.n_live < minimum:
             raise TooFewRecordsError(
@@ -228,14 +231,14 @@ class Erasable(Stateful):
 
         `affine` is the (shift, scale) of the steps before, where the model is behind such.
         """
-        params = self._book.params if "_book" in self.__dict__ else None
+        before = self.__dict__.get("_book")
         self._forget_learned(but=("_book", "_tape", "feature_names_in_", "n_features_in_", "seed_"))
         names = held.records.feature_names
         refuse_unsuited(self, held.records.matrix, held.live, names)
         self._take_features(held.records.n_features, names)
         if affine is not None:
             self._map = affine
-        self._learn(held, params)
+        self._learn(held, before)
 
     def _forget_learned(self, but: tuple[str, ...] = ()) -> None:
         self.__dict__ = {
@@ -243,12 +246,6 @@ class Erasable(Stateful):
             for name, value in self.__dict__.items()
             if name in but or not is_learned(name)
         }
-
-    def _seeded_clone(self) -> Self:
-        """Make an unfitted copy that will draw from the same tapes, for `audit.refit`."""
-        self._refuse_if_owned()
-        fresh: Self = clone(self).set_params(**self._seeds())
-        return fresh
 
     # -- forgetting ----------------------------------------------------------------------------
 
@@ -373,7 +370,9 @@ class Erasable(Stateful):
         return X.matrix if isinstance(X, Rows) else read_matrix(self, X)
 
 
-def load(path: Place, records: Records | tuple[Any, ...] | None = None) -> Erasable:
+def load(
+    path: Place, records: Records | tuple[Any, ...] | None = None, *, vouched: bool = False
+) -> Erasable:
     """Read any model of erasable from a file; see `Erasable.load`.
 
     Examples
@@ -387,7 +386,7 @@ def load(path: Place, records: Records | tuple[Any, ...] | None = None) -> Erasa
     >>> again.delete([2]).action, again.ids_.tolist()
     ('updated', [0, 1])
     """
-    return Erasable.load(path, records)
+    return Erasable.load(path, records, vouched=vouched)
 
 
 def _no_target(estimator: BaseEstimator) -> InvalidDataError:

@@ -27,6 +27,7 @@ __all__ = [
     "refuse_other_index",
     "refuse_other_names",
     "refuse_text_columns",
+    "texts_of",
 ]
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -99,6 +100,44 @@ def is_numeric(dtype: Any) -> bool:
     import narwhals.stable.v1 as nw
 
     return bool(dtype.is_numeric()) or dtype == nw.Boolean
+
+
+def texts_of(column: Any) -> NDArray[Any] | None:
+    """Read a column of text at the price of its different texts; None where that cannot be done.
+
+    Parameters
+    ----------
+    column : narwhals Series
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), object, or None
+        Equal texts are one object, which is made and hashed once, and goes with the last record
+        that has it; gaps are NaN. None for columns of anything else, and without pyarrow.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = as_frame(pd.DataFrame({"age": [40, 50, 60], "city": ["Bonn", None, "Bonn"]}))
+    >>> [texts_of(column) for column in frame.iter_columns()]
+    [None, array(['Bonn', nan, 'Bonn'], dtype=object)]
+    """
+    import narwhals.stable.v1 as nw
+
+    if column.dtype != nw.String:
+        return None
+    try:
+        read = column.to_arrow()
+        whole = read.combine_chunks() if hasattr(read, "num_chunks") else read
+        encoded = whole.dictionary_encode()
+    except (ImportError, TypeError, ValueError):  # not installed, or no text that is valid UTF-8
+        return None
+    if hasattr(encoded, "num_chunks"):  # of more than 2 GiB
+        return None
+    texts = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    column_of_texts: NDArray[Any] = np.array([*texts, np.nan], dtype=object)[codes]
+    return column_of_texts
 
 
 def make_frame(table: NDArray[Any], names: list[str], text: Container[int] = ()) -> Any:

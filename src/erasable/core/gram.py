@@ -28,7 +28,6 @@ __all__ = ["MAX_FEATURES", "Gram"]
 MAX_FEATURES = 4096
 _BLOCK = 2**15  # values of a block: with its halves and what they give, it stays in cache
 _FEW = 64  # rows that are cheaper added one by one than multiplied as a block
-_CHUNK = 2**24  # rows for which the products of h + l stay below 2**53
 
 
 @dataclass(eq=False, slots=True)
@@ -273,11 +272,10 @@ class Gram:
         elif rows.size < _FEW:
             kernels.update(
                 matrix, targets, rows, sign, self.columns, self.sums, self.products,
-                np.zeros((3, self.sums.size)),
+                np.zeros((2, self.sums.size)),
             )  # fmt: skip
         else:
-            for start in range(0, rows.size, _CHUNK):
-                self._add_chunk(matrix, targets, rows[start : start + _CHUNK], sign)
+            self._add_blocks(matrix, targets, rows, sign)
 
     def _add_sparse(
         self, matrix: Any, targets: Floats, rows: Ints, sign: float, wanted: NDArray[np.bool_]
@@ -287,20 +285,14 @@ class Gram:
             self.columns, self.sums, self.products,
         )  # fmt: skip
 
-    def _add_chunk(self, matrix: Any, targets: Floats, rows: Ints, sign: float) -> None:
-        """Multiply blocks of rows by BLAS: ``h l' + l h'`` is ``(h + l)(h + l)' - h h' - l l'``."""
+    def _add_blocks(self, matrix: Any, targets: Floats, rows: Ints, sign: float) -> None:
+        """Multiply blocks of rows by BLAS: those of h and of l, side by side, by themselves."""
         p = self.sums.size
-        squares = [np.zeros((p, p), order="F") for _ in range(3)]
-        sums = np.zeros(p)
+        square, sums = np.zeros((2 * p, 2 * p), order="F"), np.zeros(p)
         for block in _blocks(matrix, targets, rows, self.columns, sums):
-            for k, part in enumerate(block):
-                squares[k] = dsyrk(1.0, part.T, beta=1.0, c=squares[k], overwrite_c=1)
-        packed = np.zeros(self.products.shape)
-        for k, square in enumerate(squares):
-            kernels.pack(square.T, packed[k])
-        hh, ll, both = packed
+            square = dsyrk(1.0, block.T, beta=1.0, c=square, overwrite_c=1)
         self.sums[:] += sign * sums
-        self.products[:] += sign * np.stack([hh, both - hh - ll, ll])
+        kernels.pack(square, sign, self.products)
 
     def _sum_again(
         self, matrix: Any, targets: Floats, rows: Ints, wanted: NDArray[np.bool_]
@@ -313,7 +305,8 @@ class Gram:
         chosen = np.flatnonzero(wanted)
         p = self.sums.size
         sums, found = np.zeros(p), np.zeros((3, chosen.size, p))
-        for h, lower, _ in _blocks(matrix, targets, rows, self.columns, sums):
+        for block in _blocks(matrix, targets, rows, self.columns, sums):
+            h, lower = block[:, :p], block[:, p:]
             h_chosen, l_chosen = h[:, chosen].T, lower[:, chosen].T
             found[0] += h_chosen @ h
             found[1] += h_chosen @ lower
@@ -342,14 +335,14 @@ def _targets(matrix: Any, targets: Floats | None) -> Floats:
 
 
 def _blocks(matrix: Any, targets: Floats, rows: Ints, columns: Floats, sums: Floats) -> Any:
-    """Yield h, l and h + l of blocks of rows, in arrays that are used again; add up `sums`."""
+    """Yield h and l, side by side, of blocks of rows, in one array; add up `sums`."""
     p = sums.size
     size = min(max(_BLOCK // max(p, 1), 64), rows.size)
     # Rows that follow each other need not be looked up.
     through = bool(np.all(rows[1:] - rows[:-1] == 1))
-    block = np.zeros((3, size, p))
+    block = np.zeros((size, 2 * p))
     for start in range(0, rows.size, size):
-        part = block[:, : min(size, rows.size - start)]
+        part = block[: min(size, rows.size - start)]
         chosen = NO_ROWS if through else rows[start : start + size]
         first = int(rows[start])
         kernels.cut_block(matrix, targets, chosen, first, columns, sums, part)

@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_kernels import NO_ROWS, Floats, Ints, Matrix
+from erasable.core.complaints import refuse_no_columns
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.ids import shorten
@@ -146,7 +147,10 @@ class Grid:
         ------
         MagnitudeError
             If a value exceeds ``2**480`` in magnitude, or there are more than ``2**27`` rows.
+        InvalidDataError
+            If there are no columns.
         """
+        refuse_no_columns(matrix, "a Grid")
         matrix = _contiguous(matrix)
         n_rows = matrix.shape[0] if live_rows is None else int(live_rows.size)
         if n_rows > MAX_ROWS:

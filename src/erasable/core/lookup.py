@@ -5,7 +5,8 @@ Forgetting may be done again where it was interrupted: what is forgotten already
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,12 @@ class IdIndex:
             ],
             dtype=np.int64,
         )
+
+    def copy(self) -> Self:
+        """Make another index that forgets by itself."""
+        made = copy.copy(self)
+        made._rows = self._rows.copy()
+        return made
 
     def forget(self, rows: NDArray[np.int64], ids: list[int | str]) -> None:
         """Remove the ids of rows; those that are found by arithmetic were never stored."""

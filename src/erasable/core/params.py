@@ -14,21 +14,26 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _param_validation as sklearn_validation
 
+from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 
 __all__ = [
+    "as_encoded",
     "check_params",
     "class_path",
+    "decode_param",
     "decode_params",
     "encode_params",
+    "encoded_parts",
     "find_class",
     "find_function",
     "function_path",
-    "part_params",
+    "is_encoded",
+    "keep_objects",
 ]
 
 _ESTIMATOR, _FUNCTION = "__estimator__", "__function__"
@@ -230,22 +235,87 @@ def decode_params(params: Mapping[str, Any]) -> dict[str, Any]:
     >>> params["func"], decode_params(params)["func"]
     ({'__function__': 'numpy.log1p'}, <ufunc 'log1p'>)
     """
-    return {name: _decode(value) for name, value in params.items()}
+    return {name: decode_param(value) for name, value in params.items()}
 
 
-def part_params(encoded: list[Any]) -> dict[str, Any]:
-    """Read, from an encoded list of (name, estimator), the encoded parameters of each.
+def keep_objects(estimator: BaseEstimator, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep those parameters that plain values only name, where they are still what these name.
+
+    Parameters
+    ----------
+    estimator : estimator
+    params : dict
+        What `encode_params` made of it, perhaps long ago.
+
+    Returns
+    -------
+    dict
+        Functions, and copies of estimators, which a later ``set_params`` must not reach.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> step = FunctionTransformer(shorten)
+    >>> keep_objects(step, encode_params(step))["func"] is shorten
+    True
+    """
+    kept: dict[str, Any] = {}
+    for name, value in estimator.get_params(deep=False).items():
+        names_only = isinstance(value, BaseEstimator) or callable(value)
+        if names_only and name in params and is_encoded(value, params[name]):
+            kept[name] = clone(value) if isinstance(value, BaseEstimator) else value
+    return kept
+
+
+def as_encoded(estimator: BaseEstimator, encoded: Mapping[str, Any]) -> BaseEstimator:
+    """Copy an estimator as it was when it was encoded, whatever was set since.
+
+    Raises
+    ------
+    ArtifactError
+        If something was set since, and plain values only name what was there before.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import Binarizer
+    >>> step = Binarizer(threshold=2.0)
+    >>> path = "sklearn.preprocessing.Binarizer"
+    >>> encoded = {"__estimator__": path, "params": encode_params(step)}
+    >>> as_encoded(step.set_params(threshold=9.0), encoded)
+    Binarizer(threshold=2.0)
+    """
+    if is_encoded(estimator, encoded):
+        return clone(estimator)
+    made: BaseEstimator = decode_param(encoded)
+    return made
+
+
+def is_encoded(value: Any, encoded: Any) -> bool:
+    """Tell whether a value is what was encoded.
+
+    Examples
+    --------
+    >>> is_encoded((1, 2), {"__tuple__": [1, 2]}), is_encoded(np.zeros(2), np.ones(2))
+    (True, False)
+    """
+    return state_root({"": _encode("", value)}) == state_root({"": encoded})
+
+
+def encoded_parts(encoded: list[Any]) -> dict[str, list[Any]]:
+    """Read, from an encoded list of (name, estimator, ...), what follows each name.
 
     Examples
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.cluster import MiniBatchKMeans
     >>> steps = encode_params(make_pipeline("passthrough", MiniBatchKMeans(3)))["steps"]
-    >>> part_params(steps)["minibatchkmeans"]["n_clusters"]
+    >>> encoded_parts(steps)["passthrough"]
+    ['passthrough']
+    >>> encoded_parts(steps)["minibatchkmeans"][0]["params"]["n_clusters"]
     3
     """
-    pairs = [pair[_TUPLE] for pair in encoded]
-    return {name: part["params"] for name, part, *_ in pairs if isinstance(part, Mapping)}
+    items = [item[_TUPLE] if isinstance(item, Mapping) else item for item in encoded]
+    return {name: rest for name, *rest in items}
 
 
 def _encode(name: str, value: Any) -> Any:
@@ -281,19 +351,26 @@ def _encode(name: str, value: Any) -> Any:
     )
 
 
-def _decode(value: Any) -> Any:
+def decode_param(value: Any) -> Any:
+    """Turn what `encode_params` made of one parameter back into it; see `decode_params`.
+
+    Examples
+    --------
+    >>> decode_param({"__tuple__": [0, 1]})
+    (0, 1)
+    """
     if isinstance(value, list):
-        return [_decode(item) for item in value]
+        return [decode_param(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     if _TUPLE in value:
-        return tuple(_decode(item) for item in value[_TUPLE])
+        return tuple(decode_param(item) for item in value[_TUPLE])
     if _SLICE in value:
         return slice(*value[_SLICE])
     if _MAPPING in value:
-        return {key: _decode(item) for key, item in value[_MAPPING]}
+        return {key: decode_param(item) for key, item in value[_MAPPING]}
     if _ESTIMATOR in value:
         return find_class(value[_ESTIMATOR])(**decode_params(value["params"]))
     if _FUNCTION in value:
         return find_function(value[_FUNCTION])
-    return {key: _decode(item) for key, item in value.items()}
+    return {key: decode_param(item) for key, item in value.items()}

@@ -8,7 +8,7 @@ column is read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -133,9 +133,17 @@ class Quantiles:
         int
             How many columns were read again.
         """
-        kernels.forget(
-            taken, self.n_values, self.sizes, self.cursors, self.before, self.runs, self.counts
-        )
+        return self.remove_all([taken], read)
+
+    def remove_all(self, tables: Iterable[Matrix], read: Callable[[int], Floats]) -> int:
+        """Do as :meth:`remove` does, for rows in several tables.
+
+        A column that is read again has lost the rows of all of them: they must go together.
+        """
+        for taken in tables:
+            kernels.forget(
+                taken, self.n_values, self.sizes, self.cursors, self.before, self.runs, self.counts
+            )
         short = self._find()
         if short is None:
             return 0

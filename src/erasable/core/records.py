@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core.digest import id_set_hash
 from erasable.core.errors import InvalidIdsError, UnknownIdError
 from erasable.core.ids import as_request, name_some
 from erasable.core.inputs import Table, read_table
@@ -106,6 +107,7 @@ class Records:
         self._erased = np.zeros(self.n_rows, dtype=np.bool_)
         self._holders: list[weakref.ref[Attachment]] = []
         self._id_index: IdIndex | None = None
+        self._id_set: NDArray[np.uint64] | None = None  # of all rows, while none is withdrawn
         self._group_index: GroupIndex | None = None
 
     @property
@@ -143,6 +145,14 @@ class Records:
             )
         )
 
+    def twin(self, y: NDArray[Any] | None) -> Records:
+        """Copy what no model has deleted from, with targets that `read_target` has read."""
+        self._rows_of_ids([])  # makes the index
+        made = self.take(np.arange(self.n_rows))
+        made.y, made._id_set = y, self.attach().id_set()
+        made._id_index = self._id_index and self._id_index.copy()
+        return made
+
     def _rows_of_ids(self, ids: list[int | str]) -> NDArray[np.int64]:
         if self._id_index is None:
             self._id_index = self._indexed(IdIndex, self.ids)
@@ -169,6 +179,7 @@ class Records:
     def _let_go(self, rows: NDArray[np.int64]) -> None:
         """One model has deleted these rows; erase those that no other model holds."""
         self._withdrawn[rows] = True
+        self._id_set = None
         holders = [holder() for holder in self._holders]
         if None in holders:  # a model is gone, and its finalizer was interrupted
             self._sweep()
@@ -233,6 +244,8 @@ class Attachment:
     live : ndarray of shape (n_rows,), bool
         Rows of `records` that the model has learned from and not deleted.
     n_live : int
+    vouched : bool
+        Whether the caller answers for the values of the records; see `Erasable.load`.
 
     Notes
     -----
@@ -252,6 +265,7 @@ class Attachment:
 
     def __init__(self, records: Records) -> None:
         self.records = records
+        self.vouched = False
         self.live: NDArray[np.bool_] = ~records._withdrawn
         self.n_live = int(np.count_nonzero(self.live))
         # Apart from `live`: what is excluded can be read, and come back, until it is released.
@@ -263,6 +277,14 @@ class Attachment:
     def ids(self) -> NDArray[Any]:
         """Ids of the live rows, in row order; a copy."""
         return self.records.ids[self.live]
+
+    def id_set(self) -> NDArray[np.uint64]:
+        """Hash the set of live ids; see `erasable.core.digest.id_set_hash`."""
+        if self.n_live < self.records.n_rows:
+            return id_set_hash(self.ids)
+        if self.records._id_set is None:
+            self.records._id_set = id_set_hash(self.records.ids)
+        return self.records._id_set.copy()
 
     def live_rows(self) -> NDArray[np.int64]:
         """Positions of the live rows, ascending."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
@@ -20,7 +20,14 @@ from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
-from erasable.core.params import check_params, class_path, decode_params, find_class
+from erasable.core.params import (
+    check_params,
+    class_path,
+    decode_param,
+    decode_params,
+    find_class,
+    is_encoded,
+)
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
 from erasable.core.values import refuse_unsuited
@@ -84,6 +91,11 @@ class Stateful(BaseEstimator):
 
     def _validate_params(self) -> None:
         check_params(self)
+
+    def _at_fit(self, name: str) -> Any:
+        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
+        book: Book | None = self.__dict__.get("_book")
+        return getattr(self, name) if book is None else book.param(name)
 
     def state(self) -> dict[str, Any]:
         """Copy everything the model is, and nothing that can be derived from it.
@@ -150,6 +162,16 @@ class Stateful(BaseEstimator):
             if isinstance(part, Stateful) and hasattr(part, "seed_")
         }
 
+    def _seeded_clone(self) -> Self:
+        """Make an unfitted copy that will learn as this model did, for `audit.refit`."""
+        self._refuse_if_owned()
+        fresh: Self = clone(self)
+        for name, encoded in self._book.params.items():
+            if not is_encoded(getattr(fresh, name), encoded):
+                setattr(fresh, name, decode_param(encoded))
+        fresh.set_params(**self._seeds())
+        return fresh
+
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether `fit` has come to its end."""
         return "_book" in self.__dict__
@@ -179,6 +201,8 @@ class Stateful(BaseEstimator):
         cls,
         path: Place,
         records: Records | tuple[Any, ...] | None = None,
+        *,
+        vouched: bool = False,
     ) -> Self:
         """Read a model from a file.
 
@@ -189,11 +213,16 @@ class Stateful(BaseEstimator):
         records : Records, or tuple (X, ids) or (X, ids, groups), default=None
             What the model holds: the records it was fitted on without those it has deleted.
             Without them the model predicts, but cannot delete.
+        vouched : bool, default=False
+            Whether the caller answers for the values of the records, of which a hash tells that
+            they are unchanged: only their ids are held against the model then, and models that
+            would have to learn again for more than that are loaded faster.
 
         Returns
         -------
         Erasable
-            Its `random_state`, if it has one, is the seed of the saved model.
+            Its parameters are those of the fit, whatever was set afterwards; its `random_state`,
+            if it has one, is the seed of the saved model.
 
         Raises
         ------
@@ -229,10 +258,10 @@ class Stateful(BaseEstimator):
                 "unchanged file; take it from a backup"
             )
         if records is not None:
-            model._attach_to(records)
+            model._attach_to(records, vouched)
         return model
 
-    def _attach_to(self, records: Records | tuple[Any, ...]) -> None:
+    def _attach_to(self, records: Records | tuple[Any, ...], vouched: bool = False) -> None:
         if not isinstance(records, Records):
             if not (isinstance(records, tuple) and len(records) in (2, 3)):
                 length = f" of {len(records)}" if isinstance(records, tuple) else ""
@@ -262,6 +291,7 @@ class Stateful(BaseEstimator):
             )
         refuse_unsuited(self, records.matrix, ~records._withdrawn, known)
         held = records.attach()
+        held.vouched = vouched
         if not self._book.matches(held):
             raise ArtifactError(
                 f"the {held.n_live} records are not the {self._book.n_records} of the model; "
@@ -284,9 +314,8 @@ class Stateful(BaseEstimator):
             self._tape = Tape(self.seed_)
         self._held = held
         self._accelerator = None
-        self._book = Book(
-            params=state["params"], n_records=state["n_records"], id_set=state["record_set"]
-        )
+        known = {"n_records": state["n_records"], "id_set": state["record_set"]}
+        self._book = Book.of(self, state["params"], **known)
         self._restore({name: value for name, value in state.items() if name not in BASE_STATE})
 
     def _take_features(self, n_features: int, names: list[str] | None) -> None:

@@ -74,6 +74,7 @@ class View(Attachment):
         self.held = held
         self.records = _Table(held.records, matrix)
         self.live = held.live
+        self.vouched = held.vouched
 
     @property
     def n_live(self) -> int:  # type: ignore[override]

@@ -22,19 +22,20 @@ from erasable.core._tape_kernels import fill_uniform, siphash24, siphash24_batch
 from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.seeds import BELOW_SEED, integer_below, is_integer
 
-__all__ = ["Stream", "Tape"]
+__all__ = ["FOR_RECORDS", "SIGNED", "Stream", "Tape"]
 
 _BELOW_WORD = 2**32
 _SIGNED_LIMIT = 2**63
 _INTEGERS = range(-_SIGNED_LIMIT, 2**64)
 
 # Second half of SipHash's key: keeps what is hashed for one purpose apart from the others.
-_FOR_RECORDS = np.uint64(int.from_bytes(b"records\0", "little"))
+FOR_RECORDS = np.uint64(int.from_bytes(b"records\0", "little"))
 _FOR_LABELS = np.uint64(int.from_bytes(b"labels\0\0", "little"))
 _FOR_CHILDREN = np.uint64(int.from_bytes(b"children", "little"))
 
 _TAG_SIGNED = b"i"
 _TAG_UNSIGNED = b"u"
+SIGNED = np.uint64(_TAG_SIGNED[0])
 _TAG_TEXT = b"s"
 
 _ACCEPTED_IDS = "expected integers from -2**63 to 2**64 - 1, or strings"
@@ -251,11 +252,11 @@ class Tape:
         """Hash two's complement `values`; those in `is_large` are unsigned, 2**63 or more."""
         seed = np.uint64(self.seed)
         keys = np.empty(values.shape[0], dtype=np.uint64)
-        siphash24_integers(seed, _FOR_RECORDS, np.uint64(_TAG_SIGNED[0]), values, keys)
+        siphash24_integers(seed, FOR_RECORDS, SIGNED, values, keys)
         if is_large is not None and is_large.any():
             large = np.empty(int(is_large.sum()), dtype=np.uint64)
             tag = np.uint64(_TAG_UNSIGNED[0])
-            siphash24_integers(seed, _FOR_RECORDS, tag, values[is_large], large)
+            siphash24_integers(seed, FOR_RECORDS, tag, values[is_large], large)
             keys[is_large] = large
         return keys
 
@@ -271,7 +272,7 @@ class Tape:
         offsets = np.zeros(len(messages) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)), out=offsets[1:])
         data = np.frombuffer(bytearray(b"".join(messages)), dtype=np.uint8)
-        siphash24_batch(np.uint64(self.seed), _FOR_RECORDS, data, offsets, keys)
+        siphash24_batch(np.uint64(self.seed), FOR_RECORDS, data, offsets, keys)
         return keys
 
     def _object_keys(self, ids: list[object]) -> NDArray[np.uint64]:

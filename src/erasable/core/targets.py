@@ -15,6 +15,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
+from erasable.core.complaints import refuse_dates
 from erasable.core.errors import InvalidDataError
 
 __all__ = ["check_target", "read_target", "read_weights"]
@@ -134,6 +135,7 @@ def read_weights(sample_weight: Any, n_records: int) -> NDArray[np.float64]:
     >>> read_weights([1, 2], 2)
     array([1., 2.])
     """
+    refuse_dates(sample_weight, "sample_weight")
     try:
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):

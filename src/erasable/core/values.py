@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from erasable.core.complaints import complaint
+from erasable.core.complaints import complaint, refuse_dates, refuse_no_columns
 from erasable.core.errors import InvalidDataError
-from erasable.core.frames import is_numeric, refuse_text_columns
+from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some
 from erasable.core.sparse import canonical
 
@@ -117,6 +117,8 @@ def read_values(
     """
     if accepts.documents or (accepts is ANYTHING and _are_documents(X)):
         return _read_documents(estimator, X, reset)
+    if frame is None:
+        refuse_dates(X, "X")
     if accepts.objects and _has_text(X, frame, accepts):
         return _read_objects(estimator, X, frame, reset)
     if frame is not None:
@@ -149,6 +151,7 @@ def refuse_unsuited(
     erasable.core.errors.InvalidDataError: the records hold text; KMeans expected numbers; ...
     """
     accepts, name = Accepts.of(estimator), type(estimator).__name__
+    refuse_no_columns(matrix, name)
     if issparse(matrix):
         if not accepts.sparse:
             raise InvalidDataError(
@@ -255,11 +258,15 @@ def _has_text(X: Any, frame: Any, accepts: Accepts) -> bool:
 
 def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> NDArray[Any]:
     if frame is not None:
-        columns = [column.to_list() for column in frame.iter_columns()]
-        table = np.empty((frame.shape[0], len(columns)), dtype=object)
-        for j, column in enumerate(columns):
-            table[:, j] = column
+        table = np.empty(frame.shape, dtype=object)
+        unread = []
+        for j, column in enumerate(frame.iter_columns()):
+            texts = texts_of(column)
+            if texts is None:
+                unread.append(j)
+            table[:, j] = column.to_list() if texts is None else texts
     else:
+        unread = None
         try:
             table = np.array(X, dtype=object)
         except ValueError as error:
@@ -273,6 +280,14 @@ def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> 
             f"X has shape {table.shape}; expected 2D array of shape (n_records, n_features), "
             "neither of them 0; pass one row for each record"
         )
+    if unread is None:
+        return _plain_cells(table)
+    if unread:
+        table[:, unread] = _plain_cells(table[:, unread])
+    return table
+
+
+def _plain_cells(table: NDArray[Any]) -> NDArray[Any]:
     cells = table.reshape(-1).tolist()
     if odd := set(map(type, cells)) - {str, int, bool}:
         cells = [_plain(value) if type(value) in odd else value for value in cells]

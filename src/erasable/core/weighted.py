@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 
 __all__ = ["Weighted"]
@@ -25,6 +29,8 @@ class Weighted(Erasable):
     """
 
     _takes_weights: ClassVar[bool] = True
+    _least_weight: ClassVar[float] = 0.0
+    """Weights up to this count as 0."""
 
     def fit(
         self,
@@ -63,3 +69,18 @@ class Weighted(Erasable):
             Fewer records than the model needs.
         """
         return self._fit(X, y, sample_weight, ids, groups)
+
+    def _refuse_weightless(self, rows: NDArray[np.int64]) -> None:
+        """Raise TooFewRecordsError if all records would weigh 0 without some live rows."""
+        held = self._attached()
+        weights = held.records.weights
+        if weights is None:
+            return
+        left = held.live.copy()
+        left[rows] = False
+        if not (weights[left] > self._least_weight).any():
+            raise TooFewRecordsError(
+                f"the weights of all {int(left.sum())} records would be zero; "
+                f"{type(self).__name__} needs at least 1 record with a positive weight; "
+                "delete fewer, or change sample_weight"
+            )

@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._book import Book
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._grid_kernels import Floats
 from erasable.core.deletion import Outcome
@@ -140,18 +141,17 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     # -- what is learned -----------------------------------------------------------------------
 
     def _minimum_records(self) -> int:
-        wanted = self.n_components
-        if "_book" in self.__dict__:
-            wanted = self._book.params["n_components"]
-        return max(2, wanted) if isinstance(wanted, Integral) else 2
+        wanted: Any = self._at_fit("n_components")
+        return max(2, int(wanted)) if isinstance(wanted, Integral) else 2
 
-    def _learn(self, held: Attachment, params: dict[str, Any] | None = None) -> None:
-        if isinstance(self.n_components, Integral) and self.n_components > self.n_features_in_:
+    def _learn(self, held: Attachment, before: Book | None = None) -> None:
+        wanted = self.n_components if before is None else before.param("n_components")
+        if isinstance(wanted, Integral) and int(wanted) > self.n_features_in_:
             raise InvalidInputError(
-                f"n_components={self.n_components} for {self.n_features_in_} features; expected "
+                f"n_components={wanted} for {self.n_features_in_} features; expected "
                 "at most one for each; keep fewer components"
             )
-        super()._learn(held, params)
+        super()._learn(held, before)
 
     def _fit_rows(self) -> None:
         self._gram = self._accelerator = self._moments(warn=True)
@@ -239,7 +239,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         return _Axes(middle, components, variances, total, self._choose(variances, total))
 
     def _choose(self, variances: Floats, total: float) -> int:
-        wanted = self._book.params["n_components"]
+        wanted = self._at_fit("n_components")
         if wanted is None:
             return variances.size
         if isinstance(wanted, Integral):
@@ -300,7 +300,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
 
     def _scales(self) -> Floats:
         """Return what projections are divided by."""
-        if not self._book.params["whiten"]:
+        if not self._at_fit("whiten"):
             return np.ones(self._solved().chosen)
         scales = np.sqrt(self.explained_variance_)
         scales[scales < np.finfo(np.float64).eps * max(float(scales.max()), 2.0**-960)] = 1.0

@@ -6,7 +6,7 @@ Texts are cut by scikit-learn's own analyzer, so that both libraries see the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -54,9 +54,11 @@ _ANALYSIS = (
 )
 
 
-def make_tool(vectorizer: Any) -> sklearn.feature_extraction.text.CountVectorizer:
-    """Make scikit-learn's vectorizer with the same way to cut texts, to be asked for it."""
-    params = {name: getattr(vectorizer, name) for name in _ANALYSIS}
+def make_tool(
+    param: Callable[[str], Any],
+) -> sklearn.feature_extraction.text.CountVectorizer:
+    """Make scikit-learn's vectorizer that cuts texts as parameters say, which `param` returns."""
+    params = {name: param(name) for name in _ANALYSIS}
     return sklearn.feature_extraction.text.CountVectorizer(**params)
 
 

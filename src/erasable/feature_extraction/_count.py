@@ -143,7 +143,7 @@ class CountVectorizer(Vectorizer, auto_wrap_output_keys=None):  # type: ignore[c
             )
 
     def _values(self, counted: CountRows) -> csr_array:
-        return counted.csr(counted.counts.astype(self.dtype), self._counts.size)
+        return counted.csr(counted.counts.astype(self._at_fit("dtype")), self._counts.size)
 
     def _tell_changes(self, kept: Ints, counts: Ints, n_gone: int) -> None:
         """Only columns come and go: what is counted in those that stay, stays."""

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from erasable.core.errors import InvalidDataError
 from erasable.feature_extraction import _text_kernels as kernels
 from erasable.feature_extraction._text_kernels import Counts, Ints, Slots
+from erasable.feature_extraction._words import words_of
 
 __all__ = ["CountRows", "TermCounts", "count_terms"]
 
@@ -140,6 +141,8 @@ class TermCounts:
         vocabulary: Mapping[str, int] | None,
         *,
         binary: bool,
+        plain: bool = False,
+        lowercase: bool = True,
     ) -> Self:
         """Count the terms of the live documents.
 
@@ -154,6 +157,10 @@ class TermCounts:
             The terms there are, where they are given.
         binary : bool
             Whether every count is 1.
+        plain : bool, default=False
+            Whether `analyze` does what scikit-learn does by default; that is done faster here.
+        lowercase : bool, default=True
+            Whether it makes letters small, where it is plain.
 
         Raises
         ------
@@ -164,7 +171,11 @@ class TermCounts:
         if vocabulary is None:
             places = defaultdict[str, int]()
             places.default_factory = places.__len__
-        read = count_terms(documents[live_rows].tolist(), analyze, places, binary=binary)
+        texts = documents[live_rows].tolist()
+        if plain and vocabulary is None:
+            read = _count_words(texts, analyze, places, binary=binary, lowercase=lowercase)
+        else:
+            read = count_terms(texts, analyze, places, binary=binary)
         _refuse_strange(places)
         terms = np.empty(len(places), dtype=object)
         if vocabulary is None:
@@ -233,6 +244,47 @@ class TermCounts:
 
     def _tally(self, rows: Ints, sign: int, df: Ints, tf: Ints) -> None:
         kernels.tally(*self._parts(), rows, sign, df, tf)
+
+
+def _count_words(
+    documents: list[str],
+    analyze: Analyzer,
+    places: dict[str, int],
+    *,
+    binary: bool,
+    lowercase: bool,
+) -> CountRows:
+    """Count words as `count_terms` does, but those of ASCII texts without Python."""
+    is_ascii = np.fromiter(map(str.isascii, documents), np.bool_, len(documents))
+    if is_ascii.all():
+        plain, others = documents, []
+    else:
+        plain = [text for text in documents if text.isascii()]
+        others = [text for text in documents if not text.isascii()]
+    words, counts, slots, indptr = words_of(plain, lowercase=lowercase)
+    if binary:
+        counts[:] = 1
+    places.update(zip(words, range(len(words)), strict=True))
+    read = CountRows(counts, slots, indptr)
+    if not others:
+        return read
+    rest = count_terms(others, analyze, places, binary=binary)
+    return _interleave(read, rest, is_ascii)
+
+
+def _interleave(one: CountRows, other: CountRows, is_one: NDArray[np.bool_]) -> CountRows:
+    """Put the rows of two, each in its order, where `is_one` says that they belong."""
+    indptr = np.zeros(is_one.size + 1, dtype=np.int64)
+    indptr[1:][is_one] = np.diff(one.indptr)
+    indptr[1:][~is_one] = np.diff(other.indptr)
+    indptr = np.cumsum(indptr)
+    counts = np.empty(int(indptr[-1]), dtype=np.int32)
+    columns = np.empty_like(counts)
+    for part, mine in ((one, is_one), (other, ~is_one)):
+        moves = np.repeat(indptr[:-1][mine] - part.indptr[:-1], np.diff(part.indptr))
+        to = np.arange(part.columns.size) + moves
+        counts[to], columns[to] = part.counts, part.columns
+    return CountRows(counts, columns, indptr)
 
 
 def _refuse_strange(terms: Mapping[Any, int]) -> None:

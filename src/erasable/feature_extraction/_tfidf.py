@@ -190,7 +190,7 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
         norm, sublinear = _NORMS[self._at_fit("norm")], bool(self._at_fit("sublinear_tf"))
         out = np.zeros(counted.counts.size)
         weigh(counted.counts, counted.columns, counted.indptr, idf, sublinear, norm, out)
-        return counted.csr(out.astype(self.dtype, copy=False), self._counts.size)
+        return counted.csr(out.astype(self._at_fit("dtype"), copy=False), self._counts.size)
 
     def _tell_changes(self, kept: Ints, counts: Ints, n_gone: int) -> None:
         """Where weights change with `n`, all rows do; else those of words whose weight changed."""

@@ -29,6 +29,7 @@ from erasable.feature_extraction._analysis import (
     read_vocabulary,
 )
 from erasable.feature_extraction._counts import CountRows, TermCounts, count_terms
+from erasable.feature_extraction._words import cuts_plainly
 
 __all__ = ["Vectorizer"]
 
@@ -56,7 +57,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         check_analysis(self)
 
     def _fit_rows(self) -> None:
-        self._tool = make_tool(self)
+        self._tool = make_tool(self._at_fit)
         counts = self._count_documents()
         self._accelerator = counts
         self._publish(self._choose(counts.df, counts.tf))
@@ -86,7 +87,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
         `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _tell_changes()")
 
     def _state(self) -> dict[str, Any]:
         return {"document_counts": self._counts, "terms": self._terms()}
@@ -103,7 +104,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
     def _restore(self, state: dict[str, Any]) -> None:
         self._found_terms, self._counts = state["terms"], state["document_counts"]
         self._terms_leaf = self._columns = None
-        self._tool = make_tool(self)
+        self._tool = make_tool(self._at_fit)
 
     def _reattach(self) -> None:
         counts = self._count_documents()
@@ -121,7 +122,10 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         documents = held.records.matrix[:, 0]
         vocabulary = read_vocabulary(self._at_fit("vocabulary"))
         analyze = self._tool.build_analyzer()
-        return TermCounts.fit(documents, held.live_rows(), analyze, vocabulary, binary=binary)
+        return TermCounts.fit(
+            documents, held.live_rows(), analyze, vocabulary, binary=binary,
+            plain=cuts_plainly(self._tool), lowercase=self._tool.lowercase,
+        )  # fmt: skip
 
     def _choose(self, df: Ints, tf: Ints, *, n_gone: int = 0) -> Ints:
         if self.fixed_vocabulary_:
@@ -141,10 +145,6 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
             found: NDArray[Any] = self._accelerator.terms[self._kept]
             self._found_terms = found
         return self._found_terms
-
-    def _at_fit(self, name: str) -> Any:
-        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        return self._book.params[name]
 
     @property
     def _n_documents(self) -> int:
@@ -207,7 +207,8 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         return self._values(self._accelerator.select(rows, self._kept))
 
     def _values(self, counted: CountRows) -> csr_array:
-        raise NotImplementedError
+        """Return the output of counted documents."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _values()")
 
     def inverse_transform(self, X: Any) -> list[NDArray[Any]]:
         """Return the terms of each row that are not 0.
@@ -271,22 +272,22 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
     def build_preprocessor(self) -> Callable[[str], str]:
         """Return the function that treats a text before it is cut."""
-        function: Callable[[str], str] = make_tool(self).build_preprocessor()
+        function: Callable[[str], str] = make_tool(self._at_fit).build_preprocessor()
         return function
 
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function that cuts a text into words."""
-        function: Callable[[str], list[str]] = make_tool(self).build_tokenizer()
+        function: Callable[[str], list[str]] = make_tool(self._at_fit).build_tokenizer()
         return function
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
         """Return the function that makes terms of a document."""
-        function: Callable[[str], list[str]] = make_tool(self).build_analyzer()
+        function: Callable[[str], list[str]] = make_tool(self._at_fit).build_analyzer()
         return function
 
     def get_stop_words(self) -> frozenset[str] | None:
         """Return the words that are left out, or None."""
-        words: frozenset[str] | None = make_tool(self).get_stop_words()
+        words: frozenset[str] | None = make_tool(self._at_fit).get_stop_words()
         return words
 
     def __sklearn_tags__(self) -> Tags:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,7 +16,6 @@ from erasable.linear_model._linear import LinearModel
 from erasable.linear_model._solve import Problem
 
 from ._design import WaveDesign
-from ._leave_one_out import leave_one_out
 from ._waves import Waves
 
 __all__ = ["RandomFourierRidge"]
@@ -201,9 +201,15 @@ class RandomFourierRidge(LinearModel):
             out[rows] = solution.predict(table, mapped=False)
         return out[:, 0] if self._n_targets is None else out
 
-    def _leave_one_out_predictions(self, rows: Ints) -> Floats:
-        self._refuse_if_owned()
-        return leave_one_out(self, rows)
+    def _tables_of(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+        start = 0
+        for some, waves in self._waves.blocks(self._attached().records.matrix, rows):
+            part = slice(start, start + some.size)
+            start += some.size
+            yield part, *self._accelerator.tables(some), waves, np.arange(some.size)
+
+    def _features_of(self, rows: Ints) -> Any:
+        return self._waves.at(self._attached().records.matrix, rows)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

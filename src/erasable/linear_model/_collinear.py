@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._grid_kernels import Floats
-
-from ._solve_kernels import ROUNDS, factorise, residual, size_of, substitute
+from erasable.linear_model._solve_kernels import ROUNDS, factorise, residual, size_of, substitute
 
 __all__ = ["solve_collinear"]
 

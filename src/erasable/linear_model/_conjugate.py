@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._convex import Convexity
-from ._lattice import Pair
-from ._softmax_design import Evaluation
-from ._softmax_kernels import Floats
-from ._softmax_problem import Problem
-from ._solver import Move, Solver
+from erasable.linear_model._convex import Convexity
+from erasable.linear_model._lattice import Pair
+from erasable.linear_model._softmax_design import Evaluation
+from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._solver import Move, Solver
 
 __all__ = ["ConjugateSolver"]
 
 _FIRST = 1e-3
+_ROUGH = 0.1
 
 
 class ConjugateSolver(Solver):
@@ -25,6 +26,7 @@ class ConjugateSolver(Solver):
         self._rows = 0.0
         self._before = np.inf
         self._chances = np.zeros((0, 0))
+        self._scale = np.zeros(0)
 
     def _look(
         self, theta: Pair, found: Evaluation, gradient: Floats, wrong: Floats, count: int
@@ -41,6 +43,8 @@ class ConjugateSolver(Solver):
 
     def _step(self, gradient: Floats, move: Move, count: int) -> Floats:
         # What a step leaves over is the square of what it came from, or what is asked for here.
+        if not self.certifies:
+            return self._direction(self._chances, gradient, _ROUGH)
         share = move.decrement / self._before if count > 0 else np.inf
         self._before = move.decrement
         tolerance = 0.1 * share * share if share < 0.1 else _FIRST
@@ -50,10 +54,14 @@ class ConjugateSolver(Solver):
     def _direction(self, chances: Floats, gradient: Floats, tolerance: float) -> Floats:
         """Return the Newton step, but for a share of the gradient.
 
-        The columns are scaled by the roots of the Hessian's diagonal.
+        The columns are scaled by the roots of the Hessian's diagonal, if only that of the first
+        step where the way is rough.
         """
         design, strengths = self.problem.design, self.problem.strengths
-        scale = 1.0 / np.maximum(design.diagonal(chances) + strengths, 2.0**-900)
+        if self.certifies or self._scale.size == 0:
+            diagonal = design.diagonal(chances) + strengths
+            self._scale = 1.0 / np.maximum(diagonal, 2.0**-900)
+        scale = self._scale
         residual = gradient.copy()
         step = np.zeros_like(gradient)
         direction = scale * residual

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._certificate import distance
-from ._softmax_kernels import Floats
-from ._softmax_problem import Problem
+from erasable.linear_model._certificate import distance
+from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_problem import Problem
 
 __all__ = ["Convexity"]
 

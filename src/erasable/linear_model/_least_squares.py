@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from erasable.core._grid_kernels import Floats
-
-from ._linear import LinearModel
+from erasable.linear_model._linear import LinearModel
 
 __all__ = ["LinearRegression"]
 

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from erasable.core._gram_kernels import update
 from erasable.core._grid_kernels import Floats, Ints, Matrix
 from erasable.core._jit import kernel
 from erasable.core.errors import TooFewRecordsError
-
-from ._predict_kernels import predict_row
-from ._solve import Workspace, problem_arguments
-from ._solve_kernels import solve
+from erasable.linear_model._predict_kernels import predict_row
+from erasable.linear_model._solve import Workspace, problem_arguments
+from erasable.linear_model._solve_kernels import solve
 
 if TYPE_CHECKING:
     from ._linear import LinearModel
@@ -59,22 +57,21 @@ def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
         model._reattach()
     design = model._accelerator
     problem = model._own_problem()
+    gram, space = model._gram.copy(), Workspace(problem)
     out = np.zeros((rows.size, problem.n_targets))
     done = np.zeros(rows.size, dtype=np.bool_)
-    if not issparse(held.records.matrix):
-        gram = model._gram.copy()
-        matrix, targets = design.tables
+    for part, matrix, targets, features, places in model._tables_of(rows):
         leave_each_out(
-            matrix, targets, held.records.matrix, rows, design.keeps_grids(rows), out, done,
-            float(gram.n_rows), gram.columns, gram.sums, gram.products,
-            *problem_arguments(problem), *Workspace(problem).arguments(),
+            matrix, targets, features, places, design.keeps_grids(rows[part]), out[part],
+            done[part], float(gram.n_rows), gram.columns, gram.sums, gram.products,
+            *problem_arguments(problem), *space.arguments(),
         )  # fmt: skip
     for i in np.flatnonzero(~done).tolist():
         row = rows[i : i + 1]
         model._refuse_deletion(row)
-        gram, origin = design.without(row, held.live_rows())
-        solution = model._problem(gram, origin).solve(gram)
-        out[i] = solution.predict(held.records.matrix[row], mapped=False)[0]
+        left, origin = design.without(row, held.live_rows())
+        solution = model._problem(left, origin).solve(left)
+        out[i] = solution.predict(model._features_of(row), mapped=False)[0]
     return out
 
 
@@ -109,7 +106,10 @@ def leave_each_out(
     middle: Floats,
     base: Floats,
 ) -> None:
-    """Take each wanted row out, solve, predict it as it is in `raw`, and put it back."""
+    """Take each wanted row out, solve, predict it as it is in `raw`, and put it back.
+
+    `rows` are places in `matrix`, `targets` and `raw`.
+    """
     scratch = np.zeros((3, sums.size))
     for i in range(rows.size):
         if not wanted[i]:

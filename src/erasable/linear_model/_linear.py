@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
-from erasable.core.errors import ArtifactError, TooFewRecordsError
+from erasable.core.errors import ArtifactError
 from erasable.core.gram import Gram
 from erasable.core.steps import Rows
 from erasable.core.weighted import Weighted
-
-from ._design import Design
-from ._leave_one_out import leave_one_out
-from ._solve import Problem, Solution
+from erasable.linear_model._design import Design
+from erasable.linear_model._leave_one_out import leave_one_out
+from erasable.linear_model._solve import Problem, Solution
 
 __all__ = ["LinearModel"]
 
@@ -50,7 +51,7 @@ class LinearModel(RegressorMixin, Weighted):
     # -- what is learned -----------------------------------------------------------------------
 
     def _fit_rows(self) -> None:
-        self._check_weights(np.empty(0, dtype=np.int64))
+        self._refuse_weightless(np.empty(0, dtype=np.int64))
         self._n_targets = self._count_targets(self._attached().records.y)
         self._learn_from(self._new_design(warn=True))
 
@@ -88,21 +89,7 @@ class LinearModel(RegressorMixin, Weighted):
         return Outcome("updated", touched, {"columns_scanned": read_again})
 
     def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
-        self._check_weights(rows)
-
-    def _check_weights(self, rows: NDArray[np.int64]) -> None:
-        held = self._attached()
-        weights = held.records.weights
-        if weights is None:
-            return
-        left = held.live.copy()
-        left[rows] = False
-        if not weights[left].any():
-            raise TooFewRecordsError(
-                f"the weights of all {int(left.sum())} records would be zero; "
-                f"{type(self).__name__} needs at least 1 record with a positive weight; "
-                "delete fewer, or change sample_weight"
-            )
+        self._refuse_weightless(rows)
 
     def _state(self) -> dict[str, Any]:
         gram = self._gram
@@ -149,10 +136,6 @@ class LinearModel(RegressorMixin, Weighted):
         )
 
     # -- what follows --------------------------------------------------------------------------
-
-    def _at_fit(self, name: str) -> Any:
-        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        return self._book.params[name]
 
     def _problem(self, gram: Gram, origin: Floats | None) -> Problem:
         return Problem.of(gram, origin, self._penalties(), self._at_fit("fit_intercept"), self._map)
@@ -211,6 +194,16 @@ class LinearModel(RegressorMixin, Weighted):
         """
         self._refuse_if_owned()
         return leave_one_out(self, rows)
+
+    def _tables_of(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+        """Yield dense records by parts: of `rows`, what is summed, the features, their places."""
+        matrix = self._attached().records.matrix
+        if not issparse(matrix):
+            yield slice(None), *self._accelerator.tables, matrix, rows
+
+    def _features_of(self, rows: NDArray[np.int64]) -> Any:
+        """Return what coefficients are multiplied with."""
+        return self._attached().records.matrix[rows]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -62,6 +62,11 @@ class TaughtClasses:
         return np.bincount(codes, minlength=self.classes.labels.size).astype(np.int64)
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether records may weigh other than 1."""
+        return self._weights is not None or self._given is not None
+
+    @property
     def n_taught(self) -> int:
         """Number of classes that records teach."""
         return int(np.count_nonzero(self.counts))

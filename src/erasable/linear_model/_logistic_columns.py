@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core._grid_kernels import MAX_TOP, brackets
+from erasable.core._jit import kernel
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
-from erasable.core.sparse import SparseGrid, tops
+from erasable.core.sparse import SparseGrid, parts, tops
 
 __all__ = ["Columns"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Indices = NDArray[np.int32] | NDArray[np.int64]
 
 
 class Columns:
@@ -39,6 +41,7 @@ class Columns:
     ----------
     origin : ndarray of shape (d,), float64
     top : ndarray of shape (d,), int64
+        Both since `settle`.
     """
 
     def __init__(self, matrix: Any, rows: Ints, free: bool) -> None:
@@ -49,7 +52,6 @@ class Columns:
         else:
             self._bounds = Extremes.fit(matrix, rows)
             _refuse_huge(self._bounds)
-        self.settle(None)
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
         """Forget rows; return how many columns were scanned again."""
@@ -58,7 +60,7 @@ class Columns:
         scanned = self._bounds.remove(matrix, rows, live_rows)
         return 0 if scanned is None else int(scanned.sum())
 
-    def settle(self, shift: Floats | None) -> None:
+    def settle(self, matrix: Any, rows: Callable[[], Ints], shift: Floats | None) -> None:
         """Derive origins and exponents from the extremes.
 
         `shift` is what the steps of a pipeline before the model subtract: without an intercept
@@ -67,6 +69,9 @@ class Columns:
         bounds = self._bounds
         if isinstance(bounds, SparseGrid):
             self.origin, self.top = np.zeros(bounds.top.size), bounds.top.copy()
+            full = bounds.counts[1] == bounds.n_rows
+            if self._free and full.any():
+                self._center(full, matrix, rows())
         elif self._free:
             d = bounds.low.size
             self.origin, self.top = np.zeros(d), np.zeros(d, dtype=np.int64)
@@ -76,10 +81,38 @@ class Columns:
             low, high = np.abs(bounds.low - self.origin), np.abs(bounds.high - self.origin)
             self.top = tops(np.maximum(low, high))
 
+    def _center(self, full: NDArray[np.bool_], matrix: Any, rows: Ints) -> None:
+        """Give columns of a sparse matrix the origins they would have in a dense one.
+
+        Only a column in which no record has a 0 can have one, so nothing becomes dense.
+        """
+        low, high = np.full(full.size, np.inf), np.full(full.size, -np.inf)
+        _widen(*parts(matrix), rows, low, high)
+        origin, top = np.zeros(int(full.sum())), np.zeros(int(full.sum()), dtype=np.int64)
+        brackets(low[full], high[full], origin, top, np.zeros(origin.size))
+        self.origin[full], self.top[full] = origin, top
+
     @property
     def unit(self) -> Floats:
         """``2**-top``."""
         return np.ldexp(1.0, -self.top)
+
+
+@kernel
+def _widen(
+    data: NDArray[np.float64],
+    indices: Indices,
+    indptr: Indices,
+    rows: Ints,
+    low: Floats,
+    high: Floats,
+) -> None:
+    """Widen `low` and `high` to the extremes of the values that are stored."""
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            value, j = np.float64(data[e]), indices[e]
+            low[j] = value if value < low[j] else low[j]
+            high[j] = value if value > high[j] else high[j]
 
 
 def _refuse_huge(bounds: Extremes) -> None:

@@ -66,11 +66,16 @@ class Published:
         """Return the logits of rows, dense or sparse, like those of the records."""
         slopes, constants = self._split()
         slopes = slopes * self.unit
-        if issparse(matrix):
-            slopes, constants = self.equations(None)
-        elif self.origin.any():
-            matrix = matrix - self.origin
-        out: Floats = matrix @ slopes.T
+        moved = np.flatnonzero(self.origin)
+        if issparse(matrix) and moved.size:
+            out: Floats = matrix[:, moved].toarray() - self.origin[moved]
+            out = out @ slopes[:, moved].T
+            slopes[:, moved] = 0.0
+            out += matrix @ slopes.T
+        elif moved.size:
+            out = (matrix - self.origin) @ slopes.T
+        else:
+            out = matrix @ slopes.T
         out += constants
         return out
 

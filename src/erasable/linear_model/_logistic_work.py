@@ -7,6 +7,7 @@ kept: its weight, its class and its logits are overwritten.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,20 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from erasable.core.errors import UncertainOptimumError
 from erasable.core.records import Attachment
-
-from ._conjugate import ConjugateSolver
-from ._logistic_classes import TaughtClasses
-from ._logistic_columns import Columns
-from ._logistic_published import Published
-from ._newton import NewtonSolver
-from ._softmax_dense import DenseDesign
-from ._softmax_design import Design
-from ._softmax_kernels import Codes, Floats
-from ._softmax_problem import Problem
-from ._softmax_sparse import SparseDesign
-from ._solver import Solver
+from erasable.core.tape import Tape
+from erasable.linear_model._conjugate import ConjugateSolver
+from erasable.linear_model._logistic_classes import TaughtClasses
+from erasable.linear_model._logistic_columns import Columns
+from erasable.linear_model._logistic_published import Published
+from erasable.linear_model._newton import NewtonSolver
+from erasable.linear_model._softmax_dense import DenseDesign
+from erasable.linear_model._softmax_design import Design
+from erasable.linear_model._softmax_kernels import Codes, Floats
+from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._softmax_sparse import SparseDesign
+from erasable.linear_model._solver import Solver
 
 __all__ = ["Work"]
 
@@ -37,8 +37,20 @@ Ints = NDArray[np.int64]
 MOST = 1500
 """Most coefficients for which a dense Hessian is made."""
 
-_SAMPLE = 5000
-_LEAST_STRENGTH, _LARGEST_STRENGTH = 2.0**-600, 2.0**200
+_SAMPLE = 2500
+_WIDE = 200
+"""Number of coefficients from which conjugate gradients lead near the optimum first."""
+_LEAST_SHARE, _LEAST_SHARE_OF_MANY = 2.0**-60, 2.0**-40
+"""Least penalty of a coefficient in units, for a total weight of 1, with a Hessian and without.
+
+It bounds coefficients and the Hessian's condition, so that there are bits enough to tell the
+optimum; a larger penalty is as it is given.
+"""
+_LARGEST_SHARE = 2.0**200
+_LEAST_WEIGHT = 2.0**-100
+"""Least weight of a record, for a total weight of 1; what weighs less weighs this."""
+_ORDINARY = 2**100
+"""Total weights further from 1 are brought near it, with the penalties, by a power of two."""
 
 
 @dataclass(slots=True)
@@ -68,6 +80,7 @@ class Work:
         self.held, self._settings = held, settings
         self.taught = TaughtClasses(held, settings["classes"], settings["class_weight"])
         self._solver: Solver | None = None
+        self._total = 0.0
         self._solved: list[Any] = []
         self._start: _Start | None = None
         if start is not None:
@@ -78,6 +91,12 @@ class Work:
         """Look at the columns, once it is known that there are records enough."""
         matrix = self.held.records.matrix
         self.columns = Columns(matrix, self.taught.rows(), self._settings["fit_intercept"])
+
+    @property
+    def _is_dense(self) -> bool:
+        """Whether there are so few coefficients that a Hessian is made."""
+        width = self.columns.top.size + int(self._settings["fit_intercept"])
+        return (self.taught.n_taught - 1) * width <= MOST
 
     # -- forgetting ----------------------------------------------------------------------------
 
@@ -138,52 +157,93 @@ class Work:
 
         `affine` is the (shift, scale) of the steps before, where the model is behind such.
         """
-        self.columns.settle(None if affine is None else affine[0])
+        matrix = self.held.records.matrix
+        self.columns.settle(matrix, self.taught.rows, None if affine is None else affine[0])
         solver = self._solver
         if solver is not None:
             design = solver.problem.design
             same = np.array_equal(design.origin, self.columns.origin)
             if not (same and np.array_equal(design.unit, self.columns.unit)):
                 self._restart()
-        strengths = self._strengths(None if affine is None else affine[1])
-        weights = self.taught.class_weights()
+        class_weights = self.taught.class_weights()
+        weights, total = self._record_weights(class_weights)
+        if self.taught.is_weighted and total != self._total:
+            self._restart()
+        self._total = total
+        strengths = self._strengths(None if affine is None else affine[1], total)
         if self._solver is None:
-            self._solver = self._new_solver(strengths, weights)
+            self._solver = self._new_solver(strengths, class_weights, weights)
         else:
-            self._update(self._solver.problem, strengths, weights)
-        values = self._solver.settle(self._settings["max_iter"])
+            self._update(self._solver.problem, strengths, class_weights, weights)
+        values, certain = self._solver.settle()
+        if not certain:
+            values, _ = self._canonical(self._solver.problem).settle()
         classes = self.taught.classes
         return Published(
             classes.labels.copy(), classes.counts.copy(), self.taught.counts.copy(), values,
             self.columns.origin.copy(), self.columns.top.copy(),
         )  # fmt: skip
 
-    def _strengths(self, scale: Floats | None) -> Floats:
+    def _canonical(self, problem: Problem) -> Solver:
+        """Return a solver that depends on the records alone, even in its rounding.
+
+        Where no arithmetic of ours is certain of the nearest point, what this one finds is
+        published. It starts from 0, from records in the order of a hash of their ids.
+        """
+        rows = self.taught.rows()
+        keys = Tape(0).record_keys(self.held.records.ids[rows])
+        rows = rows[np.argsort(keys, kind="stable")]
+        design = problem.design.take(rows, problem.design.weights[rows])
+        same = Problem(design, problem.strengths, problem.coupled, problem.class_weights)
+        made = NewtonSolver if self._is_dense else ConjugateSolver
+        return made(same, np.zeros(problem.shape))
+
+    def _strengths(self, scale: Floats | None, total: float) -> Floats:
         root = self.columns.unit if scale is None else self.columns.unit * scale
+        least = _LEAST_SHARE if self._is_dense else _LEAST_SHARE_OF_MANY
         with np.errstate(over="ignore", under="ignore"):
-            squares = np.clip(root * root, _LEAST_STRENGTH, _LARGEST_STRENGTH)
-        strengths = squares / float(self._settings["C"])
+            strengths = root * root / float(self._settings["C"]) * _scale(total)
+            total *= _scale(total)
+            strengths = np.clip(strengths, least * total, _LARGEST_SHARE * total)
         return np.append(strengths, 0.0) if self._settings["fit_intercept"] else strengths
 
-    def _update(self, problem: Problem, strengths: Floats, weights: Floats) -> None:
-        problem.strengths = strengths
-        if not np.array_equal(weights, problem.class_weights):
-            problem.design.weights[:] = self.taught.record_weights(weights)
-            problem.class_weights = weights
+    def _record_weights(self, class_weights: Floats) -> tuple[Floats, float]:
+        """Return the weight of every row, and a power of two that is near the sum of them.
 
-    def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:
+        It is the same for any order of the rows.
+        """
+        weights = self.taught.record_weights(class_weights)
+        total = float(weights.sum())
+        if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
+            total = math.fsum(weights)
+        total = math.ldexp(0.5, math.frexp(total)[1])
+        if self.taught.is_weighted:
+            teaches = self.taught.teaches
+            least = np.maximum(weights[teaches], _LEAST_WEIGHT * total)
+            weights[teaches] = least * _scale(total)
+        return weights, total
+
+    def _update(
+        self, problem: Problem, strengths: Floats, class_weights: Floats, weights: Floats
+    ) -> None:
+        problem.strengths = strengths
+        if not np.array_equal(class_weights, problem.class_weights):
+            problem.design.weights[:] = weights
+            problem.class_weights = class_weights
+
+    def _new_solver(self, strengths: Floats, class_weights: Floats, weights: Floats) -> Solver:
         taught, columns = self.taught, self.columns
-        n_classes, width = taught.n_taught, strengths.size
+        n_classes = taught.n_taught
         binary = taught.classes.labels.size == 2
-        dense = (n_classes - 1) * width <= MOST
+        dense = self._is_dense
         n_logits = n_classes - 1 if binary or dense else n_classes
         matrix = self.held.records.matrix
         kind = SparseDesign if issparse(matrix) else DenseDesign
         design: Design = kind(
-            matrix, taught.record_weights(weights), self._codes(binary), n_logits,
+            matrix, weights, self._codes(binary), n_logits,
             binary or dense, self._settings["fit_intercept"], columns.origin, columns.unit,
         )  # fmt: skip
-        problem = Problem(design, strengths, dense and not binary, weights)
+        problem = Problem(design, strengths, dense and not binary, class_weights)
         self._solved = taught.labels
         made = NewtonSolver if dense else ConjugateSolver
         theta = self._first(problem)
@@ -222,12 +282,13 @@ class Work:
         return problem.from_classes(rows - rows.mean(axis=0))
 
     def _from_sample(self, problem: Problem, made: type[Solver]) -> Solver:
-        """Learn from some of the records first, where there are many."""
+        """Come near the optimum: by some of the records, where there are many."""
         design = problem.design
         solver = made(problem, np.zeros(problem.shape))
-        wanted = max(_SAMPLE, 20 * solver.theta.size)
+        wanted = max(_SAMPLE, 10 * solver.theta.size)
         taught = self.taught.rows()
         if taught.size < 4 * wanted:
+            self._approach(problem, solver)
             return solver
         rows, weights = [], []
         codes = design.codes[taught]
@@ -239,14 +300,24 @@ class Work:
         sample = design.take(np.concatenate(rows), np.concatenate(weights))
         part = Problem(sample, problem.strengths, problem.coupled, problem.class_weights)
         small = made(part, solver.theta, certifies=False)
-        try:
-            small.approach(0.1, self._settings["max_iter"])
-        except UncertainOptimumError:
-            return solver
+        self._approach(part, small)
+        small.approach(0.1)
         solver.theta = small.theta
         if isinstance(solver, NewtonSolver) and isinstance(small, NewtonSolver) and small.metric:
             solver.metric = small.metric.as_guess()
         return solver
+
+    def _approach(self, problem: Problem, solver: Solver) -> None:
+        """Spare a solver some of its Hessians where these are large."""
+        if isinstance(solver, NewtonSolver) and solver.theta.size >= _WIDE:
+            rough = ConjugateSolver(problem, solver.theta, certifies=False)
+            rough.approach(0.1)
+            solver.theta = rough.theta
+
+
+def _scale(total: float) -> float:
+    """Return by what weights and penalties are multiplied."""
+    return 1.0 if 1.0 / _ORDINARY <= total <= _ORDINARY else 1.0 / total
 
 
 def _start(labels: list[Any], values: Floats, origin: Floats, unit: Floats) -> _Start:

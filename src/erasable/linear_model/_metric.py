@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from ._softmax_design import UNIT, Design, curvatures
-from ._softmax_kernels import Floats
+from erasable.linear_model._softmax_design import UNIT, Design, curvatures
+from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["Metric", "invert"]
 
@@ -124,7 +124,7 @@ class Metric:
         if factor.shape[1] == 0:
             return True
         if 4 * factor.shape[1] > factor.shape[0]:
-            return False
+            return self._forget_many(design, rows[taught])
         moved = self.inverse @ factor
         leverage = factor.T @ moved
         rest = np.eye(leverage.shape[0]) - 0.5 * (leverage + leverage.T)
@@ -139,6 +139,34 @@ class Metric:
         self.logits[rows] = 0.0
         return True
 
+    def _forget_many(self, design: Design, rows: NDArray[np.int64]) -> bool:
+        """Take away the Hessian of many rows, T, from A, and invert what is left.
+
+        With ``T <= share A`` an error e of A is one of ``e / (1 - share)`` of A - T.
+        """
+        again = invert(self.inverse.copy(), 0.0, self.logits, self.class_weights, self.strengths)
+        if again is None or not again.error < 0.01:
+            return False
+        part = design.take(rows, design.weights[rows])
+        taken = part.hessian(self.logits[rows])
+        roots = self.spread
+        shares = np.abs(self.inverse @ taken) / roots[:, None] * roots
+        share = 1.01 * float(shares.sum(axis=1).max()) / (1.0 - again.error) ** 2
+        if not share < 0.5:
+            return False
+        # A diagonal element of what is left is at least half of what it was.
+        rounding = 2 * (part.hessian_error + 128 * UNIT)
+        left = invert(
+            again.inverse - taken, rounding, self.logits, self.class_weights, self.strengths
+        )
+        if left is None or not left.error < 0.5:
+            return False
+        before = (1.0 + self.error) / (1.0 - again.error) - 1.0
+        self.error = (1.0 + left.error) * (1.0 + before / (1.0 - share)) - 1.0
+        self.inverse, self.condition = left.inverse, left.condition
+        self.logits[rows] = 0.0
+        return True
+
 
 def invert(
     hessian: Floats, relative: float, logits: Floats, class_weights: Floats, strengths: Floats
@@ -150,7 +178,8 @@ def invert(
     hessian : ndarray of shape (p, p)
         Overwritten.
     relative : float
-        How wrong element (i, j) may be, relative to the root of (i, i) times (j, j).
+        How wrong element (i, j) may be, relative to the root of (i, i) times (j, j). Infinite
+        where nobody wants to know how wrong the inverse is.
     logits, class_weights, strengths
         See `Metric`.
 
@@ -167,6 +196,7 @@ def invert(
     """
     p = hessian.shape[0]
     diagonal = np.diagonal(hessian)
+    guess = np.isinf(relative)
     if not (np.isfinite(hessian).all() and (diagonal > 0).all()):
         return None
     scale = np.ldexp(1.0, -((np.frexp(diagonal)[1]) // 2))
@@ -178,6 +208,9 @@ def invert(
     if failed:
         return None
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    if guess:
+        inverse *= scale[:, None] * scale
+        return Metric(inverse, logits, np.inf, 1.0, class_weights, strengths)
     sizes = np.abs(inverse).sum(axis=1)
     rounding = (p + 2) * UNIT * float(sizes.max()) * float(np.abs(scaled).sum(axis=1).max())
     wrong = float(np.abs(inverse @ scaled - np.eye(p)).sum(axis=1).max()) + rounding

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core.errors import UncertainOptimumError
-
-from ._certificate import distance_after_step
-from ._lattice import Pair, pair_sum, settle
-from ._metric import Metric, invert
-from ._precise import invert_precisely
-from ._softmax_design import UNIT, Evaluation
-from ._softmax_kernels import Floats
-from ._softmax_problem import Problem
-from ._solver import Move, Solver
+from erasable.linear_model._certificate import distance_after_step
+from erasable.linear_model._lattice import Pair, pair_sum, settle
+from erasable.linear_model._metric import Metric, invert
+from erasable.linear_model._precise import invert_precisely
+from erasable.linear_model._softmax_design import UNIT, Evaluation
+from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._solver import Move, Solver
 
 __all__ = ["NewtonSolver"]
 
@@ -80,9 +78,10 @@ class NewtonSolver(Solver):
         if self._spent >= max(3.0, width * (m + 1) / 25):
             return True
         decrement = metric.decrement(gradient)[0]
-        if metric.is_guess:
-            return decrement > 0.3 * self._before or decrement < 0.5
-        return error >= _OFF or decrement > 0.3 * self._before
+        # Far from the optimum all that counts is to come nearer, and a Hessian may cost much.
+        patient = decrement >= 0.5 and m > 1
+        slow = decrement > (0.5 if patient else 0.3) * self._before
+        return slow or (decrement < 0.5 and error >= _OFF and self.certifies)
 
     def _renewed(self, found: Evaluation) -> Metric:
         problem, design = self.problem, self.problem.design
@@ -90,7 +89,8 @@ class NewtonSolver(Solver):
         logits[design.weights == 0] = 0.0
         wrong = 8 * found.logit_error + 64 * UNIT
         metric: Metric | None = invert(
-            problem.hessian(logits), design.hessian_error + wrong, logits,
+            problem.hessian(logits),
+            design.hessian_error + wrong if self.certifies else np.inf, logits,
             problem.class_weights, problem.strengths,
         )  # fmt: skip
         if self.certifies and (metric is None or metric.error >= _OFF):
@@ -98,11 +98,21 @@ class NewtonSolver(Solver):
                 problem.hessian_precisely(logits), wrong, logits, problem.class_weights,
                 problem.strengths,
             )  # fmt: skip
-        if metric is None:
-            raise UncertainOptimumError(
-                "the Hessian cannot be inverted with 100 bits; expected a better conditioned "
-                "problem; choose a smaller C, or scale the columns"
+        return metric or self._blurred(logits)
+
+    def _blurred(self, logits: Floats) -> Metric:
+        """Invert the Hessian with so much added that it has an inverse: some way to go on."""
+        hessian = self.problem.hessian(logits)
+        places = np.arange(hessian.shape[0])
+        diagonal = np.maximum(hessian[places, places], 2.0**-900)
+        metric, more = None, 2.0**-44
+        while metric is None:  # ends at the latest when the diagonal dominates
+            blurred = hessian.copy()
+            blurred[places, places] = diagonal * (1.0 + more)
+            metric = invert(
+                blurred, np.inf, logits, self.problem.class_weights, self.problem.strengths
             )
+            more *= 8.0
         return metric
 
     def _error(self, metric: Metric, found: Evaluation) -> float:

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
-
-from ._lattice import Pair
-from ._metric import Metric
-from ._softmax_design import UNIT, Design
-from ._softmax_exact import add_double, divide_double, times_double
-from ._softmax_kernels import Floats
+from erasable.linear_model._lattice import Pair
+from erasable.linear_model._metric import Metric
+from erasable.linear_model._softmax_design import UNIT, Design
+from erasable.linear_model._softmax_exact import add_double, divide_double, times_double
+from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["PreciseMetric", "invert_precisely"]
 

@@ -10,8 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core._grid_kernels import Floats
 from erasable.core.errors import InvalidParameterError
-
-from ._linear import LinearModel
+from erasable.linear_model._linear import LinearModel
 
 __all__ = ["Ridge"]
 

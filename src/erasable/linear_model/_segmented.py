@@ -22,9 +22,8 @@ from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.params import encode_params
 from erasable.core.steps import Rows, View
-
-from ._segments import SegmentSums, add_up
-from ._solve import Problem, Solution
+from erasable.linear_model._segments import SegmentSums, add_up
+from erasable.linear_model._solve import Problem, Solution
 
 __all__ = ["SegmentedRegression"]
 
@@ -135,11 +134,6 @@ class SegmentedRegression(RegressorMixin, Erasable):
         self.alpha = alpha
         self.max_iter = max_iter
         self.random_state = random_state
-
-    def _at_fit(self, name: str) -> Any:
-        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        book = self.__dict__.get("_book")
-        return getattr(self, name) if book is None else book.params[name]
 
     def _minimum_records(self) -> int:
         return int(self._at_fit("n_segments"))

@@ -15,8 +15,7 @@ from erasable.core._grid_kernels import Ints
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.records import Records
-
-from ._design import _as_columns
+from erasable.linear_model._design import _as_columns
 
 __all__ = ["SegmentSums", "add_up"]
 

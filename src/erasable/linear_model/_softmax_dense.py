@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _softmax_kernels as kernels
-from ._lattice import Pair, pair_sum
-from ._softmax_design import BLOCK, UNIT, Design, Evaluation, Workspace, curvatures
-from ._softmax_exact import exact_gradient
-from ._softmax_kernels import EXP_ERROR, Floats
+from erasable.linear_model import _softmax_kernels as kernels
+from erasable.linear_model._lattice import Pair, pair_sum
+from erasable.linear_model._softmax_design import (
+    BLOCK,
+    UNIT,
+    Design,
+    Evaluation,
+    Workspace,
+    curvatures,
+)
+from erasable.linear_model._softmax_exact import exact_gradient
+from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
 
 __all__ = ["DenseDesign"]
 

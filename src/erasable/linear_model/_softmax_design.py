@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _softmax_kernels as kernels
-from ._lattice import Pair, pair_sum
-from ._softmax_exact import add_products
-from ._softmax_kernels import Codes, Floats
+from erasable.linear_model import _softmax_kernels as kernels
+from erasable.linear_model._lattice import Pair, pair_sum
+from erasable.linear_model._softmax_exact import add_products
+from erasable.linear_model._softmax_kernels import Codes, Floats
 
 __all__ = ["BLOCK", "UNIT", "Design", "Evaluation", "Workspace", "curvatures"]
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_product, two_sum
-
-from ._softmax_kernels import LIMIT, Codes, Floats
+from erasable.linear_model._softmax_kernels import LIMIT, Codes, Floats
 
 __all__ = [
     "add_double",

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._lattice import Pair, pair_divide, pair_sum, pair_times
-from ._softmax_design import UNIT, Design, Evaluation
-from ._softmax_kernels import Floats
+from erasable.linear_model._lattice import Pair, pair_divide, pair_sum, pair_times
+from erasable.linear_model._softmax_design import UNIT, Design, Evaluation
+from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["Problem"]
 

@@ -11,11 +11,17 @@ from scipy.sparse import csr_array
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
 from erasable.core.sparse import parts
-
-from ._lattice import Pair
-from ._softmax_design import BLOCK, UNIT, Design, Evaluation, Workspace, curvatures
-from ._softmax_exact import exact_gradient_sparse
-from ._softmax_kernels import EXP_ERROR, Floats
+from erasable.linear_model._lattice import Pair
+from erasable.linear_model._softmax_design import (
+    BLOCK,
+    UNIT,
+    Design,
+    Evaluation,
+    Workspace,
+    curvatures,
+)
+from erasable.linear_model._softmax_exact import exact_gradient_sparse
+from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
 
 __all__ = ["SparseDesign"]
 
@@ -24,7 +30,10 @@ Indices = NDArray[np.int32] | NDArray[np.int64]
 
 
 class SparseDesign(Design):
-    """Rows of a matrix in canonical CSR form; the origin is 0.
+    """Rows of a matrix in canonical CSR form.
+
+    A column has an origin only if every record that counts has a value in it. Then it is
+    subtracted from these values, in a copy, and without rounding (`_logistic_columns`).
 
     Parameters
     ----------
@@ -42,11 +51,23 @@ class SparseDesign(Design):
 
     def __init__(self, matrix: csr_array, *others: Any) -> None:
         super().__init__(*others)
+        self._shifted = bool(self.origin.any())
+        if self._shifted:
+            data = matrix.data - self.origin[matrix.indices]
+            matrix = csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
         self.matrix = matrix
         squares = np.zeros(self.width)
         largest = _squares(*parts(matrix), self.unit, self.weights, self.intercept, squares)
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
+
+    def forget(self, rows: NDArray[np.int64]) -> None:
+        """See `Design`."""
+        super().forget(rows)
+        if self._shifted:
+            starts = self.matrix.indptr
+            for row in rows.tolist():
+                self.matrix.data[starts[row] : starts[row + 1]] = 0.0
 
     def _split(self, theta: Floats) -> tuple[Floats, Floats]:
         d = self.unit.size
@@ -164,7 +185,7 @@ class SparseDesign(Design):
         """See `Design`."""
         return SparseDesign(
             csr_array(self.matrix[rows]), weights, self.codes[rows], self.n_logits,
-            self.reference, self.intercept, self.origin, self.unit,
+            self.reference, self.intercept, np.zeros_like(self.origin), self.unit,
         )  # fmt: skip
 
 

@@ -12,9 +12,8 @@ from scipy.sparse import issparse
 from erasable.core._grid_kernels import Floats
 from erasable.core.gram import Gram
 from erasable.core.sparse import SparseGrid, parts
-
-from . import _predict_kernels, _solve_kernels
-from ._collinear import solve_collinear
+from erasable.linear_model import _predict_kernels, _solve_kernels
+from erasable.linear_model._collinear import solve_collinear
 
 __all__ = ["Problem", "Solution", "Workspace"]
 

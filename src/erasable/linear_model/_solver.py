@@ -1,7 +1,7 @@
 """The loop that both solvers share: gradients, line search, and the lattice.
 
-The law kept here: a point of the lattice is returned only when it is certain that it is the nearest
-to the optimum. A solver may start anywhere and take any steps; what it returns is the same.
+The law kept here: a point of the lattice is called certain only when it is the nearest to the
+optimum. A solver may start anywhere and take any steps; what it is certain of is the same.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from erasable.core.errors import UncertainOptimumError
-
-from ._lattice import Pair, pair_sum, settle
-from ._softmax_design import Evaluation
-from ._softmax_kernels import Floats
-from ._softmax_problem import Problem
+from erasable.linear_model._lattice import STEP, Pair, pair_sum, settle
+from erasable.linear_model._softmax_design import Evaluation
+from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_problem import Problem
 
 __all__ = ["Move", "Solver"]
 
+_MOST_STEPS = 300
 _PATIENCE = 25
 """Steps after which to start again from 0: from far outside, the way back may be longer."""
 
@@ -109,36 +108,27 @@ class Solver:
         self.theta = theta
         self.certifies = certifies
 
-    def settle(self, budget: int) -> Floats:
-        """Return the point of the lattice that is nearest to the optimum.
+    def settle(self) -> tuple[Floats, bool]:
+        """Look for the point of the lattice that is nearest to the optimum.
 
         Returns
         -------
         ndarray
             Coefficients of `Problem.classes`.
-
-        Raises
-        ------
-        UncertainOptimumError
-            If `budget` steps do not tell.
+        bool
+            Whether it is the nearest for certain.
         """
         precise, stalled, best = False, 0, np.array([np.inf, np.inf])
         line, warm = _Line.at(self.theta), bool(self.theta.any())
-        for count in range(budget):
+        for count in range(_MOST_STEPS):
             if count == _PATIENCE and warm and not precise:
                 line, warm = _Line.at(np.zeros_like(self.theta)), False
             theta, found, gradient, wrong = self._follow(line, precise)
-            try:
-                move = self._look(theta, found, gradient, wrong, count)
-            except UncertainOptimumError:
-                if not warm:
-                    raise
-                line, warm, precise = _Line.at(np.zeros_like(self.theta)), False, False
-                continue
+            move = self._look(theta, found, gradient, wrong, count)
             values, certain = settle(*self.problem.classes(move.to), move.half)
             self.theta = move.to[0]
             if certain:
-                return values
+                return values, True
             reached = np.array([float(move.half.max()), move.decrement])
             stalled = 0 if not precise or (reached < 0.9 * best).any() else stalled + 1
             best = np.minimum(reached, best)
@@ -146,21 +136,19 @@ class Solver:
                 break
             line = self._line(theta, gradient, move, count)
             precise = precise or move.decrement <= 4 * move.noise
-        raise UncertainOptimumError(
-            f"the optimum is not certain after {count + 1} of at most {budget} steps; expected a "
-            "better conditioned problem; choose a smaller C, a larger max_iter, or scale the "
-            "columns"
-        )
+        high, low = self.problem.classes(move.to)
+        nearest: Floats = (np.rint(high / STEP + low / STEP)) * STEP + 0.0
+        return nearest, False
 
-    def approach(self, decrement: float, budget: int) -> None:
+    def approach(self, decrement: float) -> None:
         """Take steps until the Newton decrement is small, without any certificate."""
         line = _Line.at(self.theta)
-        for count in range(budget):
+        for count in range(_MOST_STEPS):
             theta, found, gradient, wrong = self._follow(line, False)
             move = self._look(theta, found, gradient, wrong, count)
             line = self._line(theta, gradient, move, count)
             self.theta = line.end[0]
-            if move.decrement < decrement:
+            if float(np.vdot(gradient, line.step)) < decrement * decrement:
                 return
 
     def _follow(self, line: _Line, precise: bool) -> tuple[Pair, Evaluation, Floats, Floats]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -11,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from erasable.core._class_kernels import Codes
+from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
@@ -21,30 +22,39 @@ from erasable.core.errors import (
     InvalidParameterError,
     TooFewRecordsError,
 )
-from erasable.core.estimator import Erasable
 from erasable.core.grid import PrecisionWarning
 from erasable.core.params import decode_params
 from erasable.core.steps import Rows
 from erasable.core.values import Values, refuse_unsuited
+from erasable.core.weighted import Weighted
+from erasable.naive_bayes._tops import LiveRows
+from erasable.naive_bayes._weights import LEAST_WEIGHT, ClassWeights
 
 __all__ = ["Codes", "Counted", "Floats", "Ints", "LiveRows", "NaiveBayes", "logs"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-LiveRows = Callable[[], Ints]
-
 
 class Counted(Protocol):
-    """What is counted or summed over the records of each class: a line for every class."""
+    """What is counted or summed over the records of each class: a line for every class.
 
-    def remove(self, matrix: Values, rows: Ints, codes: Codes) -> None:
+    Where the records have weights, a record counts as often as its weight has quanta.
+    """
+
+    def remove(
+        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None
+    ) -> None:
         """Take rows out of the lines of their classes."""
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop the lines of classes that are gone."""
 
-    def settle(self, matrix: Values, rows: Ints, codes: Codes, live_rows: LiveRows) -> int:
+    def settle(
+        self,
+        matrix: Values,
+        rows: Ints,
+        codes: Codes,
+        live_rows: LiveRows,
+        weights: ClassWeights | None,
+    ) -> int:
         """Bring what hangs on all records (a grid) up to date; count the columns read again.
 
         `codes` and `live_rows` are those of the records that stay.
@@ -54,7 +64,7 @@ class Counted(Protocol):
         """Return it as arrays."""
 
 
-class NaiveBayes(ClassifierMixin, Erasable):
+class NaiveBayes(ClassifierMixin, Weighted):
     """Base of the classifiers; a subclass says what it counts, and how likely that makes a row.
 
     A subclass implements ``_count``, ``_counted_from``, ``_check_settings``, ``_derive`` and
@@ -63,16 +73,20 @@ class NaiveBayes(ClassifierMixin, Erasable):
 
     classes: Any
     _prior_name: ClassVar[str]
+    _least_weight = LEAST_WEIGHT
     _settings: dict[str, Any]
     _labels: NDArray[Any]
     _counts: Ints
+    _weights: ClassWeights | None
     _counted: Any
     _prior: Floats | None
     _derived: _Derived
 
     # -- what a subclass implements ------------------------------------------------------------
 
-    def _count(self, matrix: Values, live: Ints, classes: Classes) -> Counted:
+    def _count(
+        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
+    ) -> Counted:
         """Count the live rows by class; refuse those that cannot be counted."""
         raise NotImplementedError
 
@@ -101,21 +115,24 @@ class NaiveBayes(ClassifierMixin, Erasable):
     def _fit_rows(self) -> None:
         self._take_settings()
         self._check_settings()
+        self._refuse_weightless(np.empty(0, dtype=np.int64))
         self._prior = self._read_prior()
-        classes, self._counted = self._learned()
+        classes, self._weights, self._counted = self._learned()
         self._labels, self._counts = classes.labels, classes.counts
         self._refuse_prior_of_others()
         self._accelerator = classes
         self._derived = _Derived()
 
-    def _learned(self) -> tuple[Classes, Counted]:
+    def _learned(self) -> tuple[Classes, ClassWeights | None, Counted]:
         held = self._attached()
-        live, target = held.live_rows(), held.records.y
+        live, target, weights = held.live_rows(), held.records.y, held.records.weights
         assert target is not None
         classes = Classes.fit(target, live, self._settings["classes"])
-        return classes, self._count(held.records.matrix, live, classes)
+        of_classes = None if weights is None else ClassWeights.fit(weights, live, classes)
+        return classes, of_classes, self._count(held.records.matrix, live, classes, of_classes)
 
     def _refuse_deletion(self, rows: Ints) -> None:
+        self._refuse_weightless(rows)
         if self._prior is None or self._settings["classes"] is not None:
             return
         left = self._accelerator.left(rows)
@@ -127,26 +144,44 @@ class NaiveBayes(ClassifierMixin, Erasable):
             )
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        held, classes = self._attached(), self._accelerator
+        held, classes, weights = self._attached(), self._accelerator, self._weights
         matrix = held.records.matrix
-        self._counted.remove(matrix, rows, classes.codes)
+        self._counted.remove(matrix, rows, classes.codes, weights)
+        coarse = weights is not None and weights.remove(rows, classes.codes, held.live_rows)
         kept = classes.remove(rows)
         if kept is not None:
             self._counted.keep(kept)
-        scanned = self._counted.settle(matrix, rows, classes.codes, held.live_rows)
+            if weights is not None:
+                weights.keep(kept)
+        if coarse:
+            scanned = self._count_again()
+        else:
+            scanned = self._counted.settle(matrix, rows, classes.codes, held.live_rows, weights)
         self._labels, self._counts = classes.labels, classes.counts
         self._derived = _Derived()
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
+    def _count_again(self) -> int:
+        """Count what is left, because the grid of the weights has changed; count the columns."""
+        held, classes, weights = self._attached(), self._accelerator, self._weights
+        assert weights is not None
+        live, matrix = held.live_rows(), held.records.matrix
+        weights.add_up(live, classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+            self._counted = self._count(matrix, live, classes, weights)
+        return int(matrix.shape[1])
+
     # -- keeping -------------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Any]:
-        return _described(self._labels, self._counts, self._counted)
+        return _described(self._labels, self._counts, self._weights, self._counted)
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._take_settings()
         self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
         self._prior = self._read_prior()
+        self._weights = ClassWeights.from_state(state["weights"]) if "weights" in state else None
         self._counted = self._counted_from(state)
         self._derived = _Derived()
 
@@ -157,20 +192,21 @@ class NaiveBayes(ClassifierMixin, Erasable):
                 refuse_unsuited(self, held.records.matrix, held.live, held.records.feature_names)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-                    classes, counted = self._learned()
+                    classes, weights, counted = self._learned()
             except ErasableError:
                 pass
             else:
-                told = _described(classes.labels, classes.counts, counted)
-                mine = _described(self._labels, self._counts, self._counted)
+                told = _described(classes.labels, classes.counts, weights, counted)
+                mine = _described(self._labels, self._counts, self._weights, self._counted)
                 same = state_root(told) == state_root(mine)
         if not same:
             raise ArtifactError(
                 f"the records have other sums by class than the {type(self).__name__}; expected "
-                "those it was fitted on, with their targets; pass Records(X, y, ids=...) of "
-                "unchanged records, or fit again"
+                "those it was fitted on, with their targets and weights; pass Records(X, y, "
+                "sample_weight=..., ids=...) of unchanged records, or fit again"
             )
-        self._labels, self._counts, self._counted = classes.labels, classes.counts, counted
+        self._labels, self._counts = classes.labels, classes.counts
+        self._weights, self._counted = weights, counted
         self._accelerator = classes
 
     # -- parameters ----------------------------------------------------------------------------
@@ -218,14 +254,24 @@ class NaiveBayes(ClassifierMixin, Erasable):
 
     @property
     def class_count_(self) -> Floats:
-        """Number of records of each class."""
+        """Number of records of each class, or the sum of their weights."""
         self._check_fitted()
-        return self._counts.astype(np.float64)
+        return self._totals.astype(np.float64) * self._quantum
+
+    @property
+    def _totals(self) -> Ints:
+        """Number of records of each class, or the sum of their weights in quanta."""
+        return self._counts if self._weights is None else self._weights.sums
+
+    @property
+    def _quantum(self) -> float:
+        """How much a record weighs that counts once."""
+        return 1.0 if self._weights is None else self._weights.quantum
 
     @property
     def _shares(self) -> Floats:
-        """The classes' shares of the records."""
-        shares: Floats = self._counts / self._counts.sum()
+        """The classes' shares of the records, or of their weights."""
+        shares: Floats = self._totals / self._totals.sum()
         return shares
 
     # -- predictions ---------------------------------------------------------------------------
@@ -246,7 +292,7 @@ class NaiveBayes(ClassifierMixin, Erasable):
         with np.errstate(over="ignore", invalid="ignore"):
             joint = self._likelihoods(matrix, self._tables())
         joint += self._log_prior()
-        joint[:, self._counts == 0] = -np.inf
+        joint[:, self._totals == 0] = -np.inf
         return joint
 
     def predict_log_proba(self, X: Any) -> Floats:
@@ -326,8 +372,11 @@ class _Derived:
     tables: Any = None
 
 
-def _described(labels: NDArray[Any], counts: Ints, counted: Counted) -> dict[str, Any]:
-    return {"classes": {"labels": labels, "counts": counts}, **counted.state()}
+def _described(
+    labels: NDArray[Any], counts: Ints, weights: ClassWeights | None, counted: Counted
+) -> dict[str, Any]:
+    of_weights = {} if weights is None else {"weights": weights.state()}
+    return {"classes": {"labels": labels, "counts": counts}, **of_weights, **counted.state()}
 
 
 def logs(values: NDArray[Any]) -> Floats:

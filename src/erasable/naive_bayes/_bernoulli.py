@@ -18,6 +18,7 @@ from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows, logs
 from erasable.naive_bayes._discrete import DiscreteNB, TableNB, weighed
+from erasable.naive_bayes._weights import ClassWeights, units_of
 
 __all__ = ["BernoulliNB"]
 
@@ -52,11 +53,11 @@ class BernoulliNB(TableNB):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     class_count_ : ndarray of shape (n_classes,), float64
-        Number of records of each class.
+        Number of records of each class, or the sum of their weights.
     class_log_prior_ : ndarray of shape (n_classes,), float64
         Logarithm of the probability of each class.
     feature_count_ : ndarray of shape (n_classes, n_features), float64
-        Number of records of each class that have each feature.
+        Number of records of each class that have each feature, or the sum of their weights.
     feature_log_prob_ : ndarray of shape (n_classes, n_features), float64
         ``log((feature_count_ + alpha) / (class_count_ + 2 alpha))``.
     ids_, n_features_in_, feature_names_in_
@@ -75,7 +76,10 @@ class BernoulliNB(TableNB):
     -----
     Differs from scikit-learn's in that ``binarize=None`` refuses other values than 0 and 1, in
     that `alpha` may be an array, and in that float32 values are compared with `binarize` as
-    float64. There is no ``sample_weight`` and no ``partial_fit``.
+    float64. There is no ``partial_fit``.
+
+    Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
+    ``2**26`` stay as they are. A class whose records all weigh 0 is like one without records.
 
     With ``alpha=0`` what a class has never had is impossible in it. A row that is impossible in
     every class gets the classes' shares of the records; scikit-learn answers NaN.
@@ -122,10 +126,12 @@ class BernoulliNB(TableNB):
         threshold = self._settings["binarize"]
         return 0.0 if threshold is None else float(threshold)
 
-    def _count(self, matrix: Values, live: Ints, classes: Classes) -> ClassCounts:
+    def _count(
+        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
+    ) -> ClassCounts:
         if self._settings["binarize"] is None:
             _refuse_not_binary(matrix, live)
-        return ClassCounts.fit(matrix, live, classes, self._threshold)
+        return ClassCounts.fit(matrix, live, classes, weights, self._threshold)
 
     def _counted_from(self, state: dict[str, Any]) -> ClassCounts:
         return ClassCounts(self._threshold, state["present"])
@@ -135,9 +141,9 @@ class BernoulliNB(TableNB):
 
     def _log_shares(self, counts: Ints) -> Floats:
         """Logarithms of the smoothed shares that counts have of the records of their classes."""
-        alpha = self._smoothing()
-        total = self._counts[:, np.newaxis] + 2.0 * alpha
-        return logs(counts + alpha) - np.log(np.where(total > 0, total, 1.0))
+        alpha, quantum = self._smoothing(), self._quantum
+        total = self._totals[:, np.newaxis] * quantum + 2.0 * alpha
+        return logs(counts * quantum + alpha) - np.log(np.where(total > 0, total, 1.0))
 
     def _derive(self) -> tuple[Floats, Floats]:
         """Return the logarithms of the probabilities that a feature is there, and that it is not.
@@ -145,7 +151,7 @@ class BernoulliNB(TableNB):
         The second is computed from the counts, not from the first: nothing is lost near 1.
         """
         present = self._counted.present
-        return self._log_shares(present), self._log_shares(self._counts[:, np.newaxis] - present)
+        return self._log_shares(present), self._log_shares(self._totals[:, np.newaxis] - present)
 
     def _likelihoods(self, matrix: Values, derived: Any) -> Floats:
         present, absent = derived
@@ -173,7 +179,7 @@ class BernoulliNB(TableNB):
 
 @dataclass(eq=False, slots=True)
 class ClassCounts:
-    """How many rows of each class have each column above a threshold.
+    """How many rows of each class have each column above a threshold, or how many quanta of weight.
 
     Attributes
     ----------
@@ -185,40 +191,56 @@ class ClassCounts:
     present: Ints
 
     @classmethod
-    def fit(cls, matrix: Values, live: Ints, classes: Classes, threshold: float) -> Self:
+    def fit(
+        cls,
+        matrix: Values,
+        live: Ints,
+        classes: Classes,
+        weights: ClassWeights | None,
+        threshold: float,
+    ) -> Self:
         """Count the live rows."""
         present = np.zeros((classes.labels.size, matrix.shape[1]), dtype=np.int64)
         made = cls(threshold, present)
-        made._add(matrix, live, classes.codes, 1)
+        made._add(matrix, live, classes.codes, units_of(weights, live), 1)
         return made
 
     def state(self) -> dict[str, Any]:
         """Return the counts."""
         return {"present": self.present}
 
-    def counts(self) -> Floats:
+    def counts(self, quantum: float) -> Floats:
         """Return the counts as floats."""
-        return self.present.astype(np.float64)
+        return self.present.astype(np.float64) * quantum
 
-    def remove(self, matrix: Values, rows: Ints, codes: Codes) -> None:
+    def remove(
+        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None
+    ) -> None:
         """Take rows out of the counts of their classes."""
-        self._add(matrix, rows, codes, -1)
+        self._add(matrix, rows, codes, units_of(weights, rows), -1)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes that are gone."""
         self.present = self.present[kept]
 
-    def settle(self, matrix: Values, rows: Ints, codes: Codes, live_rows: LiveRows) -> int:
+    def settle(
+        self,
+        matrix: Values,
+        rows: Ints,
+        codes: Codes,
+        live_rows: LiveRows,
+        weights: ClassWeights | None,
+    ) -> int:
         """Do nothing: no count hangs on other rows than its own."""
         return 0
 
-    def _add(self, matrix: Values, rows: Ints, codes: Codes, sign: int) -> None:
+    def _add(self, matrix: Values, rows: Ints, codes: Codes, units: Ints, sign: int) -> None:
         if issparse(matrix):
             kernels.count_above_sparse(
-                *parts(matrix), rows, codes, self.threshold, sign, self.present
+                *parts(matrix), rows, codes, units, self.threshold, sign, self.present
             )
         else:
-            kernels.count_above(matrix, rows, codes, self.threshold, sign, self.present)
+            kernels.count_above(matrix, rows, codes, units, self.threshold, sign, self.present)
 
 
 def _refuse_not_binary(matrix: Values, live: Any = None) -> None:

@@ -18,6 +18,7 @@ from erasable.core.values import Values
 from erasable.naive_bayes._base import Floats, Ints, logs
 from erasable.naive_bayes._categories import CategoryCounts, survey
 from erasable.naive_bayes._discrete import DiscreteNB
+from erasable.naive_bayes._weights import ClassWeights
 
 __all__ = ["CategoricalNB"]
 
@@ -53,11 +54,11 @@ class CategoricalNB(DiscreteNB):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     class_count_ : ndarray of shape (n_classes,), float64
-        Number of records of each class.
+        Number of records of each class, or the sum of their weights.
     class_log_prior_ : ndarray of shape (n_classes,), float64
         Logarithm of the probability of each class.
     category_count_ : list of n_features ndarrays of shape (n_classes, n_categories), float64
-        Number of records of each class that have each category.
+        Number of records of each class that have each category, or the sum of their weights.
     feature_log_prob_ : list of n_features ndarrays of shape (n_classes, n_categories), float64
         ``log((category_count_ + alpha) / (class_count_ + alpha * n_categories))``.
     n_categories_ : ndarray of shape (n_features,), int64
@@ -81,7 +82,11 @@ class CategoricalNB(DiscreteNB):
     -----
     Differs from scikit-learn's in that values are not cut to whole numbers but refused, and in
     that an unknown category is not an IndexError but an InvalidDataError that names the column.
-    There is no ``sample_weight`` and no ``partial_fit``.
+    There is no ``partial_fit``.
+
+    Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
+    ``2**26`` stay as they are. A class whose records all weigh 0 is like one without records; the
+    categories of such records are there all the same.
 
     With ``alpha=0`` what a class has never had is impossible in it. A row that is impossible in
     every class gets the classes' shares of the records; scikit-learn answers NaN.
@@ -151,14 +156,18 @@ class CategoricalNB(DiscreteNB):
             )
         return np.broadcast_to(least, d).astype(np.int64)
 
-    def _count(self, matrix: Values, live: Ints, classes: Classes) -> CategoryCounts:
+    def _count(
+        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
+    ) -> CategoryCounts:
         largest = survey(matrix, live)
         names = getattr(self, "feature_names_in_", None)
         least = self._least_categories()
-        return CategoryCounts.fit(matrix, live, classes, least, largest, names)
+        return CategoryCounts.fit(matrix, live, classes, weights, least, largest, names)
 
     def _counted_from(self, state: dict[str, Any]) -> CategoryCounts:
-        return CategoryCounts(self._least_categories(), state["n_categories"], state["categories"])
+        n_categories, counts = state["n_categories"], state["categories"]
+        present = state.get("present", counts)
+        return CategoryCounts(self._least_categories(), n_categories, counts, present)
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -170,9 +179,9 @@ class CategoricalNB(DiscreteNB):
 
     @property
     def category_count_(self) -> list[Floats]:
-        """Number of records of each class that have each category, for each column."""
+        """Number (or weight) of records of each class that have each category, by column."""
         self._check_fitted()
-        return self._by_column(self._counted.counts.astype(np.float64))
+        return self._by_column(self._counted.counts.astype(np.float64) * self._quantum)
 
     @property
     def feature_log_prob_(self) -> list[Floats]:
@@ -185,9 +194,10 @@ class CategoricalNB(DiscreteNB):
 
     def _derive(self) -> Floats:
         """Return the logarithms of the probabilities, a line for each category of each column."""
-        alpha, sizes = self._smoothing(), self._counted.n_categories
-        total = self._counts[:, np.newaxis] + alpha * np.repeat(sizes, sizes)
-        shares = logs(self._counted.counts + alpha) - np.log(np.where(total > 0, total, 1.0))
+        alpha, quantum = self._smoothing(), self._quantum
+        sizes, counts = self._counted.n_categories, self._counted.counts * quantum
+        total = self._totals[:, np.newaxis] * quantum + alpha * np.repeat(sizes, sizes)
+        shares = logs(counts + alpha) - np.log(np.where(total > 0, total, 1.0))
         return np.ascontiguousarray(shares.T)
 
     def _likelihoods(self, matrix: Values, derived: Any) -> Floats:

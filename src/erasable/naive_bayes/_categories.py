@@ -17,6 +17,7 @@ from erasable.core.classes import Classes
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.ids import name_some
 from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows
+from erasable.naive_bayes._weights import ClassWeights, units_of
 
 __all__ = ["CategoryCounts", "survey"]
 
@@ -34,7 +35,9 @@ class CategoryCounts:
         Least number of categories of each column, 1 or more.
     n_categories : ndarray of shape (n_features,), int64
     counts : ndarray of shape (n_classes, n_categories.sum()), int64
-        Those of the first column, then those of the next, ...
+        Those of the first column, then those of the next, ...; quanta, where records have weights.
+    present : ndarray of shape (n_classes or 1, n_categories.sum()), int64
+        How many records have each category; `counts` itself, where these have no weights.
     starts : ndarray of shape (n_features,), int64
         Where those of each column begin.
 
@@ -44,11 +47,11 @@ class CategoryCounts:
     >>> every = np.arange(3)
     >>> classes = Classes.fit(np.array([5, 5, 6]), every)
     >>> least = np.ones(2, dtype=np.int64)
-    >>> counts = CategoryCounts.fit(rows, every, classes, least, survey(rows, every))
+    >>> counts = CategoryCounts.fit(rows, every, classes, None, least, survey(rows, every))
     >>> counts.counts.tolist()
     [[1, 1, 1, 0, 1], [0, 1, 0, 1, 0]]
-    >>> counts.remove(rows, np.array([0]), classes.codes)
-    >>> counts.settle(rows, np.array([0]), classes.codes, lambda: np.array([1, 2]))
+    >>> counts.remove(rows, np.array([0]), classes.codes, None)
+    >>> counts.settle(rows, np.array([0]), classes.codes, lambda: np.array([1, 2]), None)
     1
     >>> counts.n_categories, counts.counts.tolist()
     (array([2, 2]), [[0, 1, 1, 0], [0, 1, 0, 1]])
@@ -57,6 +60,7 @@ class CategoryCounts:
     least: Ints
     n_categories: Ints
     counts: Ints
+    present: Ints
     starts: Ints = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,6 +73,7 @@ class CategoryCounts:
         matrix: NDArray[Any],
         live: Ints,
         classes: Classes,
+        weights: ClassWeights | None,
         least: Ints,
         largest: Floats,
         names: Any = None,
@@ -92,30 +97,41 @@ class CategoryCounts:
             )
         n_categories = sizes.astype(np.int64)
         counts = np.zeros((n_classes, int(n_categories.sum())), dtype=np.int64)
-        made = cls(least, n_categories, counts)
-        kernels.count_categories(matrix, live, classes.codes, made.starts, 1, counts)
+        present = counts if weights is None else np.zeros((1, counts.shape[1]), dtype=np.int64)
+        made = cls(least, n_categories, counts, present)
+        made._add(matrix, live, classes.codes, weights, 1)
         return made
 
     def state(self) -> dict[str, Any]:
         """Return the counts and how they belong to columns."""
-        return {"n_categories": self.n_categories, "categories": self.counts}
+        state = {"n_categories": self.n_categories, "categories": self.counts}
+        return state if self.present is self.counts else {**state, "present": self.present}
 
-    def remove(self, matrix: NDArray[Any], rows: Ints, codes: Codes) -> None:
+    def remove(
+        self, matrix: NDArray[Any], rows: Ints, codes: Codes, weights: ClassWeights | None
+    ) -> None:
         """Take rows out of the counts of their classes."""
-        kernels.count_categories(matrix, rows, codes, self.starts, -1, self.counts)
+        self._add(matrix, rows, codes, weights, -1)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes that are gone."""
-        self.counts = self.counts[kept]
+        self._cut(kept, np.ones(self.counts.shape[1], dtype=np.bool_))
 
-    def settle(self, matrix: NDArray[Any], rows: Ints, codes: Codes, live_rows: LiveRows) -> int:
+    def settle(
+        self,
+        matrix: NDArray[Any],
+        rows: Ints,
+        codes: Codes,
+        live_rows: LiveRows,
+        weights: ClassWeights | None,
+    ) -> int:
         """Drop the highest categories that no row has any more; count the columns they are of."""
         starts = self.starts
-        highest = self.counts[:, starts + self.n_categories - 1]
+        highest = self.present[:, starts + self.n_categories - 1]
         shrinking = ~highest.any(axis=0) & (self.n_categories > self.least)
         if not shrinking.any():
             return 0
-        occurs: NDArray[np.bool_] = np.asarray(self.counts.any(axis=0))
+        occurs: NDArray[np.bool_] = np.asarray(self.present.any(axis=0))
         n_categories = self.n_categories.copy()
         kept = np.ones(occurs.size, dtype=np.bool_)
         for j in np.flatnonzero(shrinking).tolist():
@@ -123,9 +139,29 @@ class CategoryCounts:
             present = np.flatnonzero(occurs[starts[j] : end])
             n_categories[j] = max(int(self.least[j]), int(present[-1]) + 1 if present.size else 1)
             kept[starts[j] + n_categories[j] : end] = False
-        self.n_categories, self.counts = n_categories, self.counts[:, kept]
+        self.n_categories = n_categories
+        self._cut(np.ones(self.counts.shape[0], dtype=np.bool_), kept)
         self.starts = np.cumsum(n_categories) - n_categories
         return int(shrinking.sum())
+
+    def _cut(self, classes: NDArray[np.bool_], categories: NDArray[np.bool_]) -> None:
+        weighted = self.present is not self.counts
+        self.counts = self.counts[classes][:, categories]
+        self.present = self.present[:, categories] if weighted else self.counts
+
+    def _add(
+        self,
+        matrix: NDArray[Any],
+        rows: Ints,
+        codes: Codes,
+        weights: ClassWeights | None,
+        sign: int,
+    ) -> None:
+        units = units_of(weights, rows)
+        kernels.count_categories(matrix, rows, codes, units, self.starts, sign, self.counts)
+        if weights is not None:
+            one, once = np.zeros_like(codes), np.ones_like(units)
+            kernels.count_categories(matrix, rows, one, once, self.starts, sign, self.present)
 
 
 def survey(matrix: NDArray[Any], rows: Ints) -> Floats:

@@ -91,7 +91,7 @@ class TableNB(DiscreteNB):
     def feature_count_(self) -> Floats:
         """What was counted of each feature in each class."""
         self._check_fitted()
-        counts: Floats = self._counted.counts()
+        counts: Floats = self._counted.counts(self._quantum)
         return counts
 
     @property

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidParameterError
-from erasable.core.grid import Grid
-from erasable.core.moments import Moments
 from erasable.core.values import Values
-from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows, NaiveBayes, logs
+from erasable.naive_bayes._base import Floats, Ints, NaiveBayes, logs
+from erasable.naive_bayes._class_moments import ClassMoments, WeightedMoments
+from erasable.naive_bayes._weights import ClassWeights
 
 __all__ = ["GaussianNB"]
 
@@ -46,7 +44,7 @@ class GaussianNB(NaiveBayes):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     class_count_ : ndarray of shape (n_classes,), float64
-        Number of records of each class.
+        Number of records of each class, or the sum of their weights.
     class_prior_ : ndarray of shape (n_classes,), float64
         Probability of each class.
     theta_ : ndarray of shape (n_classes, n_features), float64
@@ -54,7 +52,8 @@ class GaussianNB(NaiveBayes):
     var_ : ndarray of shape (n_classes, n_features), float64
         Population variance of each feature in each class, `epsilon_` included.
     epsilon_ : float
-        ``var_smoothing`` times the largest variance of a feature over all records.
+        ``var_smoothing`` times the largest variance of a feature over all records, as if they
+        weighed the same.
     ids_, n_features_in_, feature_names_in_
         See `erasable.core.estimator.Erasable`.
 
@@ -73,8 +72,12 @@ class GaussianNB(NaiveBayes):
     -----
     Columns are rounded once to 26 bits below their largest magnitude (`erasable.core.grid`), so
     means and variances agree with scikit-learn's to about 1e-8 of that magnitude; up to ten
-    million records that is below what ``var_smoothing=1e-9`` adds. There is no ``sample_weight``
-    and no ``partial_fit``; predictions are float64 for float32 data, too.
+    million records that is below what ``var_smoothing=1e-9`` adds. There is no ``partial_fit``;
+    predictions are float64 for float32 data, too.
+
+    Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
+    ``2**26`` stay as they are, and count like copies of a record, but for `epsilon_`. A class whose
+    records all weigh 0 is like one without records.
 
     `epsilon_` hangs on all records, so with the default smoothing every deletion changes
     every `var_` by a little, as a refit would.
@@ -135,14 +138,16 @@ class GaussianNB(NaiveBayes):
             )
         return prior
 
-    def _count(self, matrix: Values, live: Ints, classes: Classes) -> ClassMoments:
+    def _count(
+        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
+    ) -> ClassMoments:
         names = getattr(self, "feature_names_in_", None)
-        return ClassMoments.fit(matrix, live, classes, names)
+        return _kind(weights).fit(matrix, live, classes, weights, names)
 
     def _counted_from(self, state: dict[str, Any]) -> ClassMoments:
         if "map" in state:
             self._map = (state["map"]["shift"], state["map"]["scale"])
-        return ClassMoments.from_state(state, self._counts)
+        return _kind(self._weights).from_state(state, self._counts)
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()
@@ -154,13 +159,14 @@ class GaussianNB(NaiveBayes):
 
     def _derive(self) -> tuple[Floats, Floats, float]:
         """Return means and variances behind the map, and what is added to the variances."""
-        theta, variance = self._counted.means(), self._counted.variances()
+        totals = self._totals
+        theta, variance = self._counted.means(totals), self._counted.variances(totals)
         total = self._counted.total().variance()
         if self._map is not None:
             shift, scale = self._map
             square = scale * scale
             theta, variance, total = (theta - shift) / scale, variance / square, total / square
-            theta[self._counts == 0] = 0.0
+            theta[totals == 0] = 0.0
         epsilon = float(self._settings["var_smoothing"] * total.max())
         return theta, variance + epsilon, epsilon
 
@@ -204,96 +210,5 @@ class GaussianNB(NaiveBayes):
         return out
 
 
-@dataclass(eq=False, slots=True)
-class ClassMoments:
-    """Exact moments of the rows of every class, on one grid.
-
-    Attributes
-    ----------
-    grid : Grid
-        Of the rows of all classes.
-    moments : list of Moments
-        One for each class.
-    """
-
-    grid: Grid
-    moments: list[Moments]
-
-    @classmethod
-    def fit(cls, matrix: Values, live: Ints, classes: Classes, names: Any) -> Self:
-        """Sum the live rows."""
-        grid = Grid.fit(matrix, live, names=names)
-        rows = _rows_by_class(classes.codes, live, classes.labels.size)
-        return cls(grid, [Moments.fit(grid, matrix, of_class) for of_class in rows])
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any], counts: Ints) -> Self:
-        """Rebuild them from what `state` returned."""
-        grid = Grid.from_state(state["grid"])
-        sums = state["moments"]
-        return cls(
-            grid,
-            [
-                Moments.from_state(grid, n, {name: lines[c] for name, lines in sums.items()})
-                for c, n in enumerate(counts.tolist())
-            ],
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Return the grid, and the sums with a line for each class."""
-        each = [moments.state() for moments in self.moments]
-        sums = {name: np.stack([lines[name] for lines in each]) for name in each[0]}
-        return {"grid": self.grid.state(), "moments": sums}
-
-    def remove(self, matrix: Values, rows: Ints, codes: Codes) -> None:
-        """Take rows out of the sums of their classes."""
-        if rows.size == 1:
-            self.moments[codes[rows[0]]].remove(matrix, rows)
-            return
-        for c, of_class in enumerate(_rows_by_class(codes, rows, len(self.moments))):
-            if of_class.size:
-                self.moments[c].remove(matrix, of_class)
-
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop classes that are gone."""
-        self.moments = [self.moments[c] for c in np.flatnonzero(kept).tolist()]
-
-    def settle(self, matrix: Values, rows: Ints, codes: Codes, live_rows: LiveRows) -> int:
-        """Bring the grid up to date, and sum the columns again whose grid has changed."""
-        change = self.grid.remove(matrix, rows, live_rows)
-        if change.exponents:
-            rows_left = _rows_by_class(codes, live_rows(), len(self.moments))
-            for moments, of_class in zip(self.moments, rows_left, strict=True):
-                moments.rederive(matrix, of_class, change.columns)
-        return int(change.extremes.sum())
-
-    def total(self) -> Moments:
-        """Return the moments of all rows."""
-        n_rows = sum(moments.n_rows for moments in self.moments)
-        sums = np.sum([moments.sums for moments in self.moments], axis=0)
-        return Moments(self.grid, n_rows, sums)
-
-    def means(self) -> Floats:
-        """Return the mean of each column in each class; 0 where there are no rows."""
-        zero = np.zeros(self.grid.top.size)
-        return np.stack([each.mean() if each.n_rows else zero for each in self.moments])
-
-    def variances(self) -> Floats:
-        """Return the variance of each column in each class; 0 where there are no rows."""
-        zero = np.zeros(self.grid.top.size)
-        return np.stack([each.variance() if each.n_rows else zero for each in self.moments])
-
-
-def _rows_by_class(codes: Codes, rows: Ints, n_classes: int) -> list[Ints]:
-    """Sort rows into classes, ascending in each.
-
-    Examples
-    --------
-    >>> _rows_by_class(np.array([1, 0, 1], dtype=np.int32), np.arange(3), 2)
-    [array([1]), array([0, 2])]
-    """
-    own = codes[rows]
-    narrow = own.astype(np.uint16) if n_classes < 2**16 else own  # sorted in linear time
-    order = np.argsort(narrow, kind="stable")
-    ends = np.cumsum(np.bincount(own, minlength=n_classes))
-    return np.split(rows[order], ends[:-1])
+def _kind(weights: ClassWeights | None) -> type[ClassMoments]:
+    return ClassMoments if weights is None else WeightedMoments

@@ -11,7 +11,8 @@ from erasable.core.classes import Classes
 from erasable.core.values import Values
 from erasable.naive_bayes._base import Floats, Ints, logs
 from erasable.naive_bayes._discrete import TableNB, refuse_negative, weighed
-from erasable.naive_bayes._sums import ClassSums
+from erasable.naive_bayes._sums import ClassSums, WeightedSums
+from erasable.naive_bayes._weights import ClassWeights
 
 __all__ = ["MultinomialNB"]
 
@@ -44,11 +45,11 @@ class MultinomialNB(TableNB):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     class_count_ : ndarray of shape (n_classes,), float64
-        Number of records of each class.
+        Number of records of each class, or the sum of their weights.
     class_log_prior_ : ndarray of shape (n_classes,), float64
         Logarithm of the probability of each class.
     feature_count_ : ndarray of shape (n_classes, n_features), float64
-        Sum of each feature over the records of each class.
+        Sum of each feature over the records of each class, each times its weight.
     feature_log_prob_ : ndarray of shape (n_classes, n_features), float64
         ``log((feature_count_ + alpha) / (sum of these over the features))``.
     ids_, n_features_in_, feature_names_in_
@@ -70,7 +71,10 @@ class MultinomialNB(TableNB):
     Columns are rounded once to 26 bits below their largest value: whole numbers up to ``2**26``
     stay as they are, and sums of others agree with scikit-learn's to about 1e-8 of that value for
     each record. Values that much smaller than the largest of their column count as 0. There is no
-    ``sample_weight`` and no ``partial_fit``.
+    ``partial_fit``.
+
+    Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
+    ``2**26`` stay as they are. A class whose records all weigh 0 is like one without records.
 
     With ``alpha=0`` what a class has never had is impossible in it. A row that is impossible in
     every class gets the classes' shares of the records; scikit-learn answers NaN.
@@ -106,15 +110,17 @@ class MultinomialNB(TableNB):
         self.class_prior = class_prior
         self.classes = classes
 
-    def _count(self, matrix: Values, live: Ints, classes: Classes) -> ClassSums:
+    def _count(
+        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
+    ) -> ClassSums:
         refuse_negative("MultinomialNB", matrix, live)
-        return ClassSums.fit(matrix, live, classes)
+        return _kind(weights).fit(matrix, live, classes, weights)
 
     def _counted_from(self, state: dict[str, Any]) -> ClassSums:
-        return ClassSums.from_state(state)
+        return _kind(self._weights).from_state(state)
 
     def _log_probabilities(self) -> Floats:
-        smoothed = self._counted.counts() + self._smoothing()
+        smoothed = self._counted.counts(self._quantum) + self._smoothing()
         total = smoothed.sum(axis=1, keepdims=True)
         return logs(smoothed) - np.log(np.where(total > 0, total, 1.0))
 
@@ -133,3 +139,7 @@ class MultinomialNB(TableNB):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
+
+
+def _kind(weights: ClassWeights | None) -> type[ClassSums]:
+    return ClassSums if weights is None else WeightedSums

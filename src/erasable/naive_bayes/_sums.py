@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _class_kernels as kernels
+from erasable.core import _unit_kernels as unit_kernels
 from erasable.core._sparse_kernels import add_to_groups
 from erasable.core.classes import Classes
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows
 from erasable.naive_bayes._tops import TopGrid
+from erasable.naive_bayes._weights import ClassWeights
 
-__all__ = ["ClassSums"]
+__all__ = ["ClassSums", "WeightedSums"]
 
 
 @dataclass(eq=False, slots=True)
@@ -39,25 +41,27 @@ class ClassSums:
     --------
     >>> rows = np.array([[1.0, 0.0], [2.0, 0.5], [0.0, 4.0]])
     >>> classes = Classes.fit(np.array(["a", "b", "b"], dtype=object), np.arange(3))
-    >>> sums = ClassSums.fit(rows, np.arange(3), classes)
-    >>> sums.counts().tolist()
+    >>> sums = ClassSums.fit(rows, np.arange(3), classes, None)
+    >>> sums.counts(1.0).tolist()
     [[1.0, 0.0], [2.0, 4.5]]
     >>> gone = np.array([2])
-    >>> sums.remove(rows, gone, classes.codes)
-    >>> sums.settle(rows, gone, classes.codes, lambda: np.arange(2))
+    >>> sums.remove(rows, gone, classes.codes, None)
+    >>> sums.settle(rows, gone, classes.codes, lambda: np.arange(2), None)
     1
-    >>> sums.counts().tolist()
+    >>> sums.counts(1.0).tolist()
     [[1.0, 0.0], [2.0, 0.5]]
     """
 
     grid: TopGrid
-    sums: Floats
+    sums: NDArray[Any]
 
     @classmethod
-    def fit(cls, matrix: Values, live: Ints, classes: Classes) -> Self:
+    def fit(
+        cls, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
+    ) -> Self:
         """Sum the live rows, which hold no negative values."""
-        made = cls(TopGrid.fit(matrix, live), np.zeros((classes.labels.size, matrix.shape[1])))
-        made._add(matrix, live, classes.codes, 1.0)
+        made = cls(TopGrid.fit(matrix, live), cls._zeros(classes.labels.size, matrix.shape[1]))
+        made._add(matrix, live, classes.codes, weights, 1)
         return made
 
     @classmethod
@@ -69,25 +73,59 @@ class ClassSums:
         """Return the grid, and the sums in quanta."""
         return {"grid": {"top": self.grid.top}, "sums": self.sums}
 
-    def counts(self) -> Floats:
-        """Return the sums as they are to be read."""
-        return self.sums * self.grid.quantum
+    def counts(self, quantum: float) -> Floats:
+        """Return the sums as they are to be read, where a row that counts once weighs `quantum`."""
+        counts: Floats = self.sums * self.grid.quantum
+        return counts
 
-    def remove(self, matrix: Values, rows: Ints, codes: Codes) -> None:
+    def remove(
+        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None
+    ) -> None:
         """Take rows out of the sums of their classes."""
-        self._add(matrix, rows, codes, -1.0)
+        self._add(matrix, rows, codes, weights, -1)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes that are gone."""
         self.sums = self.sums[kept]
 
-    def settle(self, matrix: Values, rows: Ints, codes: Codes, live_rows: LiveRows) -> int:
+    def settle(
+        self,
+        matrix: Values,
+        rows: Ints,
+        codes: Codes,
+        live_rows: LiveRows,
+        weights: ClassWeights | None,
+    ) -> int:
         """Bring the grid up to date, and sum the columns again whose grid has changed."""
         columns = self.grid.remove(matrix, rows, live_rows)
         if columns is None:
             return 0
-        live, magic, per_quantum = live_rows(), self.grid.magic, self.grid.per_quantum
-        self.sums[:, columns] = 0.0
+        self.sums[..., columns] = 0
+        self._add_columns(matrix, live_rows(), codes, weights, columns)
+        return int(columns.sum())
+
+    @staticmethod
+    def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
+        return np.zeros((n_classes, n_features))
+
+    def _add(
+        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None, sign: int
+    ) -> None:
+        magic, per_quantum = self.grid.magic, self.grid.per_quantum
+        if issparse(matrix):
+            add_to_groups(*parts(matrix), rows, codes, magic, per_quantum, float(sign), self.sums)
+        else:
+            kernels.add_rows(matrix, rows, codes, magic, per_quantum, float(sign), self.sums)
+
+    def _add_columns(
+        self,
+        matrix: Values,
+        live: Ints,
+        codes: Codes,
+        weights: ClassWeights | None,
+        columns: NDArray[np.bool_],
+    ) -> None:
+        magic, per_quantum = self.grid.magic, self.grid.per_quantum
         if issparse(matrix):
             kernels.add_columns_sparse(
                 *parts(matrix), live, codes, columns, magic, per_quantum, self.sums
@@ -95,11 +133,63 @@ class ClassSums:
         else:
             for j in np.flatnonzero(columns).tolist():
                 kernels.add_column(matrix, live, codes, j, magic[j], per_quantum[j], self.sums)
-        return int(columns.sum())
 
-    def _add(self, matrix: Values, rows: Ints, codes: Codes, sign: float) -> None:
+
+class WeightedSums(ClassSums):
+    """Sums to which a row is added as often as its weight has quanta.
+
+    `sums` are int64 of shape (2, n_classes, n_features): limbs of 26 bits, high and low.
+    """
+
+    __slots__ = ()
+
+    def counts(self, quantum: float) -> Floats:
+        """Return the sums, rounded once."""
+        high, low = self.sums
+        counts: Floats = (high * float(unit_kernels.LIMB) + low) * self.grid.quantum * quantum
+        return counts
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Drop classes that are gone."""
+        self.sums = self.sums[:, kept]
+
+    @staticmethod
+    def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
+        return np.zeros((2, n_classes, n_features), dtype=np.int64)
+
+    def _add(
+        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None, sign: int
+    ) -> None:
+        every = np.ones(matrix.shape[1], dtype=np.bool_)
+        self._add_some(matrix, rows, codes, weights, every, sign)
+
+    def _add_columns(
+        self,
+        matrix: Values,
+        live: Ints,
+        codes: Codes,
+        weights: ClassWeights | None,
+        columns: NDArray[np.bool_],
+    ) -> None:
+        self._add_some(matrix, live, codes, weights, columns, 1)
+
+    def _add_some(
+        self,
+        matrix: Values,
+        rows: Ints,
+        codes: Codes,
+        weights: ClassWeights | None,
+        columns: NDArray[np.bool_],
+        sign: int,
+    ) -> None:
+        assert weights is not None
+        units = weights.units(rows)
         magic, per_quantum = self.grid.magic, self.grid.per_quantum
         if issparse(matrix):
-            add_to_groups(*parts(matrix), rows, codes, magic, per_quantum, sign, self.sums)
+            unit_kernels.add_rows_sparse(
+                *parts(matrix), rows, codes, units, columns, magic, per_quantum, sign, self.sums
+            )
         else:
-            kernels.add_rows(matrix, rows, codes, magic, per_quantum, sign, self.sums)
+            unit_kernels.add_rows(
+                matrix, rows, codes, units, columns, magic, per_quantum, sign, self.sums
+            )

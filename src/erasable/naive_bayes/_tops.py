@@ -7,6 +7,7 @@ the top power of two of a column: a deletion of any other costs time in its own 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,14 +16,15 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _class_kernels as kernels
-from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
+from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP, Floats, Ints
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import MAX_ROWS
 from erasable.core.sparse import parts
 from erasable.core.values import Values
-from erasable.naive_bayes._base import Floats, Ints, LiveRows
 
-__all__ = ["TopGrid"]
+__all__ = ["LiveRows", "TopGrid"]
+
+LiveRows = Callable[[], Ints]
 
 
 @dataclass(eq=False, slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
+from erasable.core.complaints import refuse_no_columns
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import UnsupportedStepError
 from erasable.core.grid import PrecisionWarning
@@ -161,6 +162,7 @@ class Chain:
             outcome: Outcome = step._update_rows(rows, change.rows, before)
             self._changes[stage.name] = output_change(step)
             return outcome
+        refuse_no_columns(reads.records.matrix, type(step).__name__)
         if hasattr(step, "_resume") and change.known:
             same = change.origin is None and reads.records.n_features == width
             if same or change.origin is not None:

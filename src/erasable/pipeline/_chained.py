@@ -16,7 +16,7 @@ from erasable.core._book import base_state
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
-from erasable.core.params import part_params
+from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.records import Attachment
 from erasable.core.values import Values
 from erasable.pipeline._chain import Chain, join_outcomes
@@ -36,6 +36,7 @@ class Chained(_BaseComposition, Erasable):
 
     _PARTS: ClassVar[str]
     _chains: dict[str, Chain]
+    _fitted_parts: list[tuple[str, Any]]
     _sign: object
 
     @abstractmethod
@@ -53,7 +54,8 @@ class Chained(_BaseComposition, Erasable):
     # -- learning and forgetting ---------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
-        self._validate_params()
+        super()._validate_params()
+        self._check_parts()
         parts = [part for part in self.get_params().values() if isinstance(part, Erasable)]
         before = [(part, dict(part.__dict__)) for part in parts]
         try:
@@ -67,7 +69,10 @@ class Chained(_BaseComposition, Erasable):
         super()._validate_params()
         self._check_parts()
         for _, part in self._parts():
-            part._validate_params()
+            if isinstance(part, Erasable):
+                part._validate_params()
+            elif hasattr(part, "_parameter_constraints"):
+                check_params(part)
 
     def _check_names(self, items: list[Any]) -> None:
         try:
@@ -99,12 +104,20 @@ class Chained(_BaseComposition, Erasable):
     def _fit_rows(self) -> None:
         assert self._held is not None
         self._sign = object()
-        self._chains = self._accelerator = self._made_chains()
+        self._lay_out_chains()
+        self._accelerator = self._chains
         for chain in self._chains.values():
             chain.learn(self._held, self._sign)
 
-    def _made_chains(self) -> dict[str, Chain]:
-        return {name: Chain(stages) for name, stages in self._plan().items()}
+    def _lay_out_chains(self) -> None:
+        self._chains = {name: Chain(stages) for name, stages in self._plan().items()}
+        self._fitted_parts = self._parts()
+
+    def _as_fitted(self, name: str, part: Any) -> Any:
+        """Return a part with the parameters of `fit`: one that learns keeps them by itself."""
+        if isinstance(part, Erasable | str) or part is None:
+            return part
+        return as_encoded(part, self._encoded_parts()[name])
 
     def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
         for chain in self._chains.values():
@@ -161,19 +174,23 @@ class Chained(_BaseComposition, Erasable):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._sign = object()
-        self._chains = self._made_chains()
-        params = self._params_of_parts()
+        encoded = self._encoded_parts()
         shared = {"n_records": self._book.n_records, "record_set": self._book.id_set}
-        for name, step in self._learners():
-            own = {"params": params[name], **shared}
-            step._adopt({**own, **state[self._PARTS][name]}, None)
-            step._book.owner = self._sign
+        # Before the chains are laid out, which depends on how the parts were fitted.
+        for name, part in self._parts():
+            if name in state[self._PARTS]:
+                own = {"params": encoded[name]["params"], **shared}
+                part._adopt({**own, **state[self._PARTS][name]}, None)
+                part._book.owner = self._sign
+        self._lay_out_chains()
         if self._held is not None:
             for chain in self._chains.values():
                 chain.attach(self._held)
 
-    def _params_of_parts(self) -> dict[str, Any]:
-        return part_params(self._book.params[self._PARTS])
+    def _encoded_parts(self) -> dict[str, Any]:
+        """Return the parts as they were at `fit`, as plain values."""
+        told = encoded_parts(self._book.params[self._PARTS])
+        return {name: part for name, (part, *_) in told.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep the parts' states with this one's own, and their parameters alone in them."""
@@ -189,14 +206,9 @@ class Chained(_BaseComposition, Erasable):
 
     def _check_fitted(self) -> None:
         super()._check_fitted()
-        fitted = [
-            (stage.name, stage.step, stage.learns)
-            for chain in self._chains.values()
-            for stage in chain.stages
-            if not getattr(stage.step, "_is_selection", False)
-        ]
-        parts = self._parts()
-        for (name, step, learns), (_, part) in zip(fitted, parts, strict=False):
+        fitted, parts = self._fitted_parts, self._parts()
+        for (name, step), (_, part) in zip(fitted, parts, strict=False):
+            learns = isinstance(step, Erasable)
             book = part.__dict__.get("_book") if learns else None
             if step is not part or (learns and getattr(book, "owner", 0) != self._sign):
                 raise NotFittedError(

@@ -121,7 +121,8 @@ class Composed(Chained):
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose the container that `transform` returns: "default", "pandas" or "polars"."""
-        for _, step in active(self.steps):
+        fitted = self._chain.stages if "_chains" in self.__dict__ else []
+        for step in [step for _, step in active(self.steps)] + [stage.step for stage in fitted]:
             _safe_set_output(step, transform=transform)
         return self
 

@@ -87,7 +87,7 @@ class Pipeline(Composed):
         check_steps(self.steps)
 
     def _plan(self) -> dict[str, list[Stage]]:
-        return {"": plan(self.steps)}
+        return {"": plan([(name, self._as_fitted(name, step)) for name, step in self.steps])}
 
     def _joined_change(self, *, raw: bool) -> Change:
         return self._chain.output_change(raw=raw)
@@ -95,7 +95,8 @@ class Pipeline(Composed):
     # -- as a part of another pipeline ---------------------------------------------------------
 
     def _after(self) -> tuple[Link, ...]:
-        stages = plan(self.steps)
+        fitted = self.__dict__.get("_chains")
+        stages = plan(self.steps) if fitted is None else fitted[""].stages
         return stages[-1].after if stages else ()
 
     @property

@@ -37,15 +37,15 @@ class Encoder(TransformerMixin, Erasable):
 
     def _lay_out(self) -> None:
         """Derive from `_labels` what `_encode` needs."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out()")
 
     def _follow(self, lost: dict[int, Flags], rows_of: Codes) -> None:
         """Lay out anew, and say what changed; `lost` is what `Categories.remove` returned."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _follow()")
 
     def _encode(self, codes: Codes) -> Values:
         """Make the output of codes of shape (n_rows, n_features)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _encode()")
 
     # -- what is learned -----------------------------------------------------------------------
 
@@ -69,10 +69,11 @@ class Encoder(TransformerMixin, Erasable):
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
         fixed, names = None, self._names()
-        if not isinstance(self.categories, str):
-            fixed = fixed_labels(self.categories, matrix, names)
+        given = self._at_fit("categories")
+        if not isinstance(given, str):
+            fixed = fixed_labels(given, matrix, names)
         categories = Categories.fit(matrix, live, fixed, names)
-        if fixed is not None and self.handle_unknown == "error":
+        if fixed is not None and self._at_fit("handle_unknown") == "error":
             self._refuse_unknown(categories.codes == UNKNOWN, "fit")
         return categories
 
@@ -95,7 +96,7 @@ class Encoder(TransformerMixin, Erasable):
 
     def _no_columns(self) -> Flags:
         """Return a mask of the output columns that is false everywhere."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _no_columns()")
 
     def _state(self) -> dict[str, Any]:
         return _state_of(self._labels, self._counts)
@@ -152,7 +153,7 @@ class Encoder(TransformerMixin, Erasable):
         codes = np.zeros(matrix.shape, dtype=np.int32, order="F")
         for j, labels in enumerate(self._labels):
             codes[:, j] = find(labels, matrix[:, j])
-        if self.handle_unknown == "error":
+        if self._at_fit("handle_unknown") == "error":
             self._refuse_unknown(codes == UNKNOWN, "transform")
         return self._encode(codes)
 

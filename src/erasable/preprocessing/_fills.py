@@ -18,6 +18,8 @@ from erasable.core.grid import MAX_ROWS
 from erasable.core.quantiles import Quantiles
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap
+from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
+from erasable.preprocessing._sparse_fills import is_gap
 
 __all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "gaps_in"]
 
@@ -36,10 +38,8 @@ def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
     >>> gaps_in(np.array([[np.nan, 1.0]]), np.nan).tolist()
     [[True, False]]
     """
-    if marker != marker:
-        return np.asarray(matrix != matrix, dtype=np.bool_)
-    if matrix.dtype != object:
-        marker = np.float64(marker)  # 0.1 is not a float32
+    if matrix.dtype != object or marker != marker:
+        return is_gap(matrix, marker)
     return np.asarray(matrix == marker, dtype=np.bool_)
 
 
@@ -57,9 +57,9 @@ class Fill(Protocol):
 
 
 class Means:
-    """Means of gridded values."""
+    """Means of gridded values, of a dense table or a sparse one."""
 
-    def __init__(self, matrix: NDArray[Any], live_rows: Ints, marker: float) -> None:
+    def __init__(self, matrix: Any, live_rows: Ints, marker: float) -> None:
         if live_rows.size > MAX_ROWS:
             raise MagnitudeError(
                 f"{live_rows.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
@@ -69,7 +69,8 @@ class Means:
         self._gap = float(marker)
         self._low, self._high = np.full(d, np.inf), np.full(d, -np.inf)
         self._reached = np.zeros((3, d), dtype=np.int64)
-        kernels.extremes(matrix, live_rows, self._gap, self._low, self._high, self._reached)
+        for table, rows in blocks(matrix, live_rows):
+            kernels.extremes(table, rows, self._gap, self._low, self._high, self._reached)
         limit = 2.0**grid_kernels.MAX_TOP
         huge = (self.n_values > 0) & (np.maximum(-self._low, self._high) > limit)
         if huge.any():
@@ -81,7 +82,8 @@ class Means:
         self.origin, self.top, self.sums = np.zeros(d), np.zeros(d, dtype=np.int64), np.zeros(d)
         for j in range(d):
             self._bracket(j)
-        kernels.add(matrix, live_rows, self._gap, *self._grid(), self.sums)
+        for table, rows in blocks(matrix, live_rows):
+            kernels.add(table, rows, self._gap, *self._grid(), self.sums)
 
     @property
     def n_values(self) -> Ints:
@@ -89,16 +91,16 @@ class Means:
         counts: Ints = self._reached[2]
         return counts
 
-    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        bounds = self._low, self._high
-        if not kernels.forget(
-            matrix, rows, self._gap, self._grid(), bounds, self._reached, self.sums
-        ):
+    def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        bounds, grid, lost = (self._low, self._high), self._grid(), False
+        for table, at in blocks(matrix, rows):
+            lost |= kernels.forget(table, at, self._gap, grid, bounds, self._reached, self.sums)
+        if not lost:
             return 0
         live = live_rows()
         columns = np.flatnonzero((self._reached[:2] == 0).any(axis=0) & np.isfinite(self._low))
         for j in columns.tolist():
-            self._scan(matrix[:, j : j + 1], live, j)
+            self._scan(*column_of(matrix, live, j), j)
         return int(columns.size)
 
     def statistics(self) -> Floats:
@@ -145,20 +147,16 @@ class Means:
 
 
 class Medians:
-    """Medians, halfway between the two middle values."""
+    """Medians, halfway between the two middle values, of a dense table or a sparse one."""
 
-    def __init__(self, matrix: NDArray[Any], live_rows: Ints, marker: float) -> None:
+    def __init__(self, matrix: Any, live_rows: Ints, marker: float) -> None:
         self._marker = marker
-        self._quantiles = Quantiles.fit(self._reader(matrix, live_rows), matrix.shape[1], [0.5])
+        read = self._reader(matrix, lambda: live_rows)
+        self._quantiles = Quantiles.fit(read, matrix.shape[1], [0.5])
 
-    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        taken = matrix[rows].astype(np.float64)
-        taken[gaps_in(taken, self._marker)] = np.nan
-
-        def read(j: int) -> Floats:
-            return self._reader(matrix, live_rows())(j)
-
-        return self._quantiles.remove(taken, read)
+    def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        tables = (self._without_gaps(table[at]) for table, at in blocks(matrix, rows))
+        return self._quantiles.remove_all(tables, self._reader(matrix, live_rows))
 
     def statistics(self) -> Floats:
         middle: Floats = self._quantiles.middle(0)
@@ -167,10 +165,17 @@ class Medians:
     def state(self) -> dict[str, Any]:
         return {"statistics": self.statistics()}
 
-    def _reader(self, matrix: NDArray[Any], live_rows: Ints) -> Callable[[int], Floats]:
+    def _without_gaps(self, table: NDArray[Any]) -> Floats:
+        taken: Floats = table.astype(np.float64)
+        taken[is_gap(taken, self._marker)] = np.nan
+        return taken
+
+    def _reader(self, matrix: Any, live_rows: Callable[[], Ints]) -> Callable[[int], Floats]:
+        columns = columns_of(matrix, live_rows)
+
         def read(j: int) -> Floats:
-            column: Floats = matrix[live_rows, j].astype(np.float64)
-            return column[~gaps_in(column, self._marker)]
+            column = columns(j)
+            return column[~is_gap(column, self._marker)]
 
         return read
 

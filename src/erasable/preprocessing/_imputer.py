@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
@@ -22,6 +23,7 @@ from erasable.core.errors import (
 )
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
+from erasable.core.values import Values
 from erasable.preprocessing._fills import (
     Constants,
     Fill,
@@ -34,6 +36,12 @@ from erasable.preprocessing._fills import (
 )
 from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._gaps import Gaps
+from erasable.preprocessing._sparse_fills import (
+    SparseGaps,
+    SparseModes,
+    fill_sparse,
+    refuse_zeros_as_gaps,
+)
 
 __all__ = ["SimpleImputer"]
 
@@ -73,7 +81,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     InvalidParameterError
         From `fit`, for a `fill_value` that the table cannot hold.
     InvalidInputError
-        From `fit`, for text as `missing_values` in a table of numbers.
+        From `fit`, for text as `missing_values` in a table of numbers, or 0 in a sparse one.
     InvalidTypeError
         From `fit` with "most_frequent", if a column holds text and numbers.
     MagnitudeError
@@ -83,8 +91,10 @@ class SimpleImputer(TransformerMixin, Erasable):
     -----
     Means are of values rounded to 26 bits below the largest magnitude of their column
     (`erasable.core.grid`), and agree with scikit-learn's to about 1e-8 of that. Differs from
-    scikit-learn's besides: takes no sparse data and no function as `strategy`; there is no warning
-    of columns that are left out (`get_feature_names_out` names those that are not).
+    scikit-learn's besides: takes no function as `strategy`; there is no warning of columns that are
+    left out (`get_feature_names_out` names those that are not). Sparse data gives the model of the
+    same values in an array: what is not stored is 0, and no gap (so "constant", too, keeps columns
+    in which scikit-learn, unless a zero is stored, sees gaps alone).
 
     Examples
     --------
@@ -131,10 +141,10 @@ class SimpleImputer(TransformerMixin, Erasable):
     def _fit_rows(self) -> None:
         self._take(*self._learn_fills())
 
-    def _learn_fills(self) -> tuple[Fill, Gaps]:
+    def _learn_fills(self) -> tuple[Fill, Gaps | SparseGaps]:
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
-        marker = plain(self.missing_values)
+        marker = plain(self._at_fit("missing_values"))
         if matrix.dtype != object and isinstance(marker, str):
             raise InvalidInputError(
                 "'X' and 'missing_values' types are expected to be both numerical: X holds "
@@ -142,44 +152,49 @@ class SimpleImputer(TransformerMixin, Erasable):
             )
         if matrix.dtype == object:
             self._refuse_strays(matrix[live])
-        gaps = Gaps(matrix, live, marker)
-        if self.strategy == "constant":
+        sparse, strategy = issparse(matrix), self._at_fit("strategy")
+        if sparse:
+            refuse_zeros_as_gaps(marker)
+        gaps = SparseGaps(matrix, live, marker) if sparse else Gaps(matrix, live, marker)
+        if strategy == "constant":
             objects = bool(matrix.dtype == object)
-            kind: Any = object if objects else np.float64
-            return Constants(np.full(matrix.shape[1], self._constant(objects), kind)), gaps
-        if self.strategy == "most_frequent":
+            dtype: Any = object if objects else np.float64
+            return Constants(np.full(matrix.shape[1], self._constant(objects), dtype)), gaps
+        if strategy == "most_frequent" and not sparse:
             names = getattr(self, "feature_names_in_", None)
             return Modes(matrix, live, marker, None if names is None else names.tolist()), gaps
-        return (Means if self.strategy == "mean" else Medians)(matrix, live, marker), gaps
+        kind: Any = {"mean": Means, "median": Medians, "most_frequent": SparseModes}[strategy]
+        return kind(matrix, live, marker), gaps
 
     def _constant(self, objects: bool) -> Any:
         """Return the value that gaps are filled with, in a table of objects or of numbers."""
-        value = plain(self.fill_value)
-        if self.fill_value is None:
+        given = self._at_fit("fill_value")
+        value = plain(given)
+        if given is None:
             value = "missing_value" if objects else 0.0
         number = isinstance(value, Real) and np.isfinite(float(value))
         if not (number or (objects and isinstance(value, str))):
             raise InvalidParameterError(
-                f"fill_value={shorten(self.fill_value)} cannot be cast to the input data, which "
+                f"fill_value={shorten(given)} cannot be cast to the input data, which "
                 f"holds {'text' if objects else 'numbers'}; expected "
                 f"{'text or a' if objects else 'a finite'} number; pass another fill_value"
             )
         return value
 
-    def _take(self, fill: Fill, gaps: Gaps) -> None:
+    def _take(self, fill: Fill, gaps: Gaps | SparseGaps) -> None:
         self._fill, self._accelerator = fill, gaps
         self._settle(fill.statistics(), gaps.n_values, self._attached().n_live)
 
     def _settle(self, statistics: NDArray[Any], n_values: Ints, n_records: int) -> None:
         """Say what follows from what was learned: the fills, and which columns there are."""
         empty = n_values == 0
-        if not self.keep_empty_features:
+        if not self._at_fit("keep_empty_features"):
             statistics[empty] = np.nan
-        elif self.strategy != "constant":
+        elif self._at_fit("strategy") != "constant":
             statistics[empty] = 0
         self._statistics, self._n_values = statistics, n_values
-        self._kept = np.flatnonzero(~empty | self.keep_empty_features)
-        self._marked = np.flatnonzero((n_values < n_records) & self.add_indicator)
+        self._kept = np.flatnonzero(~empty | self._at_fit("keep_empty_features"))
+        self._marked = np.flatnonzero((n_values < n_records) & self._at_fit("add_indicator"))
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
@@ -206,7 +221,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         """Rows with gaps in the columns whose fill changed; looked up where somebody asks."""
         if self._changed_inputs is None or self._accelerator is None:
             return None
-        rows: Ints = self._accelerator.rows(self._changed_inputs)
+        rows: Ints | None = self._accelerator.rows(self._changed_inputs)
         return rows
 
     def _state(self) -> dict[str, Any]:
@@ -240,17 +255,17 @@ class SimpleImputer(TransformerMixin, Erasable):
         self._check_fitted()
         return self._statistics.copy()
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Values:
         """Fill gaps.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
 
         Returns
         -------
-        ndarray of shape (n_rows, n_features_out), float64, float32 or object
-            A new array, or what `set_output` asked for.
+        ndarray or csr_array of shape (n_rows, n_features_out), float64, float32 or object
+            A new one, or what `set_output` asked for; CSR where `X` is sparse.
 
         Raises
         ------
@@ -259,6 +274,13 @@ class SimpleImputer(TransformerMixin, Erasable):
             marker.
         """
         matrix = self._read_matrix(X)
+        if issparse(matrix):
+            if self._statistics.dtype == object:
+                raise InvalidDataError(
+                    "X is sparse, and the imputer was fitted on text; expected text; pass a table"
+                )
+            marker = plain(self._at_fit("missing_values"))
+            return fill_sparse(matrix, marker, self._statistics, self._kept, self._marked)
         objects = self._statistics.dtype == object
         if matrix.dtype == object and not objects:
             if any(type(cell) is str for cell in matrix.ravel().tolist()):
@@ -270,7 +292,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         if objects:
             matrix = matrix.astype(object, copy=False)
         self._refuse_strays(matrix)
-        gaps = gaps_in(matrix, plain(self.missing_values))
+        gaps = gaps_in(matrix, plain(self._at_fit("missing_values")))
         out: NDArray[Any] = np.array(matrix[:, self._kept], order="C")
         rows, columns = np.nonzero(gaps[:, self._kept])
         out[rows, columns] = self._statistics[self._kept][columns]
@@ -299,7 +321,7 @@ class SimpleImputer(TransformerMixin, Erasable):
             Another width.
         """
         self._check_fitted()
-        if not self.add_indicator:
+        if not self._at_fit("add_indicator"):
             raise InvalidInputError(
                 "'inverse_transform' works only when SimpleImputer has add_indicator=True; "
                 "expected indicators of gaps; fit with add_indicator=True"
@@ -314,7 +336,7 @@ class SimpleImputer(TransformerMixin, Erasable):
             raise InvalidDataError(
                 f"X has {matrix.shape[1]} columns; expected {width}; pass what transform returned"
             )
-        marker = plain(self.missing_values)
+        marker = plain(self._at_fit("missing_values"))
         out = np.full((matrix.shape[0], self.n_features_in_), marker, dtype=dtype)
         out[:, self._kept] = matrix[:, : self._kept.size]
         rows, columns = np.nonzero(matrix[:, self._kept.size :].astype(np.bool_))
@@ -340,7 +362,7 @@ class SimpleImputer(TransformerMixin, Erasable):
 
     def _refuse_strays(self, matrix: NDArray[Any]) -> None:
         """Raise InvalidDataError where NaN is no gap; in numbers, it has been refused before."""
-        marker = plain(self.missing_values)
+        marker = plain(self._at_fit("missing_values"))
         if matrix.dtype != object or marker != marker:
             return
         counts = np.count_nonzero(gaps_in(matrix, np.nan), axis=0)
@@ -355,9 +377,10 @@ class SimpleImputer(TransformerMixin, Erasable):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        marker = plain(self.missing_values)
+        tags.input_tags.sparse = True
+        marker = plain(self._at_fit("missing_values"))
         tags.input_tags.allow_nan = bool(marker != marker)
-        objects = self.strategy in _OF_OBJECTS
+        objects = self._at_fit("strategy") in _OF_OBJECTS
         tags.input_tags.categorical = tags.input_tags.string = objects
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -167,34 +167,36 @@ class MinMaxScaler(Scaler):
     @property
     def scale_(self) -> Floats:
         """Factor of each column."""
-        low, high = self.feature_range
+        low, high = self._at_fit("feature_range")
         spread = self.data_range_
         spread[spread < NARROWEST] = 1.0
-        return (high - low) / spread
+        scale: Floats = (high - low) / spread
+        return scale
 
     @property
     def min_(self) -> Floats:
         """What 0 is mapped to in each column."""
-        return self.feature_range[0] - self.data_min_ * self.scale_
+        low: float = self._at_fit("feature_range")[0]
+        return low - self.data_min_ * self.scale_
 
     def _forward(self, matrix: NDArray[Any]) -> Floats:
-        low, high = self.feature_range
+        low, high = self._at_fit("feature_range")
         out: Floats = np.subtract(matrix, self.data_min_)
         out *= self.scale_
         if low != 0:
             out += low
-        return np.clip(out, low, high, out=out) if self.clip else out
+        return np.clip(out, low, high, out=out) if self._at_fit("clip") else out
 
     def _backward(self, matrix: NDArray[Any]) -> Floats:
-        out: Floats = np.subtract(matrix, np.float64(self.feature_range[0]))
+        out: Floats = np.subtract(matrix, np.float64(self._at_fit("feature_range")[0]))
         out /= self.scale_
         out += self.data_min_
         return out
 
     @property
     def _is_affine(self) -> bool:
-        return not self.clip
+        return not self._at_fit("clip")
 
     def _affine(self) -> tuple[Floats, Floats]:
         scale = 1.0 / self.scale_
-        return self.data_min_ - self.feature_range[0] * scale, scale
+        return self.data_min_ - self._at_fit("feature_range")[0] * scale, scale

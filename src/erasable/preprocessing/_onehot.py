@@ -113,7 +113,8 @@ class OneHotEncoder(Encoder):
 
     def _fit_rows(self) -> None:
         super()._fit_rows()
-        if self.drop is not None and not isinstance(self.drop, str):
+        drop = self._at_fit("drop")
+        if drop is not None and not isinstance(drop, str):
             missing = [
                 name for name, at in zip(self._names(), self._dropped, strict=True) if at is None
             ]
@@ -135,19 +136,19 @@ class OneHotEncoder(Encoder):
         self._width = int(kept.sum())
 
     def _find_dropped(self, j: int) -> int | None:
-        labels = self._labels[j]
-        if self.drop is None:
+        labels, drop = self._labels[j], self._at_fit("drop")
+        if drop is None:
             return None
-        if isinstance(self.drop, str):
-            wanted = self.drop == "first" or labels.size == 2
+        if isinstance(drop, str):
+            wanted = drop == "first" or labels.size == 2
             return 0 if wanted else None
-        if len(self.drop) != len(self._labels):
+        if len(drop) != len(self._labels):
             raise InvalidInputError(
                 f"`drop` should have length equal to the number of features ({len(self._labels)}), "
-                f"got {len(self.drop)}; name one category for each column"
+                f"got {len(drop)}; name one category for each column"
             )
         value = np.empty(1, dtype=object)
-        value[0] = plain(self.drop[j])
+        value[0] = plain(drop[j])
         at = int(find(labels, value)[0])
         return at if at >= 0 else None
 
@@ -172,7 +173,7 @@ class OneHotEncoder(Encoder):
     def drop_idx_(self) -> NDArray[Any] | None:
         """Position of the category of each column that is dropped."""
         self._check_fitted()
-        return None if self.drop is None else np.array(self._dropped, dtype=object)
+        return None if self._at_fit("drop") is None else np.array(self._dropped, dtype=object)
 
     def transform(self, X: Any) -> Values:
         """Encode rows.
@@ -195,7 +196,7 @@ class OneHotEncoder(Encoder):
             `set_output` asked for a frame, and the output is sparse.
         """
         container = _get_output_config("transform", estimator=self)["dense"]
-        if container != "default" and self.sparse_output:
+        if container != "default" and self._at_fit("sparse_output"):
             raise InvalidInputError(
                 f"{container} output does not support sparse data; expected "
                 "sparse_output=False; set that, or set_output(transform='default')"
@@ -205,15 +206,16 @@ class OneHotEncoder(Encoder):
     def _encode(self, codes: Codes) -> Values:
         places = self._places[np.where(codes >= 0, codes + self._starts, 0)]
         shown = (codes >= 0) & (places >= 0)
-        if not self.sparse_output:
-            out = np.zeros((codes.shape[0], self._width), dtype=self.dtype)
+        dtype = self._at_fit("dtype")
+        if not self._at_fit("sparse_output"):
+            out = np.zeros((codes.shape[0], self._width), dtype=dtype)
             rows, columns = np.nonzero(shown)
             out[rows, places[rows, columns]] = 1
             return out
         ends = np.zeros(codes.shape[0] + 1, dtype=np.int64)
         np.cumsum(shown.sum(axis=1), out=ends[1:])
         narrow = np.int32 if max(ends[-1], self._width) < 2**31 else np.int64
-        data = np.ones(ends[-1], dtype=self.dtype)
+        data = np.ones(ends[-1], dtype=dtype)
         indices = places[shown].astype(narrow)
         return csr_array((data, indices, ends.astype(narrow)), shape=(codes.shape[0], self._width))
 
@@ -258,7 +260,7 @@ class OneHotEncoder(Encoder):
             if dropped is not None:
                 codes[blank] = dropped
                 blank[:] = False
-            elif blank.any() and self.handle_unknown == "error":
+            elif blank.any() and self._at_fit("handle_unknown") == "error":
                 raise InvalidDataError(
                     f"{int(blank.sum())} samples can not be inverted: they contain all zeros in "
                     f"the columns of {self._names()[j]!r}, of which no category is dropped; "

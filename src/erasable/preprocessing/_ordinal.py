@@ -116,7 +116,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
 
     def _lay_out(self) -> None:
         for name in ("unknown_value", "encoded_missing_value"):
-            value = getattr(self, name)
+            value = self._at_fit(name)
             taken = [
                 column
                 for column, labels in zip(self._names(), self._labels, strict=True)
@@ -130,10 +130,10 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                     f"{len(taken)} columns; expected another number; pass a negative one"
                 )
         gaps = any(has_gap(labels) for labels in self._labels)
-        missing = self.encoded_missing_value
-        if gaps and missing != missing and np.dtype(self.dtype).kind != "f":
+        missing, dtype = self._at_fit("encoded_missing_value"), self._at_fit("dtype")
+        if gaps and missing != missing and np.dtype(dtype).kind != "f":
             raise InvalidInputError(
-                f"there are gaps, and encoded_missing_value is NaN, which dtype {self.dtype} "
+                f"there are gaps, and encoded_missing_value is NaN, which dtype {dtype} "
                 "cannot hold; expected a float type; pass another dtype, or another number for gaps"
             )
 
@@ -155,12 +155,13 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
     # -- what follows --------------------------------------------------------------------------
 
     def _encode(self, codes: Codes) -> NDArray[Any]:
-        out: NDArray[Any] = codes.astype(self.dtype, order="C")
+        out: NDArray[Any] = codes.astype(self._at_fit("dtype"), order="C")
         for j, labels in enumerate(self._labels):
             if has_gap(labels):
-                out[codes[:, j] == labels.size - 1, j] = self.encoded_missing_value
-        if self.unknown_value is not None:
-            out[codes == UNKNOWN] = self.unknown_value
+                out[codes[:, j] == labels.size - 1, j] = self._at_fit("encoded_missing_value")
+        unknown = self._at_fit("unknown_value")
+        if unknown is not None:
+            out[codes == UNKNOWN] = unknown
         return out
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
@@ -193,12 +194,13 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
             )
         columns = []
         unknown = np.zeros(X.shape, dtype=np.bool_)
-        if self.unknown_value is not None:
-            unknown = _equal(X, self.unknown_value)
+        value = self._at_fit("unknown_value")
+        if value is not None:
+            unknown = _equal(X, value)
         for j, labels in enumerate(self._labels):
             codes = np.where(unknown[:, j], 0, X[:, j])
             if has_gap(labels):
-                gaps = _equal(X[:, j], self.encoded_missing_value)
+                gaps = _equal(X[:, j], self._at_fit("encoded_missing_value"))
                 codes = np.where(gaps, labels.size - 1, codes)
                 unknown[:, j] &= ~gaps
             wrong = int(np.count_nonzero(~np.isin(codes, np.arange(labels.size))))

@@ -14,20 +14,18 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
-from erasable.core._sparse_kernels import column_values
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
 from erasable.core.quantiles import Quantiles
-from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
+from erasable.preprocessing._sparse_columns import blocks, columns_of
 
 __all__ = ["RobustScaler"]
 
 Ints = NDArray[np.int64]
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite
-_BLOCK = 2**20  # values of sparse rows that are unpacked at once
 
 
 class RobustScaler(Scaler):
@@ -135,23 +133,18 @@ class RobustScaler(Scaler):
     def _fit_rows(self) -> None:
         matrix, live = self._live_matrix()
         _refuse_huge(matrix, live)
-        shares = [0.5] if self.with_centering else []
-        if self.with_scaling:
-            shares += [percent / 100.0 for percent in self.quantile_range]
-        self._accelerator = Quantiles.fit(self._read, matrix.shape[1], shares)
+        shares = [0.5] if self._at_fit("with_centering") else []
+        if self._at_fit("with_scaling"):
+            shares += [percent / 100.0 for percent in self._at_fit("quantile_range")]
+        read = columns_of(matrix, lambda: live)
+        self._accelerator = Quantiles.fit(read, matrix.shape[1], shares)
         self._points = self._find()
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         matrix = self._attached().records.matrix
         quantiles = self._accelerator
-        if issparse(matrix):
-            step = max(1, _BLOCK // matrix.shape[1])
-            scanned = 0
-            for start in range(0, rows.size, step):
-                taken = matrix[rows[start : start + step]].toarray()
-                scanned += quantiles.remove(taken, self._read)
-        else:
-            scanned = quantiles.remove(matrix[rows], self._read)
+        tables = (table[at] for table, at in blocks(matrix, rows))
+        scanned = quantiles.remove_all(tables, columns_of(matrix, self._attached().live_rows))
         before, self._points = self._points, self._find()
         self._changed_columns = (self._points != before).any(axis=0)
         counts = {
@@ -163,19 +156,9 @@ class RobustScaler(Scaler):
     def _find(self) -> Floats:
         quantiles = self._accelerator
         points: Floats = quantiles.linear()
-        if self.with_centering:
+        if self._at_fit("with_centering"):
             points[0] = quantiles.middle(0)
         return points
-
-    def _read(self, column: int) -> Floats:
-        """Copy the live values of a column."""
-        matrix, live = self._live_matrix()
-        if issparse(matrix):
-            out = np.zeros(live.size)
-            column_values(*parts(matrix), live, column, out)
-            return out
-        values: Floats = matrix[:, column] if live.size == len(matrix) else matrix[live, column]
-        return values.astype(np.float64)
 
     def _state(self) -> dict[str, Any]:
         return {"quantiles": self._points, **self._map_state()}
@@ -200,7 +183,7 @@ class RobustScaler(Scaler):
     def center_(self) -> Floats | None:
         """Median of each column."""
         self._check_fitted()
-        if not self.with_centering:
+        if not self._at_fit("with_centering"):
             return None
         center: Floats = self._mapped(self._points[0])
         return center.copy()
@@ -209,14 +192,14 @@ class RobustScaler(Scaler):
     def scale_(self) -> Floats | None:
         """What each column is divided by."""
         self._check_fitted()
-        if not self.with_scaling:
+        if not self._at_fit("with_scaling"):
             return None
         scale: Floats = self._points[-1] - self._points[-2]
         if self._map is not None:
             scale /= self._map[1]
         scale[scale < NARROWEST] = 1.0
-        if self.unit_variance:
-            low, high = (NormalDist().inv_cdf(x / 100.0) for x in self.quantile_range)
+        if self._at_fit("unit_variance"):
+            low, high = (NormalDist().inv_cdf(x / 100.0) for x in self._at_fit("quantile_range"))
             scale /= high - low
         return scale
 
@@ -227,7 +210,7 @@ class RobustScaler(Scaler):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.with_centering
+        tags.input_tags.sparse = not self._at_fit("with_centering")
         return tags
 
 

@@ -96,7 +96,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
 
     def _affine(self) -> tuple[Floats, Floats]:
         """Return (shift, scale) of each column, with which ``z = (x - shift) / scale``."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _affine()")
 
     @property
     def _is_affine(self) -> bool:

@@ -151,7 +151,7 @@ class StandardScaler(Scaler):
             moments.rederive(matrix, held.live_rows(), change.columns)
         scanned = int(change.extremes.sum())
         counts = {"columns_scanned": scanned}
-        if self.quantize:
+        if self._at_fit("quantize"):
             center, scale = self._lattice
             self._lattice = self._on_lattice()
             changed = (self._lattice[0] != center) | (self._lattice[1] != scale)
@@ -175,7 +175,7 @@ class StandardScaler(Scaler):
         self._set_lattice()
 
     def _set_lattice(self) -> None:
-        if self.quantize:
+        if self._at_fit("quantize"):
             unnamed = [f"x{column}" for column in range(self.n_features_in_)]
             names = getattr(self, "feature_names_in_", np.array(unnamed)).tolist()
             self._phases = draw_phases(self._tape, names)
@@ -211,21 +211,21 @@ class StandardScaler(Scaler):
     def mean_(self) -> Floats | None:
         """Mean of each column."""
         self._check_fitted()
-        return self._mean() if self.with_mean or self.with_std else None
+        return self._mean() if self._at_fit("with_mean") or self._at_fit("with_std") else None
 
     @property
     def var_(self) -> Floats | None:
         """Population variance of each column."""
         self._check_fitted()
-        return self._variance() if self.with_std else None
+        return self._variance() if self._at_fit("with_std") else None
 
     @property
     def scale_(self) -> Floats | None:
         """What each column is divided by."""
         self._check_fitted()
-        if not self.with_std:
+        if not self._at_fit("with_std"):
             return None
-        if self.quantize:
+        if self._at_fit("quantize"):
             return self._lattice[1].copy()
         scale = np.sqrt(self._variance())
         scale[scale == 0] = 1.0
@@ -235,9 +235,9 @@ class StandardScaler(Scaler):
     def center_(self) -> Floats | None:
         """What is subtracted from each column."""
         self._check_fitted()
-        if not self.with_mean:
+        if not self._at_fit("with_mean"):
             return None
-        return self._lattice[0].copy() if self.quantize else self._mean()
+        return self._lattice[0].copy() if self._at_fit("quantize") else self._mean()
 
     def _affine(self) -> tuple[Floats, Floats]:
         center, scale = self.center_, self.scale_
@@ -246,5 +246,5 @@ class StandardScaler(Scaler):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.with_mean
+        tags.input_tags.sparse = not self._at_fit("with_mean")
         return tags

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from erasable.core.estimator import Erasable
+from erasable.core.weighted import Weighted
 from erasable.refit._names import parts_of
 
 __all__ = ["Asking"]
@@ -51,7 +51,7 @@ def _forwarded(method: str, summary: str) -> Any:
     return _where(method)(call)
 
 
-class Asking(Erasable):
+class Asking(Weighted):
     """The half of `Refit` that answers; it asks its fitted estimator."""
 
     estimator: Any
@@ -128,12 +128,13 @@ class Asking(Erasable):
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
     ) -> Any:
         """Fit, and transform the records as `transform` would; see `fit`."""
-        self.fit(X, y, ids=ids, groups=groups)
+        self.fit(X, y, sample_weight, ids=ids, groups=groups)
         return self._ask_about_records("transform")
 
     @_where("fit_predict")
@@ -141,12 +142,13 @@ class Asking(Erasable):
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
     ) -> NDArray[Any]:
         """Fit, and return the cluster of each record, or what `predict` says of it; see `fit`."""
-        self.fit(X, y, ids=ids, groups=groups)
+        self.fit(X, y, sample_weight, ids=ids, groups=groups)
         found: NDArray[Any]
         if hasattr(self.estimator_, "labels_"):
             found = self.labels_
@@ -179,10 +181,11 @@ class Asking(Erasable):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        asked = self._at_fit("estimator")
         try:
-            own = get_tags(self.estimator)
-            parts = [get_tags(p) for p in parts_of(self.estimator) if isinstance(p, BaseEstimator)]
-            head = get_tags(_head(self.estimator)).input_tags
+            own = get_tags(asked)
+            parts = [get_tags(p) for p in parts_of(asked) if isinstance(p, BaseEstimator)]
+            head = get_tags(_head(asked)).input_tags
         except (AttributeError, TypeError, ValueError):  # no estimator; fit will say so
             return tags
         for name in ("estimator_type", "target_tags", "classifier_tags", "regressor_tags"):
@@ -199,7 +202,7 @@ class Asking(Erasable):
         else:
             # Compositions do not say what their parts can take.
             inputs = [part.input_tags for part in parts]
-            tags.input_tags.allow_nan = _takes_gaps(self.estimator)
+            tags.input_tags.allow_nan = _takes_gaps(asked)
             tags.input_tags.categorical |= any(each.categorical or each.string for each in inputs)
         return tags
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _param_validation as sklearn_validation
 from threadpoolctl import ThreadpoolController
@@ -28,6 +29,7 @@ from erasable.core.errors import (
 )
 from erasable.core.tape import Tape
 from erasable.refit._codec import encode
+from erasable.refit._given import weights_parameter
 from erasable.refit._names import Known, is_foreign, parts_of
 
 __all__ = ["fit_seeded", "refuse_chance", "seeds_of"]
@@ -54,7 +56,12 @@ def seeds_of(estimator: BaseEstimator, tape: Tape) -> dict[str, int]:
 
 
 def fit_seeded(
-    template: BaseEstimator, tape: Tape, X: Any, y: NDArray[Any] | None, n_records: int
+    template: BaseEstimator,
+    tape: Tape,
+    X: Any,
+    y: NDArray[Any] | None,
+    weights: NDArray[np.float64] | None,
+    n_records: int,
 ) -> BaseEstimator:
     """Fit a copy of an estimator.
 
@@ -64,7 +71,7 @@ def fit_seeded(
         Not changed.
     tape : Tape
         From which its seeds are drawn.
-    X, y : what it is to learn from
+    X, y, weights : what it is to learn from
     n_records : int
         For messages.
 
@@ -80,9 +87,12 @@ def fit_seeded(
     estimator = clone(template)
     estimator.set_params(**seeds_of(estimator, tape))
     name = type(template).__name__
+    given = (X,) if y is None else (X, y)
+    # A pipeline is told by name whose the weights are, which it refuses where it routes metadata.
+    routes = config_context(enable_metadata_routing=False) if weights is not None else nullcontext()
     try:
-        with _one_thread(_packages(template)):
-            return estimator.fit(X) if y is None else estimator.fit(X, y)
+        with _one_thread(_packages(template)), routes:
+            return estimator.fit(*given, **_named(template, weights))
     except sklearn_validation.InvalidParameterError as error:
         raise InvalidParameterError(
             f"{name} refuses a parameter: {_told(error, whole=True)}; expected parameters that it "
@@ -101,8 +111,18 @@ def fit_seeded(
         ) from None
 
 
+def _named(template: BaseEstimator, weights: NDArray[np.float64] | None) -> dict[str, Any]:
+    name = weights_parameter(template)
+    return {} if weights is None or name is None else {name: weights}
+
+
 def refuse_chance(
-    template: BaseEstimator, tape: Tape, X: Any, y: NDArray[Any] | None, known: Known
+    template: BaseEstimator,
+    tape: Tape,
+    X: Any,
+    y: NDArray[Any] | None,
+    weights: NDArray[np.float64] | None,
+    known: Known,
 ) -> None:
     """Refuse an estimator whose fits depend on more than the records and its seeds.
 
@@ -121,7 +141,7 @@ def refuse_chance(
     for seed in (0, 1):
         try:
             with _global_chance(seed):
-                fitted = fit_seeded(template, tape, X, y, 0)
+                fitted = fit_seeded(template, tape, X, y, weights, 0)
         except Exception:
             return
         tree = {"": encode(fitted, known)}

@@ -8,11 +8,37 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from erasable.core.frames import make_frame
 from erasable.refit._names import Known, is_foreign, parts_of
 
-__all__ = ["as_given", "needs_frame", "text_columns"]
+__all__ = ["as_given", "needs_frame", "text_columns", "weights_parameter"]
+
+
+def weights_parameter(estimator: Any) -> str | None:
+    """Tell by which name `fit` takes the weights of records; None if it takes none.
+
+    Those of a pipeline are its last step's.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> weights_parameter(make_pipeline(StandardScaler(), Ridge()))
+    'ridge__sample_weight'
+    >>> weights_parameter(KNeighborsClassifier()) is None
+    True
+    """
+    if isinstance(estimator, Pipeline) and estimator.steps:
+        name, last = estimator.steps[-1]
+        inner = weights_parameter(last)
+        return None if inner is None else f"{name}__{inner}"
+    takes = isinstance(estimator, BaseEstimator) and has_fit_parameter(estimator, "sample_weight")
+    return "sample_weight" if takes else None
 
 
 def needs_frame(estimator: BaseEstimator, known: Known, names: list[str] | None) -> bool:

@@ -12,13 +12,18 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidParameterError, TooFewRecordsError
+from erasable.core.errors import (
+    ArtifactError,
+    InvalidInputError,
+    InvalidParameterError,
+    TooFewRecordsError,
+)
 from erasable.core.estimator import Erasable
 from erasable.core.values import Accepts
 from erasable.refit._asking import Asking
 from erasable.refit._codec import decode, encode
 from erasable.refit._fitting import fit_seeded, refuse_chance
-from erasable.refit._given import as_given, needs_frame, text_columns
+from erasable.refit._given import as_given, needs_frame, text_columns, weights_parameter
 from erasable.refit._names import Known, known_to, parts_of
 
 __all__ = ["Refit"]
@@ -78,6 +83,9 @@ class Refit(MetaEstimatorMixin, Asking):
     float64, sparse matrices, lists of texts, or, where it names columns or has parts that are not
     scikit-learn's, a pandas frame (polars, where there is no pandas).
 
+    `sample_weight` is passed on, sorted as the records are: to `fit`, or that of a pipeline's last
+    step. An estimator that takes none there is not fitted with any.
+
     The state is the fitted attributes, walked into arrays, numbers and text. Left out is what is
     no function of the records: the times in ``cv_results_`` and ``refit_time_`` of a search,
     addresses, and counters of queries in the trees of nearest neighbours. Files hold no code. One
@@ -113,6 +121,7 @@ class Refit(MetaEstimatorMixin, Asking):
     _columns: list[str] | None
     _tree: dict[str, Any]
     _text: list[int]
+    _weighted: bool
     _pending: tuple[Ints, Any, dict[str, Any], list[int]] | None = None
 
     def __init__(self, estimator: Any, *, random_state: Any = None) -> None:
@@ -139,7 +148,18 @@ class Refit(MetaEstimatorMixin, Asking):
                     "erasable.pipeline"
                 )
 
+    @property
+    def _takes_weights(self) -> bool:  # type: ignore[override]
+        return weights_parameter(self.estimator) is not None
+
     def _fit_rows(self) -> None:
+        self._weighted = self._attached().records.weights is not None
+        if self._weighted and not self._takes_weights:
+            raise InvalidInputError(
+                f"sample_weight was given, and {type(self.estimator).__name__} takes none in fit; "
+                "expected none; leave sample_weight out, or use another estimator"
+            )
+        self._refuse_weightless(np.empty(0, dtype=np.int64))
         self._take_template()
         rows = self._sorted_rows()
         sample = rows[:_SAMPLE]
@@ -147,14 +167,15 @@ class Refit(MetaEstimatorMixin, Asking):
         self._adopt_tree(*self._learn_again(rows))
 
     def _take_template(self) -> None:
-        """Keep the estimator as it is now: parameters set later concern the next fit."""
-        self._template = clone(self.estimator)
+        """Keep the estimator as it was at `fit`: parameters set later concern the next one."""
+        self._template = clone(self._at_fit("estimator"))
         self._known = known_to(self._template)
         names = getattr(self, "feature_names_in_", None)
         columns = None if names is None else names.tolist()
         self._columns = columns if needs_frame(self._template, self._known, columns) else None
 
     def _refuse_deletion(self, rows: Ints) -> None:
+        self._refuse_weightless(rows)
         if self._book.owner is not None:
             return  # the steps before it may yet change what it learns from
         left = self._sorted_rows(without=rows)
@@ -176,8 +197,7 @@ class Refit(MetaEstimatorMixin, Asking):
         """Fit to rows, and return what was learned and which columns are text."""
         matrix = self._attached().records.matrix
         text = text_columns(matrix, rows)
-        X, y = self._given(rows, text)
-        fitted = fit_seeded(self._template, self._tape, X, y, rows.size)
+        fitted = fit_seeded(self._template, self._tape, *self._given(rows, text), rows.size)
         return encode(fitted, self._known), text
 
     def _adopt_tree(self, tree: dict[str, Any], text: list[int]) -> None:
@@ -194,12 +214,15 @@ class Refit(MetaEstimatorMixin, Asking):
             raise TooFewRecordsError("no records would be left; expected one or more; delete fewer")
         return live[np.argsort(keys[live], kind="stable")]
 
-    def _given(self, rows: Ints, text: list[int] | None = None) -> tuple[Any, NDArray[Any] | None]:
+    def _given(
+        self, rows: Ints, text: list[int] | None = None
+    ) -> tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None]:
         records = self._attached().records
         if text is None:
             text = text_columns(records.matrix, rows)
         X = self._as_given(records.matrix[rows], text)
-        return X, None if records.y is None else records.y[rows]
+        y, weights = (None if own is None else own[rows] for own in (records.y, records.weights))
+        return X, y, weights
 
     def _as_given(self, matrix: Any, text: list[int]) -> Any:
         documents = Accepts.of(self).documents
@@ -210,6 +233,7 @@ class Refit(MetaEstimatorMixin, Asking):
             "fitted": self._tree,
             "scikit_learn": sklearn.__version__,
             "text_columns": np.array(self._text, dtype=np.int64),
+            **({"weighted": True} if self._weighted else {}),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -218,6 +242,7 @@ class Refit(MetaEstimatorMixin, Asking):
                 f"the model was fitted with scikit-learn {state['scikit_learn']}; expected "
                 f"{sklearn.__version__}, which is here; fit again, or install the other"
             )
+        self._weighted = state.get("weighted", False)
         self._take_template()
         self._adopt_tree(state["fitted"], state["text_columns"].tolist())
 
@@ -227,6 +252,12 @@ class Refit(MetaEstimatorMixin, Asking):
             raise ArtifactError(
                 "the records have no targets; expected those the model was fitted on; "
                 "pass Records(X, y, ids=...)"
+            )
+        if self._weighted != (self._attached().records.weights is not None):
+            was, are = ("with", "without") if self._weighted else ("without", "with")
+            raise ArtifactError(
+                f"the records come {are} weights; expected them {was}, as the model was fitted; "
+                "pass Records(X, y, sample_weight=..., ids=...) of the records it was fitted on"
             )
 
     @classmethod

@@ -26,7 +26,7 @@ from erasable.core.errors import (
 from erasable.workspace.ledger.engine import Ledger, sqlite_url
 from erasable.workspace.ledger.schema import fragment, garbage, model_version
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore
-from erasable.workspace.store.disk import Disk
+from erasable.workspace.store.disk import PARTIAL, Disk, told
 from erasable.workspace.store.points import at
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Site:
         """
         lock = FileLock(self.root / LOCK, timeout=self._wait)
         try:
-            with at("open", LOCK):
+            with told(self.root / LOCK), at("open", LOCK):
                 lock.acquire()
         except Timeout:
             raise WorkspaceBusyError(
@@ -208,6 +208,8 @@ class Site:
         """Remove what nothing refers to: garbage, unfinished files, scratch. Hold the lock."""
         if (self.root / SCRATCH).exists():
             self._remove_scratch(self.root / SCRATCH)
+        for path in self.root.glob(f"{PARTIAL}*"):
+            self.disk.remove(path.name)
         with self.ledger.reading() as connection:
             kept = set(connection.execute(select(fragment.c.key)).scalars())
             kept |= set(connection.execute(select(model_version.c.key)).scalars())

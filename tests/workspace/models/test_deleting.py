@@ -59,11 +59,11 @@ def test_what_is_left_is_what_a_fit_without_the_records_makes(visits, tmp_path, 
     assert made.before == before.commitment
     # A workspace that never had the records, with the same recipe, is the oracle.
     from erasable.workspace.models import recipes
-    from erasable.workspace.models.training import read, train
+    from erasable.workspace.models.reading import Reader
+    from erasable.workspace.models.training import train
 
     add_visits(visits, tmp_path, "never", LEFT)
-    with visits.ledger.reading() as connection:
-        tables = read(visits, connection, [2])
+    tables = Reader(visits).tables([2])
     again = train(visits, model.recipe, tables, deleting.design_of(model))
     assert loaded(visits, name).digest() == again.digest
     untouched = recipes.make(model.recipe)
@@ -113,7 +113,7 @@ def test_a_model_left_with_too_little_is_retired(visits, estimator, params, n_le
     model, version = found(visits, "k")
     assert (model.state, version.key, version.salt) == ("retired", None, None)
     with visits.ledger.reading() as connection:
-        kinds = [each.kind for each in log.entries(connection)]
+        kinds = [each["kind"] for each in log.entries(connection)]
     assert kinds[-1] == "model-retired"
     assert [each.verdict for each in verifying.verify(visits)] == ["retired"]
 
@@ -242,3 +242,38 @@ def test_estimates_of_data_sets_come_from_their_rewriting(visits):
         assert estimates.of_dataset(connection, 1, 0) == 0.0
         assert estimates.of_dataset(connection, 1, 5) == 1.0
         assert estimates.of_dataset(connection, 1, 10) == 2.0
+
+
+def test_the_log_says_of_every_model_what_the_ledger_says(visits):
+    from erasable.workspace.evidence.consistency import compare_ledger_with_log
+
+    fitting.fit(visits, "a", "linear_model.Ridge", datasets=["visits"], target="cost")
+    fitting.fit(visits, "b", "cluster.KMeans", datasets=["visits"], params={"n_clusters": 2})
+    fitting.register(visits, "c", datasets=["visits"])
+    assert compare_ledger_with_log(visits) == []
+    erased(visits, "a", GONE)
+    erased(visits, "b", [f"v{i}" for i in range(119)])
+    assert compare_ledger_with_log(visits) == []
+    with visits.ledger.transaction() as connection:
+        connection.execute(schema.model_version.update().values(n_records=7))
+    assert compare_ledger_with_log(visits) != []
+
+
+def test_models_of_a_batch_read_once_and_share_nothing(visits, monkeypatch):
+    from erasable.workspace.models import reading
+
+    for name, target in (("a", "cost"), ("b", "sick"), ("c", "cost")):
+        kind = "linear_model.Ridge" if target == "cost" else "naive_bayes.GaussianNB"
+        fitting.fit(visits, name, kind, datasets=["visits"], target=target, features=["age"])
+    alone = {name: prepared(visits, name, GONE) for name in "abc"}
+    read = []
+    table = reading.table
+    monkeypatch.setattr(
+        reading, "table", lambda *args: read.append(sorted(args[4])) or table(*args)
+    )
+    reader = reading.Reader(visits)
+    for name in "abc":
+        model, version = found(visits, name)
+        made = deleting.prepare(visits, model, version, {1: GONE}, reader)
+        assert made.stored.sha256 == alone[name].stored.sha256
+    assert read == [["age", "cost", "patient", "visit"], ["sick"]]

@@ -27,7 +27,7 @@ COMMAND = f'{sys.executable} -c "{TRAIN}" {{data}} {{out}}'
 
 def logged(site, kind):
     with site.ledger.reading() as connection:
-        return [each for each in log.entries(connection) if each.kind == kind]
+        return [each for each in log.entries(connection) if each["kind"] == kind]
 
 
 def everything(site):
@@ -51,9 +51,9 @@ def test_a_fit_is_in_the_ledger_the_store_and_the_log(visits):
     assert (model.kind, model.target, model.state) == ("estimator", "sick", "ready")
     assert loaded(visits, "risk").get_params()["C"] == 0.5
     (entry,) = logged(visits, "model-fitted")
-    assert entry.subject == "risk"
-    assert entry.body["commitment"] == version.commitment == fitted.commitment
-    whole = json.dumps([each.body for each in logged(visits, "model-fitted")])
+    assert entry["subject"] == "risk"
+    assert entry["commitment"] == version.commitment == fitted.commitment
+    whole = json.dumps([each for each in logged(visits, "model-fitted")])
     digest = loaded(visits, "risk").digest().partition(":")[2]
     assert digest not in whole
 
@@ -176,7 +176,7 @@ def test_a_model_trained_elsewhere_is_registered_as_not_covered(visits):
     fitting.register(visits, "far", datasets=["visits"])
     model, version = found(visits, "far")
     assert (model.state, model.version, version) == ("uncovered", 0, None)
-    assert [each.subject for each in logged(visits, "model-registered")] == ["far"]
+    assert [each["subject"] for each in logged(visits, "model-registered")] == ["far"]
     with visits.ledger.reading() as connection:
         (shown,) = overview.models(connection)
     assert (shown["state"], shown["datasets"]) == ("uncovered", {"visits": None})

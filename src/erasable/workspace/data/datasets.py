@@ -252,7 +252,8 @@ def _insert(connection: Connection, known: DataSet) -> int:
         version=1,
         created_at=known.created_at,
     )
-    return int(connection.execute(values).inserted_primary_key[0])
+    key: int = connection.execute(values).inserted_primary_key[0]  # type: ignore[index]
+    return key
 
 
 def _as_json(known: DataSet) -> list[dict[str, str]]:

@@ -217,7 +217,9 @@ def import_list(site: Site, exported: Any) -> int:
 
 
 def publish(site: Site) -> Path | None:
-    """Write the list and a signed head of the log into the folder that ERASABLE_EXPORT names.
+    """Write the list and a signed head of the log into the folder that was named for them.
+
+    `erasable init --export` names it, or ERASABLE_EXPORT, which goes before.
 
     It is to be outside the workspace, so that a backup of the workspace, restored, does not bring
     back who was erased since, and cannot pass for the newest state.
@@ -225,14 +227,15 @@ def publish(site: Site) -> Path | None:
     Returns
     -------
     Path or None
-        The folder; None where the variable is not set.
+        The folder; None where none was named.
 
     Raises
     ------
     WorkspaceDiskError
         The folder cannot be written to.
     """
-    folder = os.environ.get(OUTSIDE)
+    with site.ledger.reading() as connection:
+        folder = os.environ.get(OUTSIDE) or site.ledger.get(connection, "export")
     if not folder:
         return None
     with site.ledger.transaction() as connection:

@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, select, text
 from sqlalchemy.exc import DatabaseError, OperationalError
-from sqlalchemy.pool import NullPool
 
 from erasable.core.errors import (
     ErasableError,
@@ -65,7 +64,7 @@ class Ledger:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.engine: Engine = create_engine(url, poolclass=NullPool)
+        self.engine: Engine = create_engine(url)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         if self._is_sqlite:
             event.listen(self.engine, "do_connect", _connect_sqlite)

@@ -10,12 +10,10 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import NotInWorkspaceError
-from erasable.workspace.evidence import entries, log
 from erasable.workspace.ledger import schema
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Model", "Version", "current", "every", "find", "known", "models_of", "tell"]
+__all__ = ["Model", "Version", "current", "every", "find", "known", "models_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +132,3 @@ def current(connection: Connection, model: Model) -> Version | None:
 
 def _columns(table: Any, kind: type) -> list[Any]:
     return [getattr(table.c, field.name) for field in fields(kind)]
-
-
-def tell(site: Site, connection: Connection, kind: str, model_id: int, now: datetime) -> None:
-    """Write what a model is now into the log, in the caller's transaction."""
-    row = connection.execute(select(schema.model).where(schema.model.c.id == model_id)).one()
-    versions = schema.model_version
-    at = (versions.c.model_id == model_id) & (versions.c.number == row.version)
-    version = connection.execute(select(versions).where(at)).first()
-    body = entries.model(site.keys, row._mapping, None if version is None else version._mapping)
-    log.append(site, connection, kind, row.name, body, now)

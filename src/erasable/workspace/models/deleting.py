@@ -19,18 +19,17 @@ from sqlalchemy import Connection, update
 from erasable.core.errors import (
     ArtifactError,
     TooFewRecordsError,
-    UncertainOptimumError,
     WorkspaceError,
 )
 from erasable.core.estimator import load
 from erasable.refit import Refit
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, estimates, recipes
+from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.design import Design, ids_of, without
-from erasable.workspace.models.fitting import new_version, supersede
+from erasable.workspace.models.fitting import new_version, supersede, tell
+from erasable.workspace.models.reading import Reader, Tables
 from erasable.workspace.models.training import (
     algorithm_of,
-    read,
     software,
     to_bytes,
     train,
@@ -120,7 +119,13 @@ def foresee(model: Any, version: Any, n_deleted: int) -> tuple[str, str]:
     return "deleted" if plain else "refitted", estimator.exactness
 
 
-def prepare(site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]) -> Prepared:
+def prepare(
+    site: Site,
+    model: Any,
+    version: Any,
+    gone: Mapping[int, Iterable[Any]],
+    reader: Reader | None = None,
+) -> Prepared:
     """Make a model without some records.
 
     Parameters
@@ -130,6 +135,8 @@ def prepare(site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[An
         `version` is None for a model that is not covered.
     gone : dict of data set to ids
         As they are in the data sets.
+    reader : Reader, default=None
+        Of a batch: the models of one data set read it once.
 
     Returns
     -------
@@ -158,8 +165,8 @@ def prepare(site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[An
     common |= {"before": version.commitment, "dataset_versions": list(version.dataset_versions)}
     left = version.n_records - n_deleted
     try:
-        outcome = _without(site, model, version, gone)
-    except (TooFewRecordsError, UncertainOptimumError):
+        outcome = _without(site, model, version, gone, reader or Reader(site))
+    except TooFewRecordsError:
         return Prepared(
             **common, **none, treatment="retired", exactness="gone",
             algorithm=version.algorithm, n_records=0, seconds=time.perf_counter() - began,
@@ -181,7 +188,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
         supersede(site, connection, prepared.model_id)
         at = schema.model.c.id == prepared.model_id
         connection.execute(update(schema.model).where(at).values(state="retired"))
-        catalogue.tell(site, connection, "model-retired", prepared.model_id, now)
+        tell(site, connection, "model-retired", prepared.name, now)
     else:
         new_version(
             site, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
@@ -189,19 +196,20 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
             commitment=prepared.commitment, algorithm=prepared.algorithm,
             n_records=prepared.n_records, seconds=prepared.seconds,
         )  # fmt: skip
-        catalogue.tell(site, connection, "model-updated", prepared.model_id, now)
+        tell(site, connection, "model-updated", prepared.name, now)
     estimates.note(
         connection, prepared.model_id, _KINDS[prepared.treatment], prepared.n_records,
         prepared.n_deleted, prepared.seconds, now,
     )  # fmt: skip
 
 
-def _without(site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]]) -> _Outcome:
+def _without(
+    site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]], reader: Reader
+) -> _Outcome:
     design = design_of(model)
-    with site.ledger.reading() as connection:
-        tables = read(site, connection, model.datasets, version.dataset_versions, design)
+    tables = reader.tables(model.datasets, version.dataset_versions, design)
     if design is not None:
-        outcome = _deleted(site, model, version, tables, design, gone)
+        outcome = _deleted(site, model, version, reader, tables, design, gone)
         if outcome is not None:
             return outcome
     made = train(site, model.recipe, without(tables, gone), design)
@@ -217,7 +225,8 @@ def _deleted(
     site: Site,
     model: Any,
     version: Any,
-    tables: Any,
+    reader: Reader,
+    tables: Tables,
     design: Design,
     gone: Mapping[int, Iterable[Any]],
 ) -> _Outcome | None:
@@ -226,9 +235,10 @@ def _deleted(
     if isinstance(fresh, Refit) or algorithm_of(fresh) != version.algorithm:
         return None
     data = site.store.open(Stored(version.key, version.sha256))
-    records = design.records(tables, fresh)
+    records = reader.records(design, fresh)
     try:
-        loaded = load(io.BytesIO(data), records)
+        # The files of the model and of the data have the hashes that the ledger knows.
+        loaded = load(io.BytesIO(data), records, vouched=True)
     except ArtifactError as error:
         if version.software != software():
             return None  # other numbers than this software comes to

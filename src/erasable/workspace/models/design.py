@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from erasable.core.errors import InvalidDataError, TooFewRecordsError, WorkspaceError
 from erasable.core.ids import name_some
 from erasable.core.records import Records
+from erasable.core.targets import read_target
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from erasable.workspace.data.catalogue import DataSet
 
-__all__ = ["Design", "ids_of", "joined", "without"]
+__all__ = ["Design", "ids_of", "joined", "target_of", "without"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +128,40 @@ class Design:
         TooFewRecordsError
             There are no records.
         """
-        import pyarrow as pa
+        self.check(tables, estimator)
+        records = self.unlabelled(tables)
+        labels = target_of(tables, self.target)
+        if labels is not None:
+            records.y = read_target(labels, records.n_rows)
+        return records
 
-        wanted = [*self.features] if self.target is None else [*self.features, self.target]
-        whole = pa.concat_tables(
-            [table.select(wanted) for _, table in tables], promote_options="permissive"
-        )
-        if whole.num_rows == 0:
+    def check(self, tables: Sequence[tuple[DataSet, pa.Table]], estimator: BaseEstimator) -> None:
+        """Refuse tables without records, and with gaps where there must be none; see `records`."""
+        if not sum(table.num_rows for _, table in tables):
             raise TooFewRecordsError(
                 "there is no record to learn from; expected one or more; add data first"
             )
+        labels = [] if self.target is None else [self.target]
         takes_gaps = get_tags(estimator).input_tags.allow_nan and not self.documents
-        _refuse_gaps(whole, wanted if not takes_gaps else wanted[len(self.features) :])
-        X: Any = whole.select(list(self.features))
+        _refuse_gaps(tables, labels if takes_gaps else [*self.features, *labels])
+
+    def unlabelled(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
+        """Make records of tables, without targets."""
+        import pyarrow as pa
+
+        whole = _stacked(tables, self.features)
+        X: Any = whole
         if self.documents:
             X = whole[self.features[0]].cast(pa.string()).to_pylist()
-        target = None if self.target is None else _values(whole[self.target])
-        return Records(X, target, ids=_ids(tables), groups=_groups(tables))
+        return Records(X, ids=_ids(tables), groups=_groups(tables))
+
+
+def target_of(tables: Sequence[tuple[DataSet, pa.Table]], target: str | None) -> Any:
+    """Return the values of the target, None where there is none."""
+    if target is None:
+        return None
+    column = _stacked(tables, [target])[target]
+    return column.to_pylist() if _is_text(str(column.type)) else column.to_numpy()
 
 
 def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> list[int | str]:
@@ -227,14 +245,18 @@ def _groups(tables: Sequence[tuple[DataSet, pa.Table]]) -> list[str] | None:
     ]
 
 
-def _values(column: pa.ChunkedArray) -> Any:
-    return column.to_pylist() if _is_text(str(column.type)) else column.to_numpy()
+def _stacked(tables: Sequence[tuple[DataSet, pa.Table]], columns: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    parts = [table.select(list(columns)) for _, table in tables]
+    return pa.concat_tables(parts, promote_options="permissive")
 
 
-def _refuse_gaps(table: pa.Table, columns: Sequence[str]) -> None:
+def _refuse_gaps(tables: Sequence[tuple[DataSet, pa.Table]], columns: Sequence[str]) -> None:
     import pyarrow.compute as pc
 
-    gaps = {name: pc.is_null(table[name], nan_is_null=True) for name in columns}
+    whole = _stacked(tables, columns)
+    gaps = {name: pc.is_null(whole[name], nan_is_null=True) for name in columns}
     with_gaps = [name for name, mask in gaps.items() if pc.any(mask).as_py()]
     if not with_gaps:
         return
@@ -242,7 +264,7 @@ def _refuse_gaps(table: pa.Table, columns: Sequence[str]) -> None:
     for name in with_gaps[1:]:
         anywhere = pc.or_(anywhere, gaps[name])
     raise InvalidDataError(
-        f"{pc.sum(anywhere).as_py()} of {table.num_rows} records have gaps, in "
+        f"{pc.sum(anywhere).as_py()} of {whole.num_rows} records have gaps, in "
         f"{name_some(with_gaps)}; expected a value everywhere; "
         "put preprocessing.SimpleImputer first, choose other features, or leave them out"
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, update
@@ -18,15 +19,17 @@ from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, Wor
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
+from erasable.workspace.evidence import entries, log
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue, estimates, recipes
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.design import Design
-from erasable.workspace.models.training import Made, read, software, train
+from erasable.workspace.models.reading import Reader
+from erasable.workspace.models.training import Made, software, train
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Fitted", "fit", "new_version", "register", "supersede"]
+__all__ = ["Fitted", "fit", "new_version", "register", "supersede", "tell"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
@@ -171,8 +174,8 @@ def register(
         site.clean()
         with site.ledger.transaction() as connection:
             plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
-            model_id = _put_model(site, connection, name, plan, "uncovered", None, 0)
-            catalogue.tell(site, connection, "model-registered", model_id, site.now())
+            _put_model(site, connection, name, plan, "uncovered", None, 0)
+            tell(site, connection, "model-registered", name, site.now())
     return Fitted(name, 0, 0, 0.0, None, None, None)
 
 
@@ -210,6 +213,14 @@ def supersede(site: Site, connection: Connection, model_id: int) -> None:
     )  # fmt: skip
 
 
+def tell(site: Site, connection: Connection, kind: str, name: str, now: datetime) -> None:
+    """Log what a model is now, in the caller's transaction."""
+    model = catalogue.find(connection, name)
+    version = catalogue.current(connection, model)
+    body = entries.model(site.keys, asdict(model), None if version is None else asdict(version))
+    log.append(site, connection, kind, name, body, now)
+
+
 def _fit(
     site: Site,
     name: str,
@@ -226,8 +237,7 @@ def _fit(
         with site.ledger.reading() as connection:
             plan = _plan(connection, name, recipe, datasets, features, target, hook)
             design = _design(plan)
-            ids = [each.id for each in plan.datasets]
-            tables = read(site, connection, ids, design=design)
+        tables = Reader(site).tables([each.id for each in plan.datasets], design=design)
         with site.progress(f"fitting {name}", 1) as advance:
             made = train(site, plan.recipe, tables, design)
             advance()
@@ -243,7 +253,7 @@ def _fit(
                 n_records=made.n_records, seconds=made.seconds,
             )  # fmt: skip
             estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, site.now())
-            catalogue.tell(site, connection, "model-fitted", model_id, site.now())
+            tell(site, connection, "model-fitted", name, site.now())
             for each in plan.datasets:
                 drop_unused(connection, each.id)
         site.clean()

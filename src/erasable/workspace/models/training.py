@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
 import erasable
 from erasable.core.errors import TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.core.params import class_path
-from erasable.workspace.data.catalogue import DataSet, get, table
+from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.models import recipes
 from erasable.workspace.models.design import Design, joined
 from erasable.workspace.site import Site
@@ -38,7 +36,6 @@ __all__ = [
     "algorithm_of",
     "digest_of",
     "of_bytes",
-    "read",
     "run",
     "software",
     "to_bytes",
@@ -81,33 +78,6 @@ class Made:
     n_records: int
     seconds: float
     fitted: Erasable | None
-
-
-def read(
-    site: Site,
-    connection: Connection,
-    datasets: Sequence[int],
-    versions: Sequence[int] | None = None,
-    design: Design | None = None,
-) -> list[tuple[DataSet, pa.Table]]:
-    """Read data sets, by default their newest versions, and all columns.
-
-    Parameters
-    ----------
-    site : Site
-    connection : Connection
-    datasets : sequence of int
-    versions : sequence of int, default=None
-    design : Design, default=None
-        Has only its columns read.
-    """
-    found = []
-    for place, dataset_id in enumerate(datasets):
-        described = get(connection, dataset_id)
-        version = described.version if versions is None else versions[place]
-        columns = None if design is None else design.columns(described)
-        found.append((described, table(site, connection, dataset_id, version, columns)))
-    return found
 
 
 def train(

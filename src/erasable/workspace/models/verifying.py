@@ -17,12 +17,12 @@ from erasable.core.estimator import Erasable
 from erasable.workspace.models import catalogue, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
+from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import (
     Made,
     algorithm_of,
     digest_of,
     of_bytes,
-    read,
     software,
     train,
 )
@@ -137,8 +137,7 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
 
 def _again(site: Site, model: Model, version: Version) -> Made:
     design = design_of(model)
-    with site.ledger.reading() as connection:
-        tables = read(site, connection, model.datasets, version.dataset_versions, design)
+    tables = Reader(site).tables(model.datasets, version.dataset_versions, design)
     return train(site, model.recipe, tables, design)
 
 
@@ -161,7 +160,9 @@ def _matches(version: Version, digest: str) -> bool:
     from erasable.workspace.evidence import commitments
 
     salt, commitment = version.salt, version.commitment
-    return None not in (salt, commitment) and commitments.matches(salt, commitment, digest)
+    if salt is None or commitment is None:
+        return False
+    return commitments.matches(salt, commitment, digest)
 
 
 def _other_software(model: Model, version: Version) -> str:

@@ -89,7 +89,7 @@ def _treatments(connection: Connection) -> dict[str, int]:
 
 def _models(connection: Connection, stale: set[str]) -> list[dict[str, Any]]:
     costs: dict[tuple[int, str], list[tuple[float, int]]] = {}
-    rows = connection.execute(
+    measured = connection.execute(
         select(
             measurement.c.model_id,
             measurement.c.kind,
@@ -97,12 +97,14 @@ def _models(connection: Connection, stale: set[str]) -> list[dict[str, Any]]:
             measurement.c.n_deleted,
         ).where(measurement.c.model_id.is_not(None))
     )
-    for row in rows:
-        costs.setdefault((row.model_id, row.kind), []).append((row.seconds, row.n_deleted))
+    for one in measured:
+        costs.setdefault((one.model_id, one.kind), []).append((one.seconds, one.n_deleted))
     on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
     joined = select(model, model_version).join(model_version, on, isouter=True)
     found = []
-    for row in connection.execute(joined.order_by(model.c.name)).mappings():
+    joined_rows = connection.execute(joined.order_by(model.c.name)).mappings()
+    for each in joined_rows:
+        row: Any = each
         number = row[model.c.id]
         fits = [s for s, _ in costs.get((number, "fit"), [])]
         erasures = [

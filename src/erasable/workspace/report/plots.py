@@ -82,8 +82,8 @@ def _figure(height: float) -> tuple[Any, Any]:
     for side in ("left", "bottom"):
         axes.spines[side].set_color(_SLOW)
     axes.tick_params(colors=_INK, labelsize=8, length=3)
-    axes.yaxis.label.set_size(8)
-    axes.xaxis.label.set_size(8)
+    axes.yaxis.label.set_fontsize(8)
+    axes.xaxis.label.set_fontsize(8)
     return figure, axes
 
 

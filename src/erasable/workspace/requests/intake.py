@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from erasable.core.errors import InvalidIdsError, NotInWorkspaceError, WorkspaceError
+from erasable.core.errors import (
+    InvalidIdsError,
+    NotInWorkspaceError,
+    WorkspaceBusyError,
+    WorkspaceError,
+)
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.schema import request as request_table
@@ -140,7 +146,7 @@ def acknowledge(
         )
     due = calendar.due(regulation, received)
     with site.ledger.transaction() as connection:
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "id": _new_id(), "state": "pending", "regulation": regulation,
                 "received_at": received, "due_at": due, "hold": hold, "type": type,
@@ -266,7 +272,10 @@ _COLUMNS = [getattr(request_table.c, name) for name in Request.__slots__]
 def _end(site: Site, request_id: str, state: str, reason: str | None) -> Request:
     _check_text(reason, "reason", needed=state == "denied")
     values = {"state": state, "reason": reason, "tokens": None, "condition": None, "salt": None}
-    return _change(site, request_id, f"request-{state}", values)
+    ended = _change(site, request_id, f"request-{state}", values)
+    with suppress(WorkspaceBusyError):  # then the next one that processes empties it
+        site.ledger.checkpoint()
+    return ended
 
 
 def _change(site: Site, request_id: str, kind: str, values: dict[str, Any]) -> Request:
@@ -299,7 +308,7 @@ def _condition(connection: Connection, where: str, dataset: str | None) -> dict[
         found = known[0]
     else:
         found = catalogue.find(connection, dataset)
-    Condition.parse(where, found.schema)
+    Condition.parse(where, found.schema, found.subject_columns)
     return {"dataset": found.id, "where": where}
 
 

@@ -47,9 +47,8 @@ def extension(request: Request, reason: str) -> str:
     before = "" if first is None else f", and not by {first:%Y-%m-%d}"
     told = (
         f"Your request {request.id} to erase your data reached us on "
-        f"{request.received_at:%Y-%m-%d}. We will answer it by "
-        f"{request.due_at:%Y-%m-%d}{before}, because of this: {reason.rstrip('.')}. "
-        f"The law is {_LAWS[request.regulation]}."
+        f"{request.received_at:%Y-%m-%d}. We will answer it by {request.due_at:%Y-%m-%d}{before}, "
+        f"because of this: {reason.rstrip('.')}. The law is {_LAWS[request.regulation]}."
     )
     if request.regulation == "gdpr":
         told += " You may complain to the supervisory authority, or go to court."

@@ -16,12 +16,13 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from erasable.core.errors import WorkspaceDiskError
 from erasable.workspace.data import erasing
 from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, receipts
 from erasable.workspace.identity import subjects, suppression
-from erasable.workspace.ledger.schema import measurement, model, model_version, task
+from erasable.workspace.ledger.schema import identity, measurement, model, model_version, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, hooks
 from erasable.workspace.site import Site
@@ -29,6 +30,7 @@ from erasable.workspace.site import Site
 __all__ = ["Processed", "affected", "finish", "gather", "look", "process"]
 
 _AT_ONCE = 500
+_DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 
 
 @dataclass(slots=True)
@@ -113,8 +115,17 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
                 )  # fmt: skip
                 warning = hooks.run(site, row.name) if row.hook else None
                 done.warnings += [warning] if warning else []
+        done.warnings += _publish(site) if done.requests else []
     done.seconds = time.perf_counter() - began
     return done
+
+
+def _publish(site: Site) -> list[str]:
+    try:
+        suppression.publish(site)
+    except WorkspaceDiskError as error:  # what was asked is done, and written down
+        return [f"the list of the erased was not exported: {error}"]
+    return []
 
 
 # -- what is to be done ----------------------------------------------------------------------------
@@ -130,6 +141,7 @@ def _plan(site: Site, only: Sequence[str] | None) -> _Batch | None:
         if only is not None:
             query = query.where(request_table.c.id.in_(list(only)))
         rows = list(connection.execute(query.order_by(request_table.c.received_at)))
+        rows = _hold_doubtful(site, connection, rows, now)
         if not rows:
             return None
         for start in range(0, len(rows), _AT_ONCE):
@@ -145,13 +157,34 @@ def _plan(site: Site, only: Sequence[str] | None) -> _Batch | None:
         return gather(connection, rows)
 
 
+def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any) -> list[Any]:
+    """Have those wait that fit two people by now, because their type was not said."""
+    kept = []
+    for row in rows:
+        if row.condition is not None or len(row.tokens) < 2 or not _is_doubtful(connection, row):
+            kept.append(row)
+            continue
+        at = request_table.c.id == row.id
+        changes = {"hold": _DOUBT, "state": "pending", "changed_at": now}
+        connection.execute(update(request_table).where(at).values(**changes))
+        changed = connection.execute(select(request_table).where(at)).one()
+        body = entries.changed(site.keys, changed._mapping)
+        log.append(site, connection, "request-held", row.id, body, now)
+    return kept
+
+
+def _is_doubtful(connection: Connection, row: Any) -> bool:
+    known = select(identity.c.subject).where(identity.c.token.in_([t for _, t in row.tokens]))
+    return len(set(connection.execute(known).scalars())) > 1
+
+
 def gather(connection: Connection, rows: Sequence[Any]) -> _Batch:
     """Say what requests want erased: every token of every subject, and every condition."""
     batch = _Batch({row.id: row for row in rows}, {}, {}, {})
     for row in rows:
         if row.condition is not None:
             known = get(connection, row.condition["dataset"])
-            condition = Condition.parse(row.condition["where"], known.schema)
+            condition = Condition.parse(row.condition["where"], known.schema, known.subject_columns)
             batch.conditions.setdefault(known.id, []).append((row.id, condition))
             continue
         for kind, token in subjects.expand(connection, row.tokens):
@@ -348,5 +381,4 @@ def finish(site: Site) -> list[str]:
         )
     with site.ledger.transaction() as connection:
         receipts.issue(site, connection, waiting, site.now())
-    suppression.publish(site)
     return waiting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from erasable.workspace.evidence.statements import OUT_OF_REACH
 from erasable.workspace.ledger.schema import (
@@ -38,15 +38,9 @@ def status(site: Site) -> dict[str, Any]:
         def count(query: Any) -> int:
             return int(connection.execute(query).scalar_one())
 
-        states = dict(
-            connection.execute(select(r.state, func.count()).group_by(r.state)).tuples().all()
-        )
+        states = _counted(connection, r.state)
         open_ones = select(func.count()).where(r.state.in_(OPEN))
-        models = dict(
-            connection.execute(select(model.c.state, func.count()).group_by(model.c.state))
-            .tuples()
-            .all()
-        )
+        models = _counted(connection, model.c.state)
         newest = dict(connection.execute(select(dataset.c.id, dataset.c.version)).tuples().all())
         on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
         fitted = connection.execute(
@@ -76,3 +70,8 @@ def status(site: Site) -> dict[str, Any]:
             "log_size": count(select(func.count()).select_from(log_entry)),
             "unreached": list(OUT_OF_REACH),
         }
+
+
+def _counted(connection: Connection, column: Any) -> dict[str, int]:
+    rows = connection.execute(select(column, func.count()).group_by(column))
+    return {value: int(count) for value, count in rows}

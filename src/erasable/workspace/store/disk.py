@@ -15,9 +15,10 @@ from pathlib import Path
 from erasable.core.errors import NotInWorkspaceError, WorkspaceDiskError
 from erasable.workspace.store.points import at
 
-__all__ = ["Disk"]
+__all__ = ["PARTIAL", "Disk", "told"]
 
-_PARTIAL = ".partial-"
+PARTIAL = ".partial-"
+"""How the names of files that are not finished begin."""
 
 
 class Disk:
@@ -49,7 +50,7 @@ class Disk:
         path = self.path(folder)
         if path.is_dir():
             return
-        with _told(path):
+        with told(path):
             for one in [*reversed(path.relative_to(self.root).parents), Path(folder)]:
                 made = self.root / one
                 if not made.is_dir():
@@ -65,8 +66,8 @@ class Disk:
         """
         path = self.path(key)
         self.make(str(Path(key).parent))
-        beside = path.parent / f"{_PARTIAL}{secrets.token_hex(8)}"
-        with _told(path):
+        beside = path.parent / f"{PARTIAL}{secrets.token_hex(8)}"
+        with told(path):
             try:
                 self._write(beside, data, mode)
                 self._rename(beside, path)
@@ -87,7 +88,7 @@ class Disk:
             It cannot be read.
         """
         path = self.path(key)
-        with _told(path):
+        with told(path):
             try:
                 return path.read_bytes()
             except FileNotFoundError:
@@ -101,7 +102,7 @@ class Disk:
         path = self.path(key)
         if not path.exists():
             return False
-        with _told(path):
+        with told(path):
             self._remove(path)
             self._sync_folder(path.parent)
         return True
@@ -156,15 +157,29 @@ class Disk:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def told(path: Path) -> Iterator[None]:
+    """Make one of our errors of what the system says of a path inside the block.
+
+    Raises
+    ------
+    WorkspaceDiskError
+        The disk is full or fails.
+
+    Examples
+    --------
+    >>> with told(Path("here")):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    erasable.core.errors.WorkspaceDiskError: 'here' cannot be written or read (No space left ...
+    """
     try:
         yield
     except WorkspaceDiskError:
         raise
     except OSError as error:
-        told = WorkspaceDiskError(
+        raised = WorkspaceDiskError(
             f"{str(path)!r} cannot be written or read ({error.strerror or error}); expected a "
             "working disk with free space; mend that and run the command again"
         )
-        told.errno = error.errno
-        raise told from None
+        raised.errno = error.errno
+        raise raised from None

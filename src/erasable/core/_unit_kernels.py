@@ -1,0 +1,108 @@
+"""Kernels of weighted sums by class: products of whole numbers, cut into limbs of 26 bits.
+
+A gridded value is a whole number m of quanta, ``|m| <= 2**26``, and a row counts ``units`` times,
+a whole number of at most 26 bits. What is added up are the limbs of ``u m`` and ``u m m``, which
+are integers: sums of ``2**27`` of them are below ``2**63``, exact in any order. `sign` is 1 to add
+rows and -1 to take them away; a row is cut first and then given its sign, so that it takes away
+what it added.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._class_kernels import Codes
+from erasable.core._grid_kernels import BITS, Floats, Ints, Matrix, quantise
+from erasable.core._jit import kernel
+from erasable.core._sparse_kernels import Indices
+
+LIMB = 2**BITS
+_MASK = LIMB - 1
+
+Flags = NDArray[np.bool_]
+
+
+@kernel
+def add_rows(
+    matrix: Matrix,
+    rows: Ints,
+    codes: Codes,
+    units: Ints,
+    wanted: Flags,
+    magic: Floats,
+    per_quantum: Floats,
+    sign: int,
+    sums: Ints,
+) -> None:
+    """Add the products ``u m`` of some columns to `sums`, of shape (2, n_classes, n_features)."""
+    for i in range(rows.size):
+        row = matrix[rows[i]]
+        line = codes[rows[i]]
+        for j in range(row.size):
+            if wanted[j]:
+                m = np.int64(quantise(np.float64(row[j]), magic[j]) * per_quantum[j])
+                product = units[i] * m
+                sums[0, line, j] += sign * (product >> BITS)
+                sums[1, line, j] += sign * (product & _MASK)
+
+
+@kernel
+def add_rows_sparse(
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    rows: Ints,
+    codes: Codes,
+    units: Ints,
+    wanted: Flags,
+    magic: Floats,
+    per_quantum: Floats,
+    sign: int,
+    sums: Ints,
+) -> None:
+    """Do as `add_rows` does, for a CSR matrix."""
+    for i in range(rows.size):
+        line = codes[rows[i]]
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            j = indices[e]
+            if wanted[j]:
+                m = np.int64(quantise(np.float64(data[e]), magic[j]) * per_quantum[j])
+                product = units[i] * m
+                sums[0, line, j] += sign * (product >> BITS)
+                sums[1, line, j] += sign * (product & _MASK)
+
+
+@kernel
+def add_moments(
+    matrix: Matrix,
+    rows: Ints,
+    codes: Codes,
+    units: Ints,
+    wanted: Flags,
+    origin: Floats,
+    magic: Floats,
+    per_quantum: Floats,
+    sign: int,
+    sums: Ints,
+) -> None:
+    """Add ``u m`` (two limbs) and ``u m m`` (three) to `sums`, of shape (5, n_classes, n_features).
+
+    Limbs go from high to low; the highest bears the sign, the others are 0 or more.
+    """
+    for i in range(rows.size):
+        row = matrix[rows[i]]
+        line = codes[rows[i]]
+        for j in range(row.size):
+            if not wanted[j]:
+                continue
+            m = np.int64(quantise(np.float64(row[j]) - origin[j], magic[j]) * per_quantum[j])
+            product = units[i] * m
+            sums[0, line, j] += sign * (product >> BITS)
+            sums[1, line, j] += sign * (product & _MASK)
+            square = m * m
+            low = units[i] * (square & _MASK)
+            high = units[i] * (square >> BITS) + (low >> BITS)
+            sums[2, line, j] += sign * (high >> BITS)
+            sums[3, line, j] += sign * (high & _MASK)
+            sums[4, line, j] += sign * (low & _MASK)

@@ -1,0 +1,159 @@
+"""Kernels that cut ASCII text into words and number them, without making a string of any.
+
+A word is what scikit-learn's default pattern ``\\b\\w\\w+\\b`` finds in ASCII: two letters, digits
+or underscores, or more, as many as there are in a row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._jit import kernel
+
+__all__ = ["number_words"]
+
+Bytes = NDArray[np.uint8]
+Counts = NDArray[np.int32]
+Slots = NDArray[np.int32]
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+_BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
+_FOLD = np.uint64(32)
+_FIRST = 2**12
+_FEW = 48
+
+
+@kernel
+def _is_word(byte: int) -> bool:
+    return 48 <= byte <= 57 or 65 <= byte <= 90 or byte == 95 or 97 <= byte <= 122
+
+
+@kernel
+def _hash(text: Bytes, start: int, stop: int) -> np.uint64:
+    value = _BASIS
+    for i in range(start, stop):
+        value = (value ^ np.uint64(text[i])) * _PRIME
+    return value ^ (value >> _FOLD)
+
+
+@kernel
+def _same(text: Bytes, one: int, other: int, length: int) -> bool:
+    for i in range(length):
+        if text[one + i] != text[other + i]:
+            return False
+    return True
+
+
+@kernel
+def _refill(table: Slots, hashes: Words, n_slots: int) -> None:
+    table[:] = -1
+    mask = np.uint64(table.size - 1)
+    for slot in range(n_slots):
+        place = hashes[slot] & mask
+        while table[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = slot
+
+
+@kernel
+def _tally(slots: Slots, counts: Counts, first: int, stop: int) -> int:
+    """Sort the numbers of one document, and keep each once, with its count; return the end."""
+    if stop == first:
+        return first
+    if stop - first > _FEW:
+        slots[first:stop] = np.sort(slots[first:stop])
+    else:  # by insertion, which is faster for few
+        for e in range(first + 1, stop):
+            slot, at = slots[e], e
+            while at > first and slots[at - 1] > slot:
+                slots[at] = slots[at - 1]
+                at -= 1
+            slots[at] = slot
+    last = first
+    counts[last] = 1
+    for e in range(first + 1, stop):
+        if slots[e] == slots[last]:
+            counts[last] += 1
+        else:
+            last += 1
+            slots[last] = slots[e]
+            counts[last] = 1
+    return last + 1
+
+
+@kernel
+def number_words(
+    text: Bytes, ends: Ints, starts: Ints, lengths: Counts, counts: Counts, slots: Slots, rows: Ints
+) -> int:
+    """Number the words of documents in the order they come up, and count them.
+
+    Parameters
+    ----------
+    text : ndarray of shape (n_bytes,), uint8
+        All documents, one after the other.
+    ends : ndarray of shape (n_documents,), int64
+        Where each ends in `text`.
+    starts, lengths : ndarray of shape (n_words,), int64 and int32
+        Filled with where each word was found first.
+    counts, slots : ndarray of shape (n_words,), int32
+        Filled with the counts of each document: how often which number, numbers ascending.
+    rows : ndarray of shape (n_documents + 1,), int64
+        Filled with where the counts of each document begin.
+
+    Returns
+    -------
+    int
+        How many different words there are. `n_words` must be room for ``(n_bytes +
+        n_documents) // 3`` words, which is as many as there can be.
+    """
+    table = np.full(_FIRST, -1, dtype=np.int32)
+    hashes = np.empty(_FIRST // 2, dtype=np.uint64)
+    mask = np.uint64(_FIRST - 1)
+    n_slots = n_entries = at = 0
+    rows[0] = 0
+    for document in range(ends.size):
+        first = n_entries
+        end = ends[document]
+        while at < end:
+            if not _is_word(text[at]):
+                at += 1
+                continue
+            start = at
+            while at < end and _is_word(text[at]):
+                at += 1
+            length = at - start
+            if length < 2:
+                continue
+            value = _hash(text, start, at)
+            place = value & mask
+            slot = table[place]
+            while slot >= 0 and not (
+                hashes[slot] == value
+                and lengths[slot] == length
+                and _same(text, starts[slot], start, length)
+            ):
+                place = (place + np.uint64(1)) & mask
+                slot = table[place]
+            if slot < 0:
+                if n_slots == hashes.size:  # the table is half full
+                    wider = np.empty(2 * hashes.size, dtype=np.uint64)
+                    wider[:n_slots] = hashes
+                    hashes = wider
+                    table = np.empty(4 * n_slots, dtype=np.int32)
+                    _refill(table, hashes, n_slots)
+                    mask = np.uint64(table.size - 1)
+                    place = value & mask
+                    while table[place] >= 0:
+                        place = (place + np.uint64(1)) & mask
+                slot = n_slots
+                table[place] = slot
+                hashes[slot] = value
+                starts[slot], lengths[slot] = start, length
+                n_slots += 1
+            slots[n_entries] = slot
+            n_entries += 1
+        n_entries = _tally(slots, counts, first, n_entries)
+        rows[document + 1] = n_entries
+    return n_slots

@@ -1,0 +1,78 @@
+"""Count the words of texts without making a string of each: several times as fast as Python.
+
+The law it keeps: the same words and counts as scikit-learn's analyzer finds. It is used where the
+analyzer is the default one; a text that is not ASCII is left to that analyzer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from erasable.feature_extraction._text_kernels import Counts, Ints, Slots
+from erasable.feature_extraction._word_kernels import number_words
+
+__all__ = ["cuts_plainly", "words_of"]
+
+_PLAIN = {
+    "analyzer": "word",
+    "ngram_range": (1, 1),
+    "preprocessor": None,
+    "stop_words": None,
+    "strip_accents": None,
+    "token_pattern": r"(?u)\b\w\w+\b",
+    "tokenizer": None,
+}
+
+
+def cuts_plainly(tool: Any) -> bool:
+    """Tell whether a vectorizer of scikit-learn cuts texts into words by default.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> cuts_plainly(CountVectorizer()), cuts_plainly(CountVectorizer(stop_words="english"))
+    (True, False)
+    """
+    return all(getattr(tool, name) == value for name, value in _PLAIN.items())
+
+
+def words_of(documents: list[str], *, lowercase: bool) -> tuple[list[str], Counts, Slots, Ints]:
+    """Count the words of ASCII texts.
+
+    Parameters
+    ----------
+    documents : list of str
+        ASCII alone.
+    lowercase : bool
+
+    Returns
+    -------
+    words : list of str
+        In the order they come up.
+    counts, slots : ndarray of shape (n_entries,), int32
+        How often which word, words ascending in each document.
+    indptr : ndarray of shape (n_documents + 1,), int64
+
+    Examples
+    --------
+    >>> words, counts, slots, indptr = words_of(["b_1 Is is", "", "is x"], lowercase=True)
+    >>> words, counts.tolist(), slots.tolist(), indptr.tolist()
+    (['b_1', 'is'], [1, 2, 1], [0, 1, 1], [0, 2, 2, 3])
+    """
+    joined = "".join(documents)
+    if lowercase:
+        joined = joined.lower()
+    ends = np.cumsum(np.fromiter(map(len, documents), np.int64, len(documents)))
+    text = np.frombuffer(joined.encode("ascii") or b"\0", dtype=np.uint8)
+    room = (len(joined) + len(documents)) // 3 + 1
+    counts, slots = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    starts, lengths = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int32)
+    indptr = np.zeros(len(documents) + 1, dtype=np.int64)
+    n_words = number_words(text, ends, starts, lengths, counts, slots, indptr)
+    stops = starts[:n_words] + lengths[:n_words]
+    spans = zip(starts[:n_words].tolist(), stops.tolist(), strict=True)
+    words = [joined[start:stop] for start, stop in spans]
+    n_entries = int(indptr[-1])
+    return words, counts[:n_entries].copy(), slots[:n_entries].copy(), indptr

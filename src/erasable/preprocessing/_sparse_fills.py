@@ -1,0 +1,174 @@
+"""Sparse tables with gaps: how they are filled, and their most frequent values.
+
+A value that is not stored is 0, and none of the gaps. Statistics are those of the same values in a
+dense table, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
+
+from erasable.core.errors import InvalidInputError
+from erasable.core.sparse import canonical
+
+__all__ = ["SparseGaps", "SparseModes", "fill_sparse", "is_gap", "refuse_zeros_as_gaps"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+def is_gap(values: NDArray[Any], marker: float) -> Flags:
+    """Tell which of some numbers are gaps.
+
+    Examples
+    --------
+    >>> is_gap(np.array([1.0, np.nan]), np.nan), is_gap(np.array([1.0, 2.0]), 1.0)
+    (array([False,  True]), array([ True, False]))
+    """
+    if marker != marker:
+        return np.asarray(values != values, dtype=np.bool_)
+    return np.asarray(values == np.float64(marker), dtype=np.bool_)  # 0.1 is not a float32
+
+
+class SparseGaps:
+    """The numbers of gaps of the live rows of a CSR matrix; `Gaps` without a mask of them.
+
+    Examples
+    --------
+    >>> rows = csr_array([[1.0, np.nan], [0.0, 2.0]])
+    >>> SparseGaps(rows, np.arange(2), np.nan).n_values
+    array([2, 1])
+    """
+
+    def __init__(self, matrix: csr_array, live_rows: Ints, marker: float) -> None:
+        self._marker = marker
+        self.n_values: Ints = self._observed(matrix, live_rows)
+
+    def remove(self, matrix: csr_array, rows: Ints) -> None:
+        """Forget rows, which can still be read."""
+        self.n_values -= self._observed(matrix, rows)
+
+    def rows(self, columns: Flags) -> None:
+        """Return None: any row may have gaps in these columns."""
+        return None
+
+    def _observed(self, matrix: csr_array, rows: Ints) -> Ints:
+        chosen = matrix[rows]
+        gaps = chosen.indices[is_gap(chosen.data, self._marker)]
+        return rows.size - np.bincount(gaps, minlength=matrix.shape[1]).astype(np.int64)
+
+
+class SparseModes:
+    """The most frequent value of each column of a CSR matrix; of several, the smallest.
+
+    Kept are the distinct values of every column, 0 left out, and how many rows have each.
+
+    Examples
+    --------
+    >>> rows = csr_array([[0.0, 5.0], [2.0, 5.0], [2.0, np.nan]])
+    >>> modes = SparseModes(rows, np.arange(3), np.nan)
+    >>> modes.statistics()
+    array([2., 5.])
+    >>> modes.remove(rows, np.array([1]), lambda: np.array([0, 2]))
+    0
+    >>> modes.statistics()
+    array([0., 5.])
+    """
+
+    def __init__(self, matrix: csr_array, live_rows: Ints, marker: float) -> None:
+        self._marker = marker
+        d = matrix.shape[1]
+        self._zeros = np.zeros(d, dtype=np.int64)
+        columns, values = self._read(matrix, live_rows, 1)
+        order = np.lexsort((values, columns))
+        columns, values = columns[order], values[order]
+        new = np.ones(values.size, dtype=np.bool_)
+        new[1:] = (np.diff(columns) != 0) | (np.diff(values) != 0)
+        first = np.flatnonzero(new)
+        self._columns, self._values = columns[first], values[first]
+        self._counts = np.diff(np.append(first, values.size)).astype(np.int64)
+        # The most frequent of the values that are stored, and how many have it.
+        self._most, self._often = np.full(d, np.nan), np.zeros(d, dtype=np.int64)
+        self._find(np.arange(d))
+
+    def remove(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        """Forget rows, which can still be read; no column is read again."""
+        columns, values = self._read(matrix, rows, -1)
+        starts = np.searchsorted(self._columns, columns)
+        ends = np.searchsorted(self._columns, columns, side="right")
+        for value, start, end in zip(values, starts.tolist(), ends.tolist(), strict=True):
+            self._counts[start + np.searchsorted(self._values[start:end], value)] -= 1
+        left = self._counts > 0
+        if not left.all():
+            self._columns, self._values = self._columns[left], self._values[left]
+            self._counts = self._counts[left]
+        self._find(np.unique(columns))
+        return 0
+
+    def statistics(self) -> Floats:
+        """Return what is most frequent; NaN where nothing is observed."""
+        by_zero = (self._zeros > self._often) | (
+            (self._zeros == self._often) & (self._zeros > 0) & (self._most > 0)
+        )
+        return np.where(by_zero, 0.0, self._most)
+
+    def state(self) -> dict[str, Any]:
+        """Return the statistics, which is all that is learned."""
+        return {"statistics": self.statistics()}
+
+    def _read(self, matrix: csr_array, rows: Ints, sign: int) -> tuple[Ints, Floats]:
+        """Return columns and values of what is stored and no gap; count the zeros."""
+        chosen = matrix[rows]
+        stored = np.bincount(chosen.indices, minlength=matrix.shape[1])
+        self._zeros += sign * (rows.size - stored)
+        observed = ~is_gap(chosen.data, self._marker)
+        return chosen.indices[observed].astype(np.int64), chosen.data[observed].astype(np.float64)
+
+    def _find(self, columns: Ints) -> None:
+        starts = np.searchsorted(self._columns, columns)
+        ends = np.searchsorted(self._columns, columns, side="right")
+        for j, start, end in zip(columns.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            self._most[j], self._often[j] = np.nan, 0
+            if start < end:
+                at = start + int(np.argmax(self._counts[start:end]))
+                self._most[j], self._often[j] = self._values[at], self._counts[at]
+
+
+def fill_sparse(
+    matrix: csr_array, marker: float, statistics: Floats, kept: Ints, marked: Ints
+) -> csr_array:
+    """Fill the gaps of some columns, and append indicators of the gaps of others.
+
+    Examples
+    --------
+    >>> rows = csr_array([[np.nan, 1.0], [0.0, np.nan]])
+    >>> both = np.arange(2)
+    >>> fill_sparse(rows, np.nan, np.array([7.0, 8.0]), both, both[:1]).toarray()
+    array([[7., 1., 1.],
+           [0., 8., 0.]])
+    """
+    refuse_zeros_as_gaps(marker)
+    gaps = is_gap(matrix.data, marker)
+    data = matrix.data.copy()
+    data[gaps] = statistics[matrix.indices[gaps]]
+    filled = csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)[:, kept]
+    if marked.size:
+        indicators = (gaps.astype(data.dtype), matrix.indices, matrix.indptr)
+        marks = csr_array(indicators, shape=matrix.shape)[:, marked]
+        filled = hstack([filled, marks], format="csr")
+    return canonical(filled)
+
+
+def refuse_zeros_as_gaps(marker: Any) -> None:
+    """Raise InvalidInputError where every value that is not stored would be a gap."""
+    if marker == 0:
+        raise InvalidInputError(
+            "Imputation not possible when missing_values == 0 and input is sparse: gaps would be "
+            "everywhere; expected a dense array; pass X.toarray()"
+        )

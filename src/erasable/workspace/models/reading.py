@@ -1,0 +1,100 @@
+"""Read data for models: once for all models of a batch, as far as they learn from the same.
+
+The law kept here: what a reader hands out is its caller's alone. It is filled from the files of
+one moment, which are immutable, and dropped with the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from erasable.core.records import Records
+from erasable.core.targets import read_target
+from erasable.workspace.data.catalogue import DataSet, get, table
+from erasable.workspace.models.design import Design, target_of
+from erasable.workspace.site import Site
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sklearn.base import BaseEstimator
+
+__all__ = ["Reader", "Tables"]
+
+Tables = list[tuple[DataSet, "pa.Table"]]
+
+
+class Reader:
+    """Reads data sets, and keeps what the next model may ask for.
+
+    Parameters
+    ----------
+    site : Site
+
+    Notes
+    -----
+    It keeps the columns of one list of data sets, and the features of one model, in memory: those
+    that were asked for last.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._of: Any = None
+        self._tables: Tables = []
+        self._features: Any = None
+        self._records: Records | None = None
+
+    def tables(
+        self,
+        datasets: Sequence[int],
+        versions: Sequence[int] | None = None,
+        design: Design | None = None,
+    ) -> Tables:
+        """Read data sets.
+
+        Parameters
+        ----------
+        datasets : sequence of int
+        versions : sequence of int, default=None
+            By default the newest.
+        design : Design, default=None
+            Has only its columns read; by default, all are.
+
+        Returns
+        -------
+        list of (DataSet, pyarrow.Table)
+        """
+        with self._site.ledger.reading() as connection:
+            described = [get(connection, each) for each in datasets]
+            numbers = tuple([each.version for each in described] if versions is None else versions)
+            key = (tuple(datasets), numbers)
+            if key != self._of:
+                self._of, self._tables, self._features, self._records = key, [], None, None
+                self._tables = [(known, None) for known in described]
+            for place, (known, read) in enumerate(self._tables):
+                wanted = (
+                    [name for name, _ in known.columns] if design is None else design.columns(known)
+                )
+                missing = [name for name in wanted if read is None or name not in read.column_names]
+                if missing:
+                    found = table(self._site, connection, known.id, numbers[place], missing)
+                    for name in [] if read is None else read.column_names:
+                        found = found.append_column(name, read[name])
+                    self._tables[place] = (known, found)
+        return [
+            (known, read.select([name for name, _ in known.columns if name in read.column_names]))
+            if design is None
+            else (known, read.select(design.columns(known)))
+            for known, read in self._tables
+        ]
+
+    def records(self, design: Design, estimator: BaseEstimator) -> Records:
+        """Make records of the tables that were read last, for one model alone."""
+        design.check(self._tables, estimator)
+        key = (design.features, design.documents)
+        if self._records is None or self._features != key:
+            self._records = design.unlabelled(self._tables)
+            self._features = key
+        labels = target_of(self._tables, design.target)
+        n_rows = self._records.n_rows
+        return self._records.twin(None if labels is None else read_target(labels, n_rows))
