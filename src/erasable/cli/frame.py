@@ -79,24 +79,36 @@ def _checked(value: Any) -> Any:
     return value
 
 
-class Command(TyperCommand):
+class _Plain:
+    """What commands and groups have in common: parameters that are taken as they were typed."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return --help."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        return None if option is None else _as_typed(option)
+
+
+class Command(_Plain, TyperCommand):
     """A command whose parameters are texts, lists of texts, and switches."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        param: Any
         for param in self.params:
-            kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
-            if kind in (str, list[str]):
-                param._runtime_param = _AsTyped(several=kind is not str)
-            if kind is bool:
-                param.metavar = ""  # the help says "<bool>" otherwise
-            elif param.param_type_name == "argument":
-                param.display_type_rich = lambda ctx: None
+            _as_typed(param)
 
 
-class Group(TyperGroup):
+class Group(_Plain, TyperGroup):
     """Commands in the order they were registered."""
+
+
+def _as_typed(param: Any) -> Any:
+    kind = param.type_descriptor.annotation
+    param._runtime_param = _AsTyped(several=kind not in (str, bool))
+    if kind is bool:
+        param.metavar = ""  # the help says "<bool>" otherwise
+    elif param.param_type_name == "argument":
+        param.display_type_rich = lambda ctx: None
+    return param
 
 
 class Root(Group):

@@ -65,9 +65,11 @@ def read_parquet(path: Path) -> pa.Table:
         schemas = [part.physical_schema for part in found.get_fragments()]
         _check_alike(path, schemas)
         whole = pa.unify_schemas([found.schema, *schemas], promote_options="permissive")
-        return pa.dataset.dataset(
+        read = pa.dataset.dataset(
             path, schema=whole, format="parquet", partitioning="hive"
         ).to_table()
+        read.validate(full=True)  # what is called text in a damaged file may be none
+        return read
     except SourceError:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:

@@ -13,7 +13,8 @@ from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
-from erasable.core.errors import InvalidIdsError, InvalidParameterError
+from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
+from erasable.core.errors import InvalidIdsError
 
 __all__ = ["KINDS", "canonical", "check_type", "kind_of"]
 
@@ -43,7 +44,7 @@ def check_type(type: str) -> str:
     if isinstance(type, str) and len(type) <= _LONGEST_TYPE and _TYPE.fullmatch(type):
         return type
     shown = repr(type[:_LONGEST_TYPE]) if isinstance(type, str) else f"a {type.__class__.__name__}"
-    raise InvalidParameterError(
+    raise errors.InvalidParameterError(
         f"{shown} is no type of identity; expected one of {', '.join(KINDS)}, alone or after a "
         f"namespace, as in 'staff/id', in {_LONGEST_TYPE} characters; name such a type"
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 
-from erasable.core.errors import InvalidParameterError
+from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 
 __all__ = ["REGULATIONS", "due", "extended"]
 
@@ -71,7 +71,7 @@ def extended(regulation: str, due_at: datetime) -> datetime:
     """
     _check(regulation, due_at)
     if regulation == "none":
-        raise InvalidParameterError(
+        raise errors.InvalidParameterError(
             "the regulation is 'none', which sets no period; expected 'gdpr' or 'ccpa'; "
             "there is nothing to extend"
         )
@@ -87,11 +87,11 @@ def _months_later(start: datetime, months: int) -> datetime:
 
 def _check(regulation: str, moment: datetime) -> None:
     if regulation not in REGULATIONS:
-        raise InvalidParameterError(
+        raise errors.InvalidParameterError(
             f"regulation={regulation!r:.40} is not known; expected one of "
             f"{', '.join(REGULATIONS)}; pass one of them"
         )
     if moment.tzinfo is None:
-        raise InvalidParameterError(
+        raise errors.InvalidParameterError(
             "the time has no zone; expected one, as in 2026-03-01T09:00+00:00; add it"
         )

@@ -1,0 +1,201 @@
+"""Write `docs/cli.md` by running the commands: ``python docs/cli_page.py``.
+
+The same tour runs in the tests, which hold the page against it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).with_name("cli.md")
+
+TOUR = """
+init --export ../elsewhere
+dataset add visits january.csv --id visit --subject patient
+dataset append visits february.csv
+dataset sync visits spring.csv
+dataset list
+dataset show visits
+model fit risk --dataset visits --estimator linear_model.LogisticRegression --target malignant -p C=0.5
+model fit groups --dataset visits --estimator preprocessing.StandardScaler,cluster.KMeans -p kmeans__n_clusters=3
+model register ranker --dataset visits
+model list
+model show risk
+model predict risk new.csv
+model export risk risk.model
+subject show patient-7
+subject link patient-8 patient-9
+request --dry-run patient-7
+request patient-7
+request --file withdrawn.txt --regulation ccpa
+request --where "mean_radius > 27" --dataset visits
+hold R2 --reason "identity in doubt"
+extend R3 --reason "many requests at once"
+deny R4 --reason "records that the law has us keep"
+cancel R5
+requests
+process
+verify
+receipt show R1
+receipt show R1 --output receipt.json
+key
+receipt check receipt.json --key workspace.pub
+log show --since 10
+log head --output head.json
+log verify --since head.json
+suppress list
+suppress release patient-7
+suppress export --output erased.json
+status
+report report.html
+"""
+
+INTRODUCTION = """# The command line
+
+```
+erasable COMMAND --help
+```
+
+This page is made by running the commands on scikit-learn's breast cancer data, three visits to a
+patient (`docs/cli_page.py`).
+
+| | |
+|---|---|
+| `--workspace DIR` | the folder of the workspace, by default the current one, or `ERASABLE_WORKSPACE` |
+| `--json` | one JSON object on standard output, and nothing else; its names stay |
+| exit code 0 | done |
+| exit code 1 | a check found a difference: `verify`, `log verify`, `receipt check` |
+| exit code 2 | an error: one line on standard error, and nothing has changed |
+| `ERASABLE_KEYS` | a key file elsewhere than in the workspace |
+| `ERASABLE_DEBUG=1` | errors come with a traceback |
+
+Identities on a command line reach the list of processes and the history of the shell. `--file`
+reads them from a file, or with `-` from standard input, one a line. No command prints one. Put `--`
+before an identity that begins with `-`.
+
+What takes over a second says on standard error how far it is: a bar on a terminal, plain lines
+elsewhere.
+"""
+
+
+def lay_out(folder: Path) -> None:
+    """Write the data of the tour into a folder."""
+    from sklearn.datasets import load_breast_cancer
+
+    data = load_breast_cancer()
+    names = [name.replace(" ", "_") for name in data.feature_names[:5]]
+    head = ",".join(["visit", "patient", *names, "malignant"])
+    rows = [
+        ",".join([f"v{i}", f"patient-{i // 3}", *map(str, values[:5]), str(1 - target)])
+        for i, (values, target) in enumerate(zip(data.data, data.target, strict=True))
+    ]
+    parts = {
+        "january.csv": rows[:400], "february.csv": rows[400:500], "spring.csv": rows[:540],
+        "new.csv": rows[540:545],
+    }  # fmt: skip
+    for name, part in parts.items():
+        (folder / name).write_text("\n".join([head, *part]) + "\n")
+    (folder / "withdrawn.txt").write_text("patient-11\npatient-12\npatient-13\n")
+
+
+def tour(run: Callable[[list[str]], str]) -> Iterator[tuple[str, list[str]]]:
+    """Go through the tour; `run` runs a command line and returns what it prints.
+
+    Yields the line as it is shown, and its arguments, with the ids that requests have been given.
+    """
+    for line in TOUR.strip().splitlines():
+        if re.search(r"\bR\d\b", line):
+            taken = json.loads(run(["requests", "--json"]))["requests"]
+            taken.sort(key=lambda each: each["received_at"])
+            line = re.sub(r"\bR(\d)\b", lambda m: str(taken[int(m[1]) - 1]["id"]), line)
+        yield line, shlex.split(line)
+
+
+def keys(found: dict[str, Any]) -> str:
+    """Name what a JSON object holds, and what each entry of its lists does."""
+    parts = []
+    for name, value in found.items():
+        within = value[0] if isinstance(value, list) and value else value
+        if isinstance(within, dict) and (isinstance(value, list) or name in ("request", "says")):
+            parts.append(f"`{name}` ({', '.join(f'`{each}`' for each in within)})")
+        else:
+            parts.append(f"`{name}`")
+    return ", ".join(parts)
+
+
+def path_of(args: list[str]) -> tuple[str, ...]:
+    """Return the command of a command line: ("dataset", "add")."""
+    groups = ("dataset", "model", "receipt", "log", "subject", "suppress")
+    return tuple(args[: 2 if args[0] in groups else 1])
+
+
+def sections(commands: dict[tuple[str, ...], Any], erasable: Any) -> Iterator[str]:
+    """Run the tour twice, for people and for programs, and write a section on each command."""
+    shown: dict[tuple[str, ...], list[str]] = {}
+    named: dict[tuple[str, ...], str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for programs in (False, True):
+            here = Path(folder, "json" if programs else "text", "work")
+            here.mkdir(parents=True)
+            lay_out(here)
+
+            def run(args: list[str], here: Path = here) -> str:
+                done = erasable(*args, folder=here)
+                if done.exit_code:
+                    raise SystemExit(f"{args} ended with {done.exit_code}: {done.stderr}")
+                return str(done.stdout).replace(str(here), "/work")
+
+            for line, args in tour(run):
+                path = path_of(args)
+                printed = run([*args, "--json"] if programs else args)
+                if path == ("key",) and not programs:
+                    (here / "workspace.pub").write_text(printed)
+                    line += " > workspace.pub"
+                elif path == ("key",):
+                    (here / "workspace.pub").write_text(json.loads(printed)["public_key"])
+                if programs:
+                    named.setdefault(path, keys(json.loads(printed)))
+                else:
+                    text = "\n".join(each.rstrip() for each in printed.splitlines())
+                    shown.setdefault(path, []).append(f"$ erasable {line}\n{text}".rstrip())
+    for path, command in commands.items():
+        yield _section(path, command, shown[path], named[path])
+
+
+def _section(path: tuple[str, ...], command: Any, shown: list[str], named: str) -> str:
+    lines = [f"## erasable {' '.join(path)}", "", command.help, ""]
+    for each in shown:
+        lines += ["```console", each, "```", ""]
+    lines += ["| | |", "|---|---|"]
+    for param in command.params:
+        if param.name in ("help", "where", "as_json"):
+            continue
+        name = ", ".join(param.opts) if param.param_type_name == "option" else ""
+        name = f"{name} {param.metavar or ''}".strip()
+        lines.append(f"| `{name}` | {param.help.replace('|', chr(92) + '|')} |")
+    if lines[-1] == "|---|---|":
+        del lines[-2:]
+    else:
+        lines.append("")
+    return "\n".join([*lines, f"`--json`: {named}", ""])
+
+
+def main() -> None:
+    """Write the page."""
+    sys.path.insert(0, str(PAGE.parent.parent / "tests"))
+    from cli.fuzzing import commands
+    from cli.running import erasable
+
+    written = [INTRODUCTION, *sections(commands(), erasable)]
+    PAGE.write_text("\n".join(written), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
