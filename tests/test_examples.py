@@ -86,7 +86,7 @@ def test_an_example_fails_when_digests_differ(name: str, monkeypatch: pytest.Mon
     assert module.main() == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"patients_withdraw"}))
 def test_an_example_says_where_it_looks_for_data(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
