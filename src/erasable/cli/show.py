@@ -55,7 +55,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str =
     console = _console()
     wide = console.options.update(max_width=10_000)
     console.width = max(console.width, Measurement.get(console, wide, drawn).maximum)
-    console.print(drawn, crop=False)
+    with console.capture() as captured:  # Rich would end the program where nobody reads
+        console.print(drawn, crop=False)
+    sys.stdout.write(captured.get())
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:
