@@ -1,84 +1,105 @@
-"""Three patients withdraw from a clustering of 569, and each withdrawal is checked.
+"""The main job, from the command line: 20 people leave a data set and four models, provably.
 
-The measurements are scikit-learn's breast-cancer data. After every withdrawal the model is
-trained again without the patient, from nothing; the two must have the same digest. The exit
-status is 1 if they do not.
+The data are scikit-learn's breast-cancer measurements, taken for three visits of each of 190
+patients. Every line that starts with $ is what you would type. The exit status is 1 if a check
+finds a difference.
 """
 
 from __future__ import annotations
 
-import statistics
+import csv
+import json
+import os
+import shlex
 import sys
-import time
-from typing import Any
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
-import numpy as np
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
-from erasable.cluster import KMeans
-from erasable.pipeline import make_pipeline
-from erasable.preprocessing import StandardScaler
+from erasable.cli.app import app
 
-WITHDRAWN = ("patient-0017", "patient-0203", "patient-0411")
-REPEATS = 5
-ROW = "{:<14}{:<11}{:>9}{:>12}{:>12}{:>9}"
+VISITS_EACH = 3
+LEAVING = [f"patient-{number:03d}" for number in range(5, 185, 9)]
+
+STORY = [
+    "init",
+    "dataset add visits visits.csv --id visit --subject patient",
+    "model fit segments --dataset visits -p kmeans__n_clusters=3"
+    " --estimator preprocessing.StandardScaler,cluster.KMeans",
+    "model fit risk --dataset visits --target malignant"
+    " --estimator preprocessing.StandardScaler,linear_model.LogisticRegression",
+    "model fit bayes --dataset visits --target malignant --estimator naive_bayes.GaussianNB",
+    "model fit forest --dataset visits --target malignant"
+    " --estimator sklearn.ensemble.RandomForestClassifier",
+    "request --file leaving.txt",
+    "process",
+    "verify",
+    "receipt show {request} --output receipt.json",
+    "key --output key.pem",
+    "receipt check receipt.json --key key.pem",
+]
 
 
-def timed_fit(model: Any, X: np.ndarray, ids: np.ndarray) -> tuple[Any, float]:
-    """Fit clones of a model; the last one, and the median time in seconds."""
-    seconds = []
-    for _ in range(REPEATS):
-        fresh = clone(model)
-        start = time.perf_counter()
-        fresh.fit(X, ids=ids)
-        seconds.append(time.perf_counter() - start)
-    return fresh, statistics.median(seconds)
+def write_visits(path: Path) -> int:
+    """Write the measurements as visits of patients; return how many there are."""
+    data = load_breast_cancer()
+    names = [name.replace(" ", "_") for name in data.feature_names]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["visit", "patient", *names, "malignant"])
+        for number, (row, target) in enumerate(zip(data.data, data.target, strict=True)):
+            patient = f"patient-{number // VISITS_EACH:03d}"
+            writer.writerow([f"visit-{number:04d}", patient, *row, int(target == 0)])
+    return len(data.data)
 
 
-def milliseconds(seconds: float) -> str:
-    """Write a time in milliseconds."""
-    return f"{1e3 * seconds:.2f} ms"
+def run(arguments: Sequence[str]) -> int:
+    """Run one command of `erasable`, and return its exit status."""
+    try:
+        app(list(arguments), prog_name="erasable")
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def first_request(workspace: Path) -> str:
+    """Return the id of a request that was completed."""
+    from erasable.workspace import Workspace
+
+    return Workspace.open(workspace).requests(["completed"])[0].id
+
+
+def tell(folder: Path) -> int:
+    """Type the story's commands in a folder; return the first exit status that is not 0."""
+    write_visits(folder / "visits.csv")
+    (folder / "leaving.txt").write_text("\n".join(LEAVING) + "\n")
+    request = None
+    for line in STORY:
+        if "{request}" in line:
+            request = request or first_request(folder)
+            line = line.format(request=request)
+        print(f"$ erasable {line}", flush=True)
+        status = run(shlex.split(line))
+        print(flush=True)
+        if status:
+            return status
+    receipt = json.loads((folder / "receipt.json").read_text())
+    print(f"The receipt names no one; it is {len(json.dumps(receipt)):,} bytes of signed JSON.")
+    return 0
 
 
 def main() -> int:
-    """Run the demonstration; 0 if every digest was equal, 1 if not."""
-    X = load_breast_cancer().data
-    ids = np.array([f"patient-{number:04d}" for number in range(len(X))])
-    pipeline = make_pipeline(StandardScaler(), KMeans(n_clusters=2, random_state=0))
-
-    # A rehearsal compiles the kernels, so that no time below counts it.
-    rehearsal = clone(pipeline).fit(X, ids=ids)
-    for patient in WITHDRAWN:
-        rehearsal.delete([patient], digest=False)
-    model, seconds = timed_fit(pipeline, X, ids)
-
-    print(f"{X.shape[0]} patients, {X.shape[1]} measurements each: scaled, then put in 2 clusters.")
-    print(f"Training takes {milliseconds(seconds)}. Three patients withdraw, one by one.\n")
-    print(ROW.format("withdrawn", "model was", "rows read", "deletion", "refit", "faster"))
-
-    digests = []
-    left = np.ones(len(ids), dtype=bool)
-    for patient in WITHDRAWN:
-        deletion = model.delete([patient], digest=False)
-        left &= ids != patient
-        refit, seconds = timed_fit(pipeline, X[left], ids[left])
-        digests.append((patient, model.digest(), refit.digest()))
-        faster = f"{seconds / deletion.seconds:.0f} x"
-        times = milliseconds(deletion.seconds), milliseconds(seconds)
-        print(ROW.format(patient, deletion.action, deletion.rows_touched, *times, faster))
-
-    print("\nrows read: of patients who stay, once for each iteration that needed them again.")
-    print(f"refit: training from nothing without the withdrawn, the median of {REPEATS}.")
-    print("Compiling is not counted: all of it was done once before, untimed.")
-
-    version = model.digest().rpartition(":")[0]
-    print(f"\nIs it the model that never saw them? Digests ({version}):")
-    for patient, deleted, refitted in digests:
-        print(f"\n{patient}  {'equal' if deleted == refitted else 'DIFFERENT'}")
-        print(f"  deleted  {deleted.rpartition(':')[2]}")
-        print(f"  refit    {refitted.rpartition(':')[2]}")
-    return 0 if all(deleted == refitted for _, deleted, refitted in digests) else 1
+    """Run the demonstration in a folder that is removed."""
+    print("(The first run on a machine compiles kernels for a minute.)\n")
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            return tell(Path(folder))
+        finally:
+            os.chdir(before)
 
 
 if __name__ == "__main__":

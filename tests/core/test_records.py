@@ -367,7 +367,7 @@ def test_a_row_is_there_while_somebody_holds_it_or_nobody_deleted_it(steps):
 
 def test_a_twin_shares_nothing_and_knows_its_ids():
     whole = Records([[1.0], [2.0], [3.0]], [1, 2, 3], ids=["a", "b", "c"], groups=["p", "p", "q"])
-    twin = whole.twin(np.array(["x", "y", "z"], dtype=object))
+    twin = whole.twin(Records([[7.0], [8.0], [9.0]]), np.array(["x", "y", "z"], dtype=object))
     held = twin.attach()
     assert held.id_set().tolist() == id_set_hash(whole.ids).tolist()
     rows = held.select(["b"])
@@ -375,9 +375,11 @@ def test_a_twin_shares_nothing_and_knows_its_ids():
     held.release(rows)
     assert twin.ids.tolist() == ["a", "", "c"]
     assert twin.y.tolist() == ["x", "", "z"]
+    assert twin.groups.tolist() == ["p", "", "q"]
+    assert twin.matrix.tolist() == [[7.0], [0.0], [9.0]]
     assert whole.ids.tolist() == ["a", "b", "c"]
     assert whole.matrix.tolist() == [[1.0], [2.0], [3.0]]
-    assert whole.twin(None).attach().select(["b"]).tolist() == [1]
+    assert whole.twin(whole, None).attach().select(["b"]).tolist() == [1]
     assert held.id_set().tolist() == id_set_hash(np.array(["a", "c"], dtype=object)).tolist()
     assert twin._id_set is None  # nothing of the deleted id is left in it
     with pytest.raises(UnknownIdError):

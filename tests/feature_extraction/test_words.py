@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ PATTERN = re.compile(r"(?u)\b\w\w+\b")
 
 def counted(documents, *, lowercase):
     words, counts, slots, indptr = words_of(documents, lowercase=lowercase)
-    rows = [slice(a, b) for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    rows = [slice(a, b) for a, b in pairwise(indptr)]
     for row in rows:
         assert (np.diff(slots[row]) > 0).all()
     return words, [

@@ -5,7 +5,6 @@ Forgetting may be done again where it was interrupted: what is forgotten already
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
 import numpy as np
@@ -55,10 +54,10 @@ class IdIndex:
             dtype=np.int64,
         )
 
-    def copy(self) -> Self:
+    def __copy__(self) -> Self:
         """Make another index that forgets by itself."""
-        made = copy.copy(self)
-        made._rows = self._rows.copy()
+        made = self.__class__.__new__(self.__class__)
+        made.__dict__ = {**self.__dict__, "_rows": self._rows.copy()}
         return made
 
     def forget(self, rows: NDArray[np.int64], ids: list[int | str]) -> None:

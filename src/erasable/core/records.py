@@ -11,6 +11,7 @@ erased follows from what is withdrawn and what is held, and is not counted up an
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -103,8 +104,7 @@ class Records:
         self.ids = table.ids
         self.groups = table.groups
         self.feature_names = table.feature_names
-        self._withdrawn = np.zeros(self.n_rows, dtype=np.bool_)
-        self._erased = np.zeros(self.n_rows, dtype=np.bool_)
+        self._withdrawn, self._erased = np.zeros((2, self.n_rows), dtype=np.bool_)
         self._holders: list[weakref.ref[Attachment]] = []
         self._id_index: IdIndex | None = None
         self._id_set: NDArray[np.uint64] | None = None  # of all rows, while none is withdrawn
@@ -145,12 +145,12 @@ class Records:
             )
         )
 
-    def twin(self, y: NDArray[Any] | None) -> Records:
-        """Copy what no model has deleted from, with targets that `read_target` has read."""
+    def twin(self, values: Records, y: NDArray[Any] | None) -> Records:
+        """Copy the names of these records, none of them deleted, and the values of others."""
         self._rows_of_ids([])  # makes the index
-        made = self.take(np.arange(self.n_rows))
-        made.y, made._id_set = y, self.attach().id_set()
-        made._id_index = self._id_index and self._id_index.copy()
+        made = values.take(np.arange(self.n_rows))
+        made.y, made.ids, made.groups = y, self.ids.copy(), copy.copy(self.groups)
+        made._id_index, made._id_set = copy.copy(self._id_index), self.attach().id_set()
         return made
 
     def _rows_of_ids(self, ids: list[int | str]) -> NDArray[np.int64]:
@@ -245,12 +245,11 @@ class Attachment:
         Rows of `records` that the model has learned from and not deleted.
     n_live : int
     vouched : bool
-        Whether the caller answers for the values of the records; see `Erasable.load`.
+        Whether the caller answers for the values, see `Erasable.load`.
 
     Notes
     -----
-    When the model is garbage collected its hold ends. In a pickle, the records of an attachment
-    are only those that the model has not deleted.
+    When the model is garbage collected its hold ends. A pickle has only what it has not deleted.
 
     Examples
     --------
@@ -319,8 +318,7 @@ class Attachment:
         """Find the row of each id; see `select`."""
         wanted = as_request(ids)
         rows = self.records._rows_of_ids(wanted)
-        known = self.live[rows]
-        known &= rows >= 0
+        known = self.live[rows] & (rows >= 0)
         if not known.all():
             unknown = [wanted[i] for i in np.flatnonzero(~known).tolist()]
             raise UnknownIdError(_unknown(unknown, "ids", self.records.ids))

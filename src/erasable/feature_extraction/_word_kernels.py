@@ -1,6 +1,6 @@
-"""Kernels that cut ASCII text into words and number them, without making a string of any.
+r"""Kernels that cut ASCII text into words and number them, without making a string of any.
 
-A word is what scikit-learn's default pattern ``\\b\\w\\w+\\b`` finds in ASCII: two letters, digits
+A word is what scikit-learn's default pattern ``\b\w\w+\b`` finds in ASCII: two letters, digits
 or underscores, or more, as many as there are in a row.
 """
 
@@ -40,7 +40,7 @@ def _hash(text: Bytes, start: int, stop: int) -> np.uint64:
 
 @kernel
 def _same(text: Bytes, one: int, other: int, length: int) -> bool:
-    for i in range(length):
+    for i in range(length):  # noqa: SIM110 - all() of a generator is not for numba
         if text[one + i] != text[other + i]:
             return False
     return True
@@ -87,7 +87,7 @@ def _tally(slots: Slots, counts: Counts, first: int, stop: int) -> int:
 def number_words(
     text: Bytes, ends: Ints, starts: Ints, lengths: Counts, counts: Counts, slots: Slots, rows: Ints
 ) -> int:
-    """Number the words of documents in the order they come up, and count them.
+    """Give numbers to the words of documents, in the order they come up, and count them.
 
     Parameters
     ----------

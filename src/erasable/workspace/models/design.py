@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils import get_tags
 
 from erasable.core.errors import InvalidDataError, TooFewRecordsError, WorkspaceError
 from erasable.core.ids import name_some
 from erasable.core.records import Records
-from erasable.core.targets import read_target
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from erasable.workspace.data.catalogue import DataSet
 
-__all__ = ["Design", "ids_of", "joined", "target_of", "without"]
+__all__ = ["Design", "ids_of", "joined", "named", "target_of", "without"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +129,8 @@ class Design:
             There are no records.
         """
         self.check(tables, estimator)
-        records = self.unlabelled(tables)
-        labels = target_of(tables, self.target)
-        if labels is not None:
-            records.y = read_target(labels, records.n_rows)
-        return records
+        ids, groups = _ids(tables), _groups(tables)
+        return Records(self._given(tables), target_of(tables, self.target), ids=ids, groups=groups)
 
     def check(self, tables: Sequence[tuple[DataSet, pa.Table]], estimator: BaseEstimator) -> None:
         """Refuse tables without records, and with gaps where there must be none; see `records`."""
@@ -145,15 +142,21 @@ class Design:
         takes_gaps = get_tags(estimator).input_tags.allow_nan and not self.documents
         _refuse_gaps(tables, labels if takes_gaps else [*self.features, *labels])
 
-    def unlabelled(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
-        """Make records of tables, without targets."""
+    def values(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
+        """Read the features alone; see `Records.twin`."""
+        return Records(self._given(tables))
+
+    def _given(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
         import pyarrow as pa
 
         whole = _stacked(tables, self.features)
-        X: Any = whole
-        if self.documents:
-            X = whole[self.features[0]].cast(pa.string()).to_pylist()
-        return Records(X, ids=_ids(tables), groups=_groups(tables))
+        return whole[self.features[0]].cast(pa.string()).to_pylist() if self.documents else whole
+
+
+def named(tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
+    """Read ids and groups alone; see `Records.twin`."""
+    ids = _ids(tables)
+    return Records(np.zeros((len(ids), 1)), ids=ids, groups=_groups(tables))
 
 
 def target_of(tables: Sequence[tuple[DataSet, pa.Table]], target: str | None) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from erasable.core.records import Records
 from erasable.core.targets import read_target
 from erasable.workspace.data.catalogue import DataSet, get, table
-from erasable.workspace.models.design import Design, target_of
+from erasable.workspace.models.design import Design, named, target_of
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Reader:
 
     Notes
     -----
-    It keeps the columns of one list of data sets, and the features of one model, in memory: those
-    that were asked for last.
+    It keeps in memory the columns of one list of data sets, with the ids, and the features of one
+    model: those that were asked for last.
     """
 
     def __init__(self, site: Site) -> None:
@@ -42,7 +42,8 @@ class Reader:
         self._of: Any = None
         self._tables: Tables = []
         self._features: Any = None
-        self._records: Records | None = None
+        self._named: Records | None = None  # whose ids and groups are read
+        self._values: Records | None = None
 
     def tables(
         self,
@@ -69,7 +70,7 @@ class Reader:
             numbers = tuple([each.version for each in described] if versions is None else versions)
             key = (tuple(datasets), numbers)
             if key != self._of:
-                self._of, self._tables, self._features, self._records = key, [], None, None
+                self._of, self._named, self._values = key, None, None
                 self._tables = [(known, None) for known in described]
             for place, (known, read) in enumerate(self._tables):
                 wanted = (
@@ -92,9 +93,10 @@ class Reader:
         """Make records of the tables that were read last, for one model alone."""
         design.check(self._tables, estimator)
         key = (design.features, design.documents)
-        if self._records is None or self._features != key:
-            self._records = design.unlabelled(self._tables)
-            self._features = key
+        if self._values is None or self._features != key:
+            self._values, self._features = design.values(self._tables), key
+        if self._named is None:
+            self._named = named(self._tables)
         labels = target_of(self._tables, design.target)
-        n_rows = self._records.n_rows
-        return self._records.twin(None if labels is None else read_target(labels, n_rows))
+        target = None if labels is None else read_target(labels, self._named.n_rows)
+        return self._named.twin(self._values, target)

@@ -102,7 +102,19 @@ def verify(
                 took = time.perf_counter() - began
                 verdicts.append(Verdict(model.name, verdict, detail, took))
                 advance()
+        if names is None:
+            _keep(site, verdicts)
     return verdicts
+
+
+def _keep(site: Site, verdicts: list[Verdict]) -> None:
+    """Write down what a verification of all models came to, for the report."""
+    kept = [
+        {"model": each.model, "verdict": each.verdict, "detail": each.detail} for each in verdicts
+    ]
+    with site.ledger.transaction() as connection:
+        at = site.now().isoformat()
+        site.ledger.set(connection, "verification", {"at": at, "verdicts": kept})
 
 
 def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 from typing import Any
 
 __all__ = ["costs", "due_dates"]
@@ -31,11 +32,15 @@ def due_dates(completed: list[dict[str, Any]]) -> str | None:
                 [each["days_taken"] for each in some],
                 s=26, color=colour, label=label, zorder=3, alpha=0.85, linewidths=0,
             )  # fmt: skip
-    axes.step(
+    axes.scatter(
         [each["completed_at"] for each in timed],
         [each["days_allowed"] for each in timed],
-        where="mid", color=_QUIET, linestyle="--", linewidth=1, label="allowed",
+        s=26, color=_QUIET, marker="_", label="allowed",
     )  # fmt: skip
+    first, last = timed[0]["completed_at"], timed[-1]["completed_at"]
+    margin = max((last - first) * 0.03, timedelta(days=2))
+    axes.set_xlim(first - margin, last + margin)
+    axes.axhline(0, color=_SLOW, linewidth=1)
     axes.set_ylim(0, 1.15 * max(max(e["days_allowed"], e["days_taken"]) for e in timed))
     axes.set_ylabel("days")
     axes.legend(frameon=False, fontsize=8, loc="upper right", ncols=3)
@@ -67,6 +72,8 @@ def costs(models: list[dict[str, Any]]) -> str | None:
     )  # fmt: skip
     axes.set_yticks(list(places), [m["name"] for m in known])
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
     axes.set_xlabel("seconds")
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return _svg(figure)
