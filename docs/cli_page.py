@@ -23,8 +23,10 @@ dataset append visits february.csv
 dataset sync visits spring.csv
 dataset list
 dataset show visits
-model fit risk --dataset visits --estimator linear_model.LogisticRegression --target malignant -p C=0.5
-model fit groups --dataset visits --estimator preprocessing.StandardScaler,cluster.KMeans -p kmeans__n_clusters=3
+model fit risk --dataset visits --estimator linear_model.LogisticRegression \
+--target malignant -p C=0.5
+model fit groups --dataset visits --estimator preprocessing.StandardScaler,cluster.KMeans \
+-p kmeans__n_clusters=3
 model register ranker --dataset visits
 model list
 model show risk
@@ -68,7 +70,7 @@ patient (`docs/cli_page.py`).
 
 | | |
 |---|---|
-| `--workspace DIR` | the folder of the workspace, by default the current one, or `ERASABLE_WORKSPACE` |
+| `--workspace DIR` | its folder; by default `ERASABLE_WORKSPACE`, or the current folder |
 | `--json` | one JSON object on standard output, and nothing else; its names stay |
 | exit code 0 | done |
 | exit code 1 | a check found a difference: `verify`, `log verify`, `receipt check` |
@@ -114,7 +116,8 @@ def tour(run: Callable[[list[str]], str]) -> Iterator[tuple[str, list[str]]]:
         if re.search(r"\bR\d\b", line):
             taken = json.loads(run(["requests", "--json"]))["requests"]
             taken.sort(key=lambda each: each["received_at"])
-            line = re.sub(r"\bR(\d)\b", lambda m: str(taken[int(m[1]) - 1]["id"]), line)
+            for number, each in enumerate(taken, 1):
+                line = re.sub(rf"\bR{number}\b", each["id"], line)
         yield line, shlex.split(line)
 
 

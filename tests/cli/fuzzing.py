@@ -210,6 +210,7 @@ class Bench:
         self.restore()
         self.ledger = self.dump()
         self.stored = self.artifacts()
+        self.keys = (self.copy / "keys.json").read_bytes()
 
     def restore(self) -> None:
         """Make the copy what the template is."""
@@ -218,8 +219,11 @@ class Bench:
 
     def dump(self) -> str:
         """Hash everything that the ledger holds."""
-        with closing(sqlite3.connect(self.copy / "ledger.db")) as ledger:
-            lines = "\n".join(ledger.iterdump())
+        try:
+            with closing(sqlite3.connect(self.copy / "ledger.db")) as ledger:
+                lines = "\n".join(ledger.iterdump())
+        except sqlite3.DatabaseError:
+            return "no ledger"
         return sha256(lines.encode()).hexdigest()
 
     def artifacts(self) -> list[str]:
@@ -227,9 +231,13 @@ class Bench:
         folder = self.copy / "artifacts"
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
+    def run(self, args: Sequence[str], stdin: str | bytes | None = None) -> Result:
+        """Run a command line in the copy."""
+        return erasable(*args, folder=self.copy, stdin=stdin)
+
     def check(self, args: Sequence[str], stdin: str | bytes | None = None) -> list[str]:
         """Run a command line; return what is wrong with how it ended."""
-        result = erasable(*args, folder=self.copy, stdin=stdin)
+        result = self.run(args, stdin)
         wrong = [] if result.exit_code in (0, 1, 2) else [f"exit code {result.exit_code}"]
         if result.fault is not None:
             wrong.append(f"it raised {result.fault!r}")
@@ -238,11 +246,10 @@ class Bench:
         if SECRET in result.output:
             wrong.append("it printed an identity")
         wrong += _wrong_output(args, result)
-        if (self.copy / "ledger.db").exists():
-            same = self.dump() == self.ledger
-        else:
-            wrong.append("the ledger is gone")
-            same = False
+        after = self.dump()
+        same = after == self.ledger
+        if after == "no ledger" or (self.copy / "keys.json").read_bytes() != self.keys:
+            wrong.append("the ledger or the keys are gone")
         if result.exit_code == 2 and not same:
             wrong.append("it failed, and the ledger changed")
         if result.exit_code == 2 and self.artifacts() != self.stored:
@@ -254,12 +261,15 @@ class Bench:
     def check_file(self, name: str, data: bytes, args: Sequence[str]) -> list[str]:
         """Put a damaged file into the copy, and run a command line that reads it."""
         place = self.copy / name
-        whole = place.read_bytes()
+        whole, keys = place.read_bytes(), self.keys
         place.write_bytes(data)
+        if name == "keys.json":
+            self.keys = data
         try:
             return self.check(args)
         finally:
             place.write_bytes(whole)
+            self.keys = keys
 
 
 def _wrong_output(args: Sequence[str], result: Result) -> list[str]:

@@ -41,7 +41,7 @@ def _register_receipt(group: typer.Typer) -> None:
         """Show the receipt of a request, or write it to a file."""
         from erasable.workspace.evidence import receipts
 
-        with perhaps(output) as place:
+        with perhaps(output, where) as place:
             body = opened(where).receipt(request_id(id_))
             says = receipts.show(body)
             if place is not None:
@@ -145,7 +145,7 @@ def _register_log(group: typer.Typer) -> None:
     @command(group, "head", example="erasable log head --output head.json")
     def head(output: Output = None, where: Where = ".", as_json: Json = False) -> None:
         """Sign what the log is now: keep it elsewhere, and hold the log against it later."""
-        with perhaps(output) as place:
+        with perhaps(output, where) as place:
             found = opened(where).head()
             if place is not None:
                 place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

@@ -11,9 +11,12 @@ from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
-from erasable.core.errors import EvidenceError, NotInWorkspaceError
+from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
 
 __all__ = ["load", "load_json", "perhaps", "public_key", "replacing"]
+
+OWN = frozenset({"artifacts", "keys.json", "lock", "scratch"})
+"""What a workspace keeps in its folder, beside the ledger."""
 
 _LARGEST = 64 * 2**20
 
@@ -66,7 +69,7 @@ def public_key(path: str) -> bytes:
 
 
 @contextmanager
-def replacing(path: str) -> Iterator[Path]:
+def replacing(path: str, workspace: str) -> Iterator[Path]:
     """Lend a file that takes the place of another at the end of the block, if that goes well.
 
     A place that cannot be written is refused before the block, while nothing has been done yet.
@@ -75,8 +78,14 @@ def replacing(path: str) -> Iterator[Path]:
     ------
     OSError
         It cannot be written there.
+    WorkspaceError
+        It is one of the files that the workspace is made of.
     """
     place = Path(path)
+    if _belongs_to(place, Path(workspace)):
+        raise WorkspaceError(
+            f"{path!r} is a file of the workspace itself; expected another place; name one"
+        )
     if not path or place.is_dir():
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
     beside = place.with_name(f".{place.name[:40]}.{secrets.token_hex(4)}")
@@ -94,10 +103,19 @@ def replacing(path: str) -> Iterator[Path]:
 
 
 @contextmanager
-def perhaps(path: str | None) -> Iterator[Path | None]:
+def perhaps(path: str | None, workspace: str) -> Iterator[Path | None]:
     """Do what `replacing` does where there is a path."""
     if path is None:
         yield None
         return
-    with replacing(path) as place:
+    with replacing(path, workspace) as place:
         yield place
+
+
+def _belongs_to(place: Path, workspace: Path) -> bool:
+    """Tell whether a workspace is made of a file; beside its own it may hold those of the user."""
+    try:
+        within = place.resolve().relative_to(workspace.resolve()).parts
+    except (OSError, RuntimeError, ValueError):  # elsewhere, or no path at all
+        return False
+    return bool(within) and (within[0] in OWN or within[0].startswith("ledger.db"))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import show
-from erasable.cli.files import perhaps
+from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import Group, Json, Where, command, fail, opened
 
 __all__ = ["register"]
@@ -196,7 +196,7 @@ def _register_using(group: typer.Typer) -> None:
                 f"{output!r} ends neither in .csv nor in .parquet; expected one of them; name the "
                 "file so"
             )
-        with perhaps(output) as place:
+        with perhaps(output, where) as place:
             found = opened(where).predict(name, source)
             if place is not None:
                 _write(found, place, as_parquet=str(output).endswith(".parquet"))
@@ -221,7 +221,8 @@ def _register_using(group: typer.Typer) -> None:
         as_json: Json = False,
     ) -> None:
         """Write a model without records, for prediction elsewhere."""
-        opened(where).export(name, path)
+        with replacing(path, where) as place:
+            opened(where).export(name, place)
         if as_json:
             show.print_json({"model": name, "path": path})
             return

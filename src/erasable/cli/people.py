@@ -141,7 +141,7 @@ def _register_suppress(group: typer.Typer) -> None:
         as_json: Json = False,
     ) -> None:
         """Print the signed list of who is kept out, to bring a restored backup up to date."""
-        with perhaps(output) as place:
+        with perhaps(output, where) as place:
             found = opened(where).suppression_list()
             if place is not None:
                 place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

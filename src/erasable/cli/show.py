@@ -26,8 +26,14 @@ NONE = "-"
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one object: dates as ISO 8601, tuples and data classes as lists and objects."""
-    sys.stdout.write(json.dumps(value, indent=2, default=_plain, allow_nan=False) + "\n")
+    """Print one object: dates as ISO 8601, data classes as objects, NaN and infinity as null."""
+    try:
+        text = json.dumps(value, indent=2, default=_plain, allow_nan=False)
+    except ValueError:
+        text = json.dumps(
+            json.loads(json.dumps(value, default=_plain), parse_constant=_null), indent=2
+        )
+    sys.stdout.write(text + "\n")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str = "") -> None:
@@ -55,7 +61,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str =
     console = _console()
     wide = console.options.update(max_width=10_000)
     console.width = max(console.width, Measurement.get(console, wide, drawn).maximum)
-    console.print(drawn, crop=False)
+    with console.capture() as captured:  # Rich would end the program where nobody reads
+        console.print(drawn, crop=False)
+    sys.stdout.write(captured.get())
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:
@@ -149,6 +157,10 @@ def _date(at: Any) -> date:
         at = datetime.fromisoformat(at)
     found: date = at.astimezone(UTC).date()
     return found
+
+
+def _null(constant: str) -> None:
+    """Stand for what JSON cannot say."""
 
 
 def _plain(value: Any) -> Any:

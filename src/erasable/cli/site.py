@@ -61,7 +61,7 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
     ) -> None:
         """Write one page that shows all of it, complete in itself."""
-        with replacing(path) as place:
+        with replacing(path, where) as place:
             opened(where).report(place)
         if as_json:
             show.print_json({"path": path})

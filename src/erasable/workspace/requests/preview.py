@@ -65,7 +65,7 @@ class Preview:
     @property
     def seconds(self) -> float:
         """Estimated time, of what has an estimate."""
-        return sum(each.seconds or 0.0 for each in self.effects)
+        return sum((each.seconds or 0.0 for each in self.effects), 0.0)
 
 
 def preview(
