@@ -11,7 +11,7 @@ KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    three patients withdraw from a clustering of 569"
+	@echo "make demo    20 people leave a data set and four models"
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"

@@ -8,12 +8,11 @@ finds a difference.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 
 from sklearn.datasets import load_breast_cancer
@@ -37,7 +36,7 @@ STORY = [
     "process",
     "verify",
     "receipt show {request} --output receipt.json",
-    "key --output key.pem",
+    "key > key.pem",
     "receipt check receipt.json --key key.pem",
 ]
 
@@ -55,12 +54,16 @@ def write_visits(path: Path) -> int:
     return len(data.data)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command of `erasable`, and return its exit status."""
-    try:
-        app(list(arguments), prog_name="erasable")
-    except SystemExit as end:
-        return int(end.code or 0)
+def run(line: str) -> int:
+    """Run one command of `erasable` as a shell would, and return its exit status."""
+    command, _, target = line.partition(" > ")
+    with ExitStack() as stack:
+        if target:
+            stack.enter_context(redirect_stdout(stack.enter_context(open(target, "w"))))
+        try:
+            app(shlex.split(command), prog_name="erasable")
+        except SystemExit as end:
+            return int(end.code or 0)
     return 0
 
 
@@ -81,12 +84,10 @@ def tell(folder: Path) -> int:
             request = request or first_request(folder)
             line = line.format(request=request)
         print(f"$ erasable {line}", flush=True)
-        status = run(shlex.split(line))
+        status = run(line)
         print(flush=True)
         if status:
             return status
-    receipt = json.loads((folder / "receipt.json").read_text())
-    print(f"The receipt names no one; it is {len(json.dumps(receipt)):,} bytes of signed JSON.")
     return 0
 
 

@@ -23,6 +23,7 @@ from erasable.core.params import class_path
 
 __all__ = ["all_estimators"]
 
+_WITHOUT = ("cli", "workspace")  # rooms above, which have no estimators
 # The first that fits: a clusterer may transform, too.
 _KINDS = (
     ("classifier", ClassifierMixin),
@@ -66,7 +67,8 @@ def all_estimators() -> list[tuple[str, type[Erasable], dict[str, Any]]]:
 
 def _public_modules(package: ModuleType) -> Iterator[ModuleType]:
     for entry in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        if entry.name.rpartition(".")[2].startswith("_"):
+        name = entry.name.rpartition(".")[2]
+        if name.startswith("_") or name in _WITHOUT:
             continue
         try:
             module = importlib.import_module(entry.name)

@@ -1,7 +1,4 @@
-"""`Workspace`: everything a workspace can do, under one name.
-
-What it needs is imported when it is asked for, so that ``erasable status`` starts at once.
-"""
+"""`Workspace`: all a workspace can do, under one name; imported as it is asked for."""
 
 from __future__ import annotations
 
@@ -60,15 +57,10 @@ class Workspace:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, export: str | None = None) -> Self:
-        """Make a workspace.
+        """Make a workspace in a folder, which is made too if it is not there.
 
-        Parameters
-        ----------
-        path : path-like
-            A folder, which is made if it is not there.
-        export : str, default=None
-            A folder outside of it, into which the list of the erased and the signed head of the
-            log are written after each change: what a restored backup is brought up to date with.
+        Into `export`, a folder outside of it, the list of the erased and the signed head of the
+        log are written after each batch: what a restored backup is brought up to date with.
 
         Raises
         ------

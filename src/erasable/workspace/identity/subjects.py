@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Found",
+    "batches",
     "candidates",
     "ensure",
     "expand",
     "find",
     "forget",
+    "hashed",
+    "held",
     "link",
     "tokens_of",
     "types_in_use",

@@ -25,7 +25,7 @@ from erasable.core.errors import (
 from erasable.workspace.ledger.schema import meta
 from erasable.workspace.store.points import at
 
-__all__ = ["Ledger"]
+__all__ = ["REVISION", "Ledger", "sqlite_url"]
 
 REVISION = "0001"
 """The newest migration; a test compares it with Alembic's."""

@@ -25,6 +25,7 @@ from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import identity, measurement, model, model_version, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, hooks
+from erasable.workspace.models.reading import Reader
 from erasable.workspace.site import Site
 
 __all__ = ["Processed", "affected", "finish", "gather", "look", "process"]
@@ -231,9 +232,10 @@ def _prepare(site: Site, batch: _Batch) -> None:
         models = affected(connection, batch)
     for erasure in batch.erasures:
         erasing.prepare(site, erasure)
+    reader = Reader(site)
     with site.progress("updating models", len(models)) as advance:
         for row, version, ids in models:
-            prepared = deleting.prepare(site, row, version, ids)
+            prepared = deleting.prepare(site, row, version, ids, reader)
             batch.prepared.append((row, prepared, _per_request(batch, row, version)))
             advance()
 
