@@ -12,7 +12,12 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command line of this process.
+
+    Examples
+    --------
+    >>> main()  # doctest: +SKIP
+    """
     from erasable.cli.app import app
 
     app(prog_name="erasable")

@@ -27,7 +27,15 @@ Query = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group to the app."""
+    """Add the group to the app.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> register(app)
+    >>> [group.name for group in app.registered_groups]
+    ['dataset']
+    """
     group = typer.Typer(cls=Group, help="Bring data in, keep it up to date, look at it.")
     app.add_typer(group, name="dataset", rich_help_panel="Data and models")
 

@@ -21,7 +21,15 @@ Output = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the groups to the app."""
+    """Add the groups to the app.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> register(app)
+    >>> [group.name for group in app.registered_groups]
+    ['receipt', 'log']
+    """
     receipt = typer.Typer(cls=Group, help="Show receipts, and check them.")
     log = typer.Typer(cls=Group, help="Show the log, check it, and sign its head.")
     app.add_typer(receipt, name="receipt", rich_help_panel=PANEL)

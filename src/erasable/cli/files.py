@@ -30,6 +30,12 @@ def load(path: str, what: str) -> bytes:
         There is none.
     EvidenceError
         It is too large to be what it should be.
+
+    Examples
+    --------
+    >>> load("missing.json", "a receipt")
+    Traceback (most recent call last):
+    erasable.core.errors.NotInWorkspaceError: there is no file 'missing.json'; ...
     """
     try:
         with Path(path).open("rb") as opened:
@@ -46,7 +52,16 @@ def load(path: str, what: str) -> bytes:
 
 
 def load_json(path: str, what: str) -> dict[str, Any]:
-    """Read a JSON object from a file; see `load`."""
+    """Read a JSON object from a file; see `load`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "head.json").write_text('{"size": 3}')
+    ...     load_json(f"{folder}/head.json", "a head of the log")
+    {'size': 3}
+    """
     data = load(path, what)
     try:
         found = json.loads(data)
@@ -58,7 +73,16 @@ def load_json(path: str, what: str) -> dict[str, Any]:
 
 
 def public_key(path: str) -> bytes:
-    """Read a public key, PEM; see `load`."""
+    """Read a public key, PEM; see `load`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "workspace.pub").write_text("-----BEGIN PUBLIC KEY-----")
+    ...     public_key(f"{folder}/workspace.pub")
+    b'-----BEGIN PUBLIC KEY-----'
+    """
     data = load(path, "a public key, PEM")
     if b"-----BEGIN PUBLIC KEY-----" not in data:
         raise EvidenceError(
@@ -80,6 +104,15 @@ def replacing(path: str, workspace: str) -> Iterator[Path]:
         It cannot be written there.
     WorkspaceError
         It is one of the files that the workspace is made of.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(f"{folder}/out.txt", f"{folder}/ws") as place:
+    ...         _ = place.write_text("done")
+    ...     Path(folder, "out.txt").read_text()
+    'done'
     """
     place = Path(path)
     if _belongs_to(place, Path(workspace)):
@@ -104,7 +137,14 @@ def replacing(path: str, workspace: str) -> Iterator[Path]:
 
 @contextmanager
 def perhaps(path: str | None, workspace: str) -> Iterator[Path | None]:
-    """Do what `replacing` does where there is a path."""
+    """Do what `replacing` does where there is a path.
+
+    Examples
+    --------
+    >>> with perhaps(None, ".") as place:
+    ...     place is None
+    True
+    """
     if path is None:
         yield None
         return

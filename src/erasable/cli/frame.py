@@ -89,7 +89,13 @@ class _Plain:
 
 
 class Command(_Plain, TyperCommand):
-    """A command whose parameters are texts, lists of texts, and switches."""
+    """A command whose parameters are texts, lists of texts, and switches.
+
+    Examples
+    --------
+    >>> Command("greet").name
+    'greet'
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -98,7 +104,13 @@ class Command(_Plain, TyperCommand):
 
 
 class Group(_Plain, TyperGroup):
-    """Commands in the order they were registered."""
+    """Commands in the order they were registered.
+
+    Examples
+    --------
+    >>> Group(name="dataset").name
+    'dataset'
+    """
 
 
 def _as_typed(param: Any) -> Any:
@@ -112,7 +124,14 @@ def _as_typed(param: Any) -> Any:
 
 
 class Root(Group):
-    """The whole command line: it ends with 0, 1 or 2, and tells errors in one line."""
+    """The whole command line: it ends with 0, 1 or 2, and tells errors in one line.
+
+    Examples
+    --------
+    >>> Root(name="erasable").main(["--gone"])
+    Traceback (most recent call last):
+    SystemExit: 2
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands in the order of `ORDER`, which the help keeps."""
@@ -147,12 +166,29 @@ class Root(Group):
 def command(
     app: typer.Typer, name: str, *, example: str, panel: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command with its example, which its help and the documentation show."""
+    """Register a command with its example, which its help and the documentation show.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> @command(app, "greet", example="erasable greet")
+    ... def greet() -> None:
+    ...     pass
+    >>> app.registered_commands[0].epilog
+    'Example: `erasable greet`'
+    """
     return app.command(name, cls=Command, epilog=f"Example: `{example}`", rich_help_panel=panel)
 
 
 def opened(folder: str) -> Any:
-    """Open the workspace, and have it tell how far it is."""
+    """Open the workspace, and have it tell how far it is.
+
+    Examples
+    --------
+    >>> opened("missing")
+    Traceback (most recent call last):
+    erasable.core.errors.NotInWorkspaceError: ... holds no workspace; expected one; ...
+    """
     from erasable.cli.progress import Meter
     from erasable.workspace import Workspace
 
@@ -162,12 +198,25 @@ def opened(folder: str) -> Any:
 
 
 def fail(message: str) -> NoReturn:
-    """End with an error of the command line's own."""
+    """End with an error of the command line's own.
+
+    Examples
+    --------
+    >>> fail("--since is 'x'; expected a number; correct it")
+    Traceback (most recent call last):
+    erasable.core.errors.WorkspaceError: --since is 'x'; expected a number; correct it
+    """
     raise WorkspaceError(message)
 
 
 def request_id(given: str) -> str:
-    """Return the id of a request; what is none may be an identity, and is not repeated."""
+    """Return the id of a request; what is none may be an identity, and is not repeated.
+
+    Examples
+    --------
+    >>> request_id("R-4VYK2J0QFT")
+    'R-4VYK2J0QFT'
+    """
     if not _REQUEST.fullmatch(given):
         fail(
             "that is no id of a request; expected R- and ten letters or digits, as was printed "

@@ -31,6 +31,11 @@ def gathered(typed: Sequence[str], file: str | None) -> list[str]:
         The file is no text, or has none.
     NotInWorkspaceError
         There is no such file.
+
+    Examples
+    --------
+    >>> gathered(["patient-7", "patient-9", "patient-7"], None)
+    ['patient-7', 'patient-9']
     """
     found = [*typed, *(_lines(file) if file is not None else ())]
     return list(dict.fromkeys(found))
@@ -43,6 +48,11 @@ def one(typed: str | None, file: str | None) -> str:
     ------
     InvalidIdsError
         There is none, or several.
+
+    Examples
+    --------
+    >>> one("patient-7", None)
+    'patient-7'
     """
     found = gathered([] if typed is None else [typed], file)
     if len(found) != 1:
@@ -60,6 +70,11 @@ def pair(typed: Sequence[str], file: str | None) -> tuple[str, str]:
     ------
     InvalidIdsError
         There are not two, or they are the same.
+
+    Examples
+    --------
+    >>> pair(["patient-7", "patient-9"], None)
+    ('patient-7', 'patient-9')
     """
     found = gathered(typed, file)
     if len(found) != 2:

@@ -30,7 +30,15 @@ Hook = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
+    """Add the commands to the app.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> register(app)
+    >>> [each.name for each in app.registered_commands]
+    ['verify']
+    """
     group = typer.Typer(cls=Group, help="Train, look at, use and export models.")
     app.add_typer(group, name="model", rich_help_panel="Data and models")
     _register_training(group)

@@ -31,7 +31,15 @@ Type = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the groups to the app."""
+    """Add the groups to the app.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> register(app)
+    >>> [group.name for group in app.registered_groups]
+    ['subject', 'suppress']
+    """
     subject = typer.Typer(cls=Group, help="What is kept of a person.")
     suppress = typer.Typer(cls=Group, help="Who is kept out, because they were erased.")
     app.add_typer(subject, name="subject", rich_help_panel=PANEL)

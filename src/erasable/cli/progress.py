@@ -18,7 +18,7 @@ PATIENCE = 1.0
 
 
 class Meter:
-    """What `erasable.workspace.site.Site.progress` is set to.
+    r"""What `erasable.workspace.site.Site.progress` is set to.
 
     Parameters
     ----------
@@ -26,6 +26,15 @@ class Meter:
         Standard error.
     clock : callable
         Seconds that pass.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream, seconds = io.StringIO(), iter(range(0, 99, 2))
+    >>> with Meter(stream, lambda: next(seconds))("rewriting visits", 16) as advance:
+    ...     advance(3)
+    >>> stream.getvalue()
+    'rewriting visits 3/16\n'
     """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:

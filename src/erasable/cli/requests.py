@@ -23,7 +23,15 @@ Reason = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
+    """Add the commands to the app.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> register(app)
+    >>> [each.name for each in app.registered_commands]
+    ['request', 'process', 'requests', 'deny', 'cancel', 'hold', 'extend']
+    """
     _register_intake(app)
     _register_process(app)
     _register_listing(app)

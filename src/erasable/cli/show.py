@@ -26,7 +26,16 @@ NONE = "-"
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one object: dates as ISO 8601, data classes as objects, NaN and infinity as null."""
+    """Print one object: dates as ISO 8601, data classes as objects, NaN and infinity as null.
+
+    Examples
+    --------
+    >>> print_json({"at": datetime(2026, 3, 1, tzinfo=UTC), "loss": float("nan")})
+    {
+      "at": "2026-03-01T00:00:00+00:00",
+      "loss": null
+    }
+    """
     try:
         text = json.dumps(value, indent=2, default=_plain, allow_nan=False)
     except ValueError:
@@ -46,6 +55,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str =
         Texts are printed as they are, without their control characters.
     right : str
         Headings, comma-separated, of the columns that are aligned at the right: numbers.
+
+    Examples
+    --------
+    >>> table(["name", "records"], [("visits", 12)], right="records")
+    name     records
+    ────────────────
+    visits        12
     """
     from rich import box
     from rich.measure import Measurement
@@ -67,7 +83,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str =
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:
-    """Print names and values, aligned."""
+    """Print names and values, aligned.
+
+    Examples
+    --------
+    >>> facts([("name", "visits"), ("id", "visit")])
+    name  visits
+    id    visit
+    """
     shown = [(name, one_line(str(value))) for name, value in pairs]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
@@ -75,12 +98,24 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
 
 
 def line(text: str = "") -> None:
-    """Print a line."""
+    """Print a line.
+
+    Examples
+    --------
+    >>> line("nothing to do")
+    nothing to do
+    """
     sys.stdout.write(text + "\n")
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, with what would move a terminal's cursor written as escapes."""
+    r"""Return a text on one line, with what would move a terminal's cursor written as escapes.
+
+    Examples
+    --------
+    >>> print(one_line("two\nlines, and \x1b[2J"))
+    two lines, and \x1b[2J
+    """
     joined = " ".join(text.split())
     if joined.isprintable():
         return joined
@@ -130,7 +165,13 @@ def words(n: int, noun: str, several: str | None = None) -> str:
 
 
 def count(n: int | None) -> str:
-    """Write a number, or that there is none."""
+    """Write a number, or that there is none.
+
+    Examples
+    --------
+    >>> count(1200), count(None)
+    ('1,200', '-')
+    """
     return NONE if n is None else f"{n:,}"
 
 

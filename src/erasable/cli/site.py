@@ -17,7 +17,15 @@ PANEL = "The workspace"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
+    """Add the commands to the app.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> register(app)
+    >>> [each.name for each in app.registered_commands]
+    ['init', 'status', 'report', 'key']
+    """
 
     @command(app, "init", example="erasable init --export /mnt/elsewhere/erasable", panel=PANEL)
     def init(

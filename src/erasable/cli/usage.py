@@ -13,7 +13,13 @@ IDENTITIES = frozenset({"identities", "identity", "other"})
 
 
 def explained(error: typer.TyperException) -> str:
-    """Return the line that tells of an error in the command line."""
+    """Return the line that tells of an error in the command line.
+
+    Examples
+    --------
+    >>> explained(typer.BadParameter("it is not UTF-8"))
+    'a value cannot be read: it is not UTF-8; expected plain text; see `erasable --help`'
+    """
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "erasable"
     see = f"see `{path} --help`"

@@ -155,6 +155,10 @@ class EvidenceError(WorkspaceError, ValueError):
     """A key, a signature, a proof or an entry of the log does not hold."""
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     if name == "InvalidParameterError":  # scikit-learn is slow to import, and a command line waits
         from erasable.core._parameter_error import InvalidParameterError
