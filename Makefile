@@ -7,12 +7,13 @@ WORKERS ?= 2
 # Where compiled kernels depend on each other, numba does not notice that a callee has changed.
 KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
 
-.PHONY: help setup demo test bench clean
+.PHONY: help setup demo test soak bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    20 people leave a data set and four models"
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
+	@echo "make soak    hundreds of kills, full disks, fuzzing; what make test has no time for (30 minutes)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"
@@ -29,6 +30,11 @@ test: setup
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS)
+
+soak: setup
+	$(BIN)/pytest -n $(WORKERS) -m soak tests
+	$(BIN)/python tests/soak/kills.py
+	$(BIN)/python tests/soak/fuzz.py
 
 bench: setup $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/online_deletion.py

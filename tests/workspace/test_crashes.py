@@ -6,7 +6,7 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,8 +26,9 @@ from sqlalchemy import select
 from erasable.core.errors import ErasableError
 from erasable.workspace import Workspace
 from erasable.workspace.ledger.schema import metadata
+from erasable.workspace.store import points
 
-PROCESS_POINTS = 65
+PROCESS_POINTS = 51
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,8 @@ def test_killed_while_processing(prepared: Path, tmp_path: Path, number: int) ->
     restart_and_check(path)
 
 
-@pytest.mark.parametrize("number", range(1, PROCESS_POINTS + 1, 2))
+@pytest.mark.soak
+@pytest.mark.parametrize("number", range(1, PROCESS_POINTS + 1))
 def test_killed_twice(prepared: Path, tmp_path: Path, number: int) -> None:
     path = copy_of(prepared, tmp_path / "ws")
     assert die_at(number, process, path)
@@ -62,7 +64,11 @@ def test_killed_twice(prepared: Path, tmp_path: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, PROCESS_POINTS + 1))
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
+@pytest.mark.parametrize(
+    "error",
+    [errno.ENOSPC, pytest.param(errno.EIO, marks=pytest.mark.soak)],
+    ids=["full", "broken"],
+)
 def test_a_disk_that_fails_while_processing(
     prepared: Path, tmp_path: Path, number: int, error: int
 ) -> None:
@@ -107,31 +113,48 @@ def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
-def at_each_point(prepared: Path, folder: Path, name: str) -> Iterator[tuple[int, Path]]:
-    path = copy_of(prepared, folder / "count" / "ws")
-    for number in range(1, count(OTHERS[name], path) + 1):
-        yield number, copy_of(prepared, folder / str(number) / "ws")
+def points_of(name: str, path: Path) -> list[str]:
+    """Return the effects of a command, in order."""
+    passed: list[str] = []
+    workspace = Workspace.open(path)
+    with points.watch(lambda effect, where: passed.append(effect)):
+        OTHERS[name](workspace)
+    return passed
+
+
+def die_and_check(prepared: Path, folder: Path, name: str, number: int) -> bool:
+    """Have a command die at a point, and return whether it was done; it is, or it is not."""
+    path = copy_of(prepared, folder / str(number) / "ws")
+    assert die_at(number, OTHERS[name], path)
+    done = content(path) != content(prepared)
+    workspace = Workspace.open(path)
+    assert workspace.verify_log() == []
+    with workspace.site.lock():
+        workspace.site.clean()
+    assert sorted(workspace.site.store.list()) == sorted(referred_to(workspace))
+    if not done:
+        OTHERS[name](workspace)
+        assert workspace.verify_log() == []
+    assert {verdict.verdict for verdict in workspace.verify()} == {"equal"}
+    return done
 
 
 @pytest.mark.parametrize("name", OTHERS)
+def test_other_commands_are_not_done_before_they_commit(
+    prepared: Path, tmp_path: Path, name: str
+) -> None:
+    effects = points_of(name, copy_of(prepared, tmp_path / "count" / "ws"))
+    assert not die_and_check(prepared, tmp_path, name, effects.index("commit") + 1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", OTHERS)
 def test_other_commands_are_done_or_not(prepared: Path, tmp_path: Path, name: str) -> None:
-    before = content(prepared)
-    n_done = 0
-    for number, path in at_each_point(prepared, tmp_path, name):
-        assert die_at(number, OTHERS[name], path)
-        after = content(path)
-        done = after != before
-        n_done += done
-        workspace = Workspace.open(path)
-        assert workspace.verify_log() == []
-        with workspace.site.lock():
-            workspace.site.clean()
-        assert sorted(workspace.site.store.list()) == sorted(referred_to(workspace))
-        if not done:
-            OTHERS[name](workspace)
-            assert workspace.verify_log() == []
-        assert {verdict.verdict for verdict in workspace.verify()} == {"equal"}
-    assert n_done < number
+    effects = points_of(name, copy_of(prepared, tmp_path / "count" / "ws"))
+    numbers = range(1, len(effects) + 1)
+    done = [die_and_check(prepared, tmp_path, name, number) for number in numbers]
+    assert done == sorted(done)  # once it is done it stays so
+    assert not done[effects.index("commit")]
 
 
 WATCH = """

@@ -44,7 +44,8 @@ def erase(site: Site, wanted: erasing.Wanted, name: str = "visits") -> erasing.E
         erasure = erasing.find_records(site, connection, known.id, wanted)
     erasing.prepare(site, erasure)
     with site.ledger.transaction() as connection:
-        erasing.swap(connection, erasure, sorted(wanted.tokens))
+        erasing.swap(connection, erasure)
+        erasing.forget(connection, sorted(wanted.tokens))
     site.clean()
     return erasure
 

@@ -7,53 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
+from power import Died, ForgetfulDisk
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceDiskError, WorkspaceError
 from erasable.workspace.store import points
 from erasable.workspace.store.artifacts import LocalStore, Stored
 from erasable.workspace.store.disk import Disk
-
-
-class Died(BaseException):
-    """Stands in for a process that is killed: nothing catches it."""
-
-
-class ForgetfulDisk(Disk):
-    """A disk that loses power: what was not synced is gone, bytes and names alike.
-
-    It keeps what is durable beside what is there: the bytes of each file at its last sync, and
-    the names of each folder at the folder's last sync.
-    """
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.synced: dict[int, bytes] = {}  # inode: bytes
-        self.names: dict[Path, dict[str, int | None]] = {}  # folder: names, None for a folder
-
-    def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-        super()._write(path, data, mode)
-        self.synced[path.stat().st_ino] = path.read_bytes()
-
-    def _sync_folder(self, path: Path) -> None:
-        super()._sync_folder(path)
-        self.names[path] = {
-            entry.name: None if entry.is_dir() else entry.inode() for entry in os.scandir(path)
-        }
-
-    def after_power_loss(self) -> dict[str, bytes]:
-        """Return the files that are found again, by key."""
-        found: dict[str, bytes] = {}
-
-        def walk(folder: Path) -> None:
-            for name, inode in self.names.get(folder, {}).items():
-                if inode is None:
-                    walk(folder / name)
-                else:
-                    key = (folder / name).relative_to(self.root).as_posix()
-                    found[key] = self.synced.get(inode, b"")
-
-        walk(self.root)
-        return found
 
 
 def count_points(disk: Disk) -> list[str]:

@@ -14,7 +14,7 @@ from erasable.workspace.data.sources import Source
 from erasable.workspace.identity import suppression
 from erasable.workspace.site import Site
 
-__all__ = ["admit", "conform", "plain", "read_source", "tokens_in"]
+__all__ = ["admit", "conform", "plain", "read_source", "record_type", "tokens_in"]
 
 _WHOLE = ("int64", "uint64")
 _PLAIN = (
@@ -127,7 +127,9 @@ def conform(raw: pa.Table, known: DataSet) -> tuple[pa.Table, DataSet]:
 
 
 def admit(site: Site, known: DataSet, raw: pa.Table) -> tuple[pa.Table, dict[str, str], int]:
-    """Put tokens into the subject columns, and drop the records of suppressed subjects.
+    """Put tokens into the subject columns, and drop records that were erased before.
+
+    These are the records of suppressed subjects, and those that met the condition of a request.
 
     Returns
     -------
@@ -143,8 +145,15 @@ def admit(site: Site, known: DataSet, raw: pa.Table) -> tuple[pa.Table, dict[str
         at = records.schema.get_field_index(column)
         records = records.set_column(at, column, pa.array(values, pa.string()))
     found = {token: kind for column, kind in known.subjects for token in tokens_in(records[column])}
+    named = record_type(known.name)
     with site.ledger.reading() as connection:
         banned = pa.array(sorted(suppression.suppressed(connection, found)), pa.string())
+        ids = records[known.id_column].to_pylist() if suppression.uses(connection, named) else []
+        of_ids = site.keys.tokens(named, ids)
+        erased = suppression.suppressed(connection, [token for token in of_ids if token])
+    if erased:
+        records = records.filter(pa.array([token not in erased for token in of_ids]))
+        found = {t: k for c, k in known.subjects for t in tokens_in(records[c])}
     if len(banned):
         leaves = None
         for column in known.subject_columns:
@@ -153,6 +162,17 @@ def admit(site: Site, known: DataSet, raw: pa.Table) -> tuple[pa.Table, dict[str
         records = records.filter(pc.invert(leaves))
         found = {t: k for c, k in known.subjects for t in tokens_in(records[c])}
     return records, found, raw.num_rows - records.num_rows
+
+
+def record_type(dataset: str) -> str:
+    """Return the type of tokens of the records of a data set, which no subject has.
+
+    Examples
+    --------
+    >>> record_type("visits")
+    'record.visits/id'
+    """
+    return f"record.{dataset}/id"
 
 
 def tokens_in(column: pa.ChunkedArray) -> list[str]:

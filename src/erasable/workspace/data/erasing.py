@@ -22,7 +22,7 @@ from erasable.workspace.ledger.schema import fragment, garbage, holding
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Erasure", "Wanted", "find_records", "prepare", "swap"]
+__all__ = ["Erasure", "Wanted", "find_records", "forget", "prepare", "swap"]
 
 _TOKENS_AT_ONCE = 500  # SQL takes so many parameters
 
@@ -145,8 +145,8 @@ def prepare(site: Site, erasure: Erasure) -> None:
     erasure.seconds += time.perf_counter() - began
 
 
-def swap(connection: Connection, erasure: Erasure, tokens: Sequence[str]) -> None:
-    """Put the new fragments in the place of the old, and forget who was in them."""
+def swap(connection: Connection, erasure: Erasure) -> None:
+    """Put the new fragments in the place of the old."""
     for each in erasure.found:
         at = fragment.c.id == each.part.id
         connection.execute(insert(garbage).values(key=each.part.key))
@@ -160,13 +160,13 @@ def swap(connection: Connection, erasure: Erasure, tokens: Sequence[str]) -> Non
                     n_records=each.kept.num_rows,
                 )
             )  # fmt: skip
+
+
+def forget(connection: Connection, tokens: Sequence[str]) -> None:
+    """Forget where tokens occur: also where fragments with them went before, by a sync."""
     for start in range(0, len(tokens), _TOKENS_AT_ONCE):
         some = tokens[start : start + _TOKENS_AT_ONCE]
-        connection.execute(
-            delete(holding).where(
-                holding.c.dataset_id == erasure.dataset.id, holding.c.token.in_(some)
-            )
-        )
+        connection.execute(delete(holding).where(holding.c.token.in_(some)))
 
 
 def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int] | None:

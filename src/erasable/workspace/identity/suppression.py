@@ -39,6 +39,7 @@ __all__ = [
     "release",
     "suppress",
     "suppressed",
+    "uses",
 ]
 
 OUTSIDE = "ERASABLE_EXPORT"
@@ -136,6 +137,12 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
         connection.execute(delete(suppression).where(suppression.c.token == row.token))
         log.append(site, connection, "suppression-released", row.request_id, {}, site.now())
         return str(row.type)
+
+
+def uses(connection: Connection, type: str) -> bool:
+    """Tell whether any token of a type is on the list."""
+    kept = select(suppression.c.token).where(suppression.c.type == type).limit(1)
+    return connection.execute(kept).first() is not None
 
 
 def listing(connection: Connection) -> list[dict[str, Any]]:

@@ -239,7 +239,7 @@ def _by_command(site: Site, command: str, data: pa.Table) -> bytes:
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    pq.write_table(data, sink)
+    pq.write_table(data, sink, compression="none")  # as fragments: what is left shows its bytes
     with site.scratch() as folder:
         Disk(folder).write("data.parquet", memoryview(sink.getvalue()))
         out = folder / "model"

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from erasable.core.errors import WorkspaceDiskError
 from erasable.workspace.data import erasing
+from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, receipts
@@ -98,7 +99,6 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
     began = time.perf_counter()
     done = Processed()
     with site.lock():
-        site.clean()
         done.requests += finish(site)
         batch = _plan(site, only)
         if batch is not None:
@@ -264,8 +264,9 @@ def _swap(site: Site, batch: _Batch) -> None:
     with site.ledger.transaction() as connection:
         tasks: list[dict[str, Any]] = []
         matched = dict.fromkeys(batch.requests, 0)
+        erasing.forget(connection, tokens)
         for erasure in batch.erasures:
-            erasing.swap(connection, erasure, tokens)
+            erasing.swap(connection, erasure)
             tasks += _dataset_tasks(batch, erasure, matched)
             connection.execute(insert(measurement).values(_measured(erasure, now)))
         for row, prepared, counts in batch.prepared:
@@ -353,7 +354,7 @@ def _suppress(site: Site, connection: Connection, batch: _Batch, matched: dict[s
         own = [(t, batch.types[t]) for t, asked in batch.tokens.items() if request in asked]
         suppression.suppress(connection, own, request, site.now())
     for erasure in batch.erasures:
-        kind = f"record.{erasure.dataset.name}/id"
+        kind = record_type(erasure.dataset.name)
         for request, ids in erasure.ids_of_conditions().items():
             found = [(token, kind) for token in site.keys.tokens(kind, ids) if token is not None]
             suppression.suppress(connection, found, request, site.now())
@@ -364,17 +365,18 @@ def _suppress(site: Site, connection: Connection, batch: _Batch, matched: dict[s
 
 
 def finish(site: Site) -> list[str]:
-    """End the requests whose records are out: purge the disk, attest, write down completed.
+    """Purge the disk; then attest the requests whose records are out, and write down completed.
 
-    Hold the lock. Safe to call again after a crash, at whatever point.
+    Hold the lock. Safe to call again after a crash, at whatever point. The disk is purged even
+    where no request waits for it: what a denied one asked for may be in the write-ahead log.
     """
+    site.clean()
+    site.ledger.checkpoint()
     with site.ledger.reading() as connection:
         query = select(request_table.c.id).where(request_table.c.state.in_(["swapped", "purged"]))
         waiting = list(connection.execute(query).scalars())
     if not waiting:
         return []
-    site.clean()
-    site.ledger.checkpoint()
     with site.ledger.transaction() as connection:
         connection.execute(
             update(request_table)
