@@ -165,7 +165,3 @@ def __getattr__(name: str) -> Any:
 
         return InvalidParameterError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
