@@ -70,8 +70,8 @@ def test_one_value_of_two_subjects_needs_its_type(site):
 def test_candidates_of_a_known_value_are_what_it_is_known_as(site):
     ensure(site, ("staff/id", 17), ("customers/id", 18), ("email", "a@x.com"))
     with site.ledger.reading() as connection:
-        known = subjects.candidates(site, connection, 17)
-        unknown = subjects.candidates(site, connection, 99)
+        known = subjects.candidates(site, connection, 17, subjects.types_in_use(connection))
+        unknown = subjects.candidates(site, connection, 99, subjects.types_in_use(connection))
     assert known == [("staff/id", site.keys.token("staff/id", 17))]
     # A number is no email.
     assert sorted(kind for kind, _ in unknown) == ["customers/id", "staff/id"]
@@ -79,7 +79,9 @@ def test_candidates_of_a_known_value_are_what_it_is_known_as(site):
 
 def test_candidates_in_an_empty_workspace_are_ids(site):
     with site.ledger.reading() as connection:
-        assert subjects.candidates(site, connection, 7) == [("id", site.keys.token("id", 7))]
+        assert subjects.candidates(site, connection, 7, subjects.types_in_use(connection)) == [
+            ("id", site.keys.token("id", 7))
+        ]
 
 
 @pytest.mark.parametrize("value", [None, "", 17.5, True, "\ud800"])

@@ -98,7 +98,7 @@ def ensure(connection: Connection, identities: Iterable[tuple[str, str]]) -> int
 
 
 def candidates(
-    site: Site, connection: Connection, value: Any, type: str | None = None
+    site: Site, connection: Connection, value: Any, types: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Return what a value may stand for, as a request keeps it: (type, token) of each.
 
@@ -107,23 +107,22 @@ def candidates(
     value : str or number
         Where it is known under some types, these are returned. Where nobody has it, all that it
         suits are.
-    type : str, default=None
-        By default each type in use is tried, or "id" where none is.
+    types : sequence of str
+        The one that was named, or those in use; see `types_in_use`.
 
     Raises
     ------
     InvalidIdsError
-        The value suits no type in use, or not the one that is named; or it belongs to different
-        subjects under different types.
+        The value suits none of them; or it belongs to different subjects under different types.
     InvalidParameterError
         There is no such type.
     """
-    tried = hashed(site, value, [type] if type is not None else types_in_use(connection))
+    tried = hashed(site, value, types)
     rows = _rows(connection, tried)
     if len({row.subject for row in rows}) > 1:
-        types = ", ".join(sorted(repr(row.type) for row in rows))
+        told = ", ".join(sorted(repr(row.type) for row in rows))
         raise InvalidIdsError(
-            f"the identity belongs to different subjects, by its types {types}; expected one; "
+            f"the identity belongs to different subjects, by its types {told}; expected one; "
             "name the type with --type, or link the subjects"
         )
     return [(row.type, row.token) for row in rows] or [(kind, t) for t, kind in tried.items()]
@@ -137,7 +136,8 @@ def find(site: Site, connection: Connection, value: Any, type: str | None = None
     InvalidIdsError, InvalidParameterError
         See `candidates`.
     """
-    tried = candidates(site, connection, value, type)
+    types = types_in_use(connection) if type is None else [type]
+    tried = candidates(site, connection, value, types)
     rows = _rows(connection, [token for _, token in tried])
     if not rows:
         return None

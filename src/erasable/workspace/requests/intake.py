@@ -164,7 +164,11 @@ def acknowledge(
                 for row in rows
             ],
         )
-        return [find(connection, row["id"]) for row in rows]
+        taken = {}
+        for some in subjects.batches([row["id"] for row in rows]):
+            query = select(*_COLUMNS).where(request_table.c.id.in_(some))
+            taken |= {row.id: Request(*row) for row in connection.execute(query)}
+        return [taken[row["id"]] for row in rows]
 
 
 def asked(
@@ -183,7 +187,8 @@ def asked(
         )
     if where is not None:
         return [(None, _condition(connection, where, dataset))]
-    return [(subjects.candidates(site, connection, value, type), None) for value in values]
+    types = subjects.types_in_use(connection) if type is None else [type]
+    return [(subjects.candidates(site, connection, value, types), None) for value in values]
 
 
 def find(connection: Connection, request_id: str) -> Request:
