@@ -80,7 +80,6 @@ OTHER: dict[str, dict[str, Any]] = {
         "class_weight": {0: 1.0, 1: 2.0, 2: 1.0},
         "classes": [0, 1, 2, 9],
         "fit_intercept": False,
-        "max_iter": 90,
     },
     "MaxAbsScaler": {},
     "MinMaxScaler": {"clip": True, "feature_range": (-1, 3)},

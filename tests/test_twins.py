@@ -71,6 +71,7 @@ PARAMETERS = {
         "dual": NUMBERS,
         "intercept_scaling": NUMBERS,
         "l1_ratio": "an optimum with other penalties is not smooth",
+        "max_iter": "the optimum is found, however many steps that takes",
         "n_jobs": THREADS,
         "penalty": "an optimum with other penalties is not smooth",
         "random_state": SEEDED,

@@ -14,7 +14,7 @@ from utils.honest import Totals
 # -- a model's life --------------------------------------------------------------------------------
 
 
-@breaks("check_clone_and_params", "check_fit_again", "check_seed")
+@breaks("check_clone_and_params", "check_fit_again")
 class Tinkerer(Totals):
     """Changes a parameter when it is fitted."""
 

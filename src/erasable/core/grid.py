@@ -150,14 +150,14 @@ class Grid:
         InvalidDataError
             If there are no columns.
         """
-        refuse_no_columns(matrix, "a Grid")
-        matrix = _contiguous(matrix)
         n_rows = matrix.shape[0] if live_rows is None else int(live_rows.size)
         if n_rows > MAX_ROWS:
             raise MagnitudeError(
                 f"{n_rows} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
                 "split the data, for instance with DivideAndConquerKMeans."
             )
+        refuse_no_columns(matrix, "a Grid")
+        matrix = _contiguous(matrix)
         extremes = Extremes.fit(matrix, live_rows)
         _refuse_huge(extremes, names)
         d = matrix.shape[1]

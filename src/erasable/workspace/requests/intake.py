@@ -164,7 +164,7 @@ def acknowledge(
                 for row in rows
             ],
         )
-        taken = {}
+        taken: dict[str, Request] = {}
         for some in subjects.batches([row["id"] for row in rows]):
             query = select(*_COLUMNS).where(request_table.c.id.in_(some))
             taken |= {row.id: Request(*row) for row in connection.execute(query)}
