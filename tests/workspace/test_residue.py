@@ -140,7 +140,7 @@ def test_the_literal_is_gone_when_a_process_died_right_after_it_denied(
     def deny() -> None:
         workspace = Workspace.open(path)
         (request,) = workspace.request(where="note = 'zqelsewhere000001'", dataset="visits")
-        workspace.site.ledger.checkpoint = lambda: None  # type: ignore[method-assign]
+        workspace.site.ledger.purge = lambda: None  # type: ignore[method-assign]
         workspace.deny(request.id, "not ours")
 
     assert fork(deny) == 0
@@ -198,7 +198,7 @@ def test_without_secure_delete_tokens_stay(
 def test_without_a_checkpoint_tokens_stay(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine.Ledger, "checkpoint", lambda self: None)
+    monkeypatch.setattr(engine.Ledger, "checkpoint", lambda self: None)  # nor in `purge`
     path = copy_of(prepared, tmp_path / "ws")
 
     def in_a_process_that_dies() -> None:  # one that ends well would empty it
@@ -206,6 +206,20 @@ def test_without_a_checkpoint_tokens_stay(
 
     assert fork(in_a_process_that_dies) == 0
     assert tokens_in(path, tokens(Workspace.open(path), FEW, GONE))
+
+
+@pytest.mark.parametrize("anew", [True, False], ids=["ours", "not written anew"])
+def test_rows_that_moved_leave_copies_in_unused_parts_of_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anew: bool
+) -> None:
+    """Deleted rows are overwritten where they are, but not where they were before they moved."""
+    if not anew:
+        monkeypatch.setattr(engine.Ledger, "purge", engine.Ledger.checkpoint)
+    workspace = Workspace.create(tmp_path / "ws")
+    crowd, people = Crowd(2000), range(2000)
+    erase(workspace, crowd, people)
+    found = tokens_in(tmp_path / "ws", tokens(workspace, crowd, people))
+    assert (found == set()) is anew
 
 
 def test_without_removing_garbage_records_stay(
