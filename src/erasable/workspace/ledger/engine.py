@@ -1,11 +1,12 @@
 """The ledger: one database, short transactions, and nothing left behind of what is deleted.
 
-The law kept here: a transaction that has returned is on the disk, whatever happens then; deleted
-rows are overwritten, in the database and, by `checkpoint`, in its write-ahead log.
+The law kept here: a transaction that has returned is on the disk, whatever happens then; of deleted
+rows nothing is left after `purge`, in the database and in its write-ahead log.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -140,8 +141,32 @@ class Ledger:
         if changed.rowcount == 0:
             connection.execute(meta.insert().values(name=name, value=value))
 
+    def purge(self) -> None:
+        """Write the database anew, and empty the write-ahead log: what was deleted is gone.
+
+        Overwriting deleted rows is not enough. Where SQLite moves rows between pages it leaves
+        copies in the unused middle of a page, which no later deletion reaches.
+
+        Raises
+        ------
+        WorkspaceBusyError
+            Another process is at work on the ledger, or reads an old state of it, for too long.
+        WorkspaceDiskError
+            The disk is full or fails.
+        """
+        if not self._is_sqlite:
+            return
+        with _explained():
+            raw = self.engine.raw_connection()
+            try:
+                with at("commit", self.url):
+                    raw.cursor().execute("VACUUM")
+            finally:
+                raw.close()
+        self.checkpoint()
+
     def checkpoint(self) -> None:
-        """Empty the write-ahead log, so that nothing deleted is left in it.
+        """Empty the write-ahead log; see `purge`.
 
         Raises
         ------
@@ -193,8 +218,8 @@ def _explained() -> Iterator[None]:
         raise
     except OSError as error:
         raise _no_disk(error.strerror or str(error)) from None
-    except OperationalError as error:
-        told = str(error.orig)
+    except (OperationalError, sqlite3.OperationalError) as error:
+        told = str(getattr(error, "orig", error))
         if "locked" in told or "busy" in told:
             raise WorkspaceBusyError(
                 "another process is writing to the ledger; expected it to end within "
@@ -203,8 +228,8 @@ def _explained() -> Iterator[None]:
         if any(word in told for word in ("full", "I/O", "readonly", "unable to open")):
             raise _no_disk(told) from None
         raise _broken(told) from None
-    except DatabaseError as error:
-        raise _broken(str(error.orig)) from None
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        raise _broken(str(getattr(error, "orig", error))) from None
 
 
 def _no_disk(told: str) -> WorkspaceDiskError:

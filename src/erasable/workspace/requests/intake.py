@@ -279,7 +279,7 @@ def _end(site: Site, request_id: str, state: str, reason: str | None) -> Request
     values = {"state": state, "reason": reason, "tokens": None, "condition": None, "salt": None}
     ended = _change(site, request_id, f"request-{state}", values)
     with suppress(WorkspaceBusyError):  # then the next one that processes empties it
-        site.ledger.checkpoint()
+        site.ledger.purge()
     return ended
 
 

@@ -371,7 +371,7 @@ def finish(site: Site) -> list[str]:
     where no request waits for it: what a denied one asked for may be in the write-ahead log.
     """
     site.clean()
-    site.ledger.checkpoint()
+    site.ledger.purge()
     with site.ledger.reading() as connection:
         query = select(request_table.c.id).where(request_table.c.state.in_(["swapped", "purged"]))
         waiting = list(connection.execute(query).scalars())

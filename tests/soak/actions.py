@@ -1,0 +1,296 @@
+"""What the children do: steps of a command, or a look at a workspace, told through a pipe."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from crashes import referred_to
+from sites import write_csv
+from sqlalchemy import func
+from sqlalchemy import select as query
+from traces import compressed, numbers_in, texts_in, tokens_in
+
+from erasable.workspace import Workspace
+from erasable.workspace.data import catalogue
+from erasable.workspace.ledger.schema import log_entry, receipt, request, suppression
+from erasable.workspace.store import points
+
+ONCE = ("request-acknowledged", "request-erased", "request-completed", "request-denied",
+        "request-cancelled")  # fmt: skip
+
+
+def number_of(id: str) -> int:
+    return int(id[2:])
+
+
+def weight(id: str, revision: int) -> float:
+    """A number that only this record, in this revision, has."""
+    return 40.0123456789 + number_of(id) / 7 + revision / 1024
+
+
+def write_rows(path: Path, dataset: str, rows: dict[str, list[str]], revision: int) -> None:
+    """Write a source: what a record holds follows from its id, its people and the revision."""
+    numbers = [number_of(id) for id in rows]
+    owners = ["patient"] if dataset == "visits" else ["sender", "receiver"]
+    people = {name: [who[i] for who in rows.values()] for i, name in enumerate(owners)}
+    columns = {
+        dataset[:-1]: list(rows),
+        **people,
+        "age": [20 + (i * 37) % 61 for i in numbers],
+        "weight": [weight(id, revision) for id in rows],
+        "note": [f"{id} of {' and '.join(who)}" for id, who in rows.items()],
+        "sick": [i % 2 for i in numbers],
+    }
+    write_csv(path, columns)
+
+
+def warm_up(folder: Path) -> None:
+    """Do all of it once, so that children find modules and kernels loaded.
+
+    Nothing of it stays open: a ledger must not be shared with a child.
+    """
+    rows = {
+        "visits": {f"zr{i:06d}": [f"zp{i // 2:06d}"] for i in range(60)},
+        "letters": {f"zr{i:06d}": [f"zp{i // 2:06d}", "zp000029"] for i in range(60, 70)},
+    }
+    create(folder / "ws", rows, folder)
+    workspace = Workspace.open(folder / "ws")
+    workspace.request(["zp000003"])
+    workspace.request(where="visit = 'zr000009'", dataset="visits")
+    workspace.process()
+    verify_all(folder / "ws", {"zp000003"}, {"zr000009"}, 0, [workspace.head()])
+    observe(folder / "ws", [f"zp{i:06d}" for i in range(60)], [])
+    del workspace
+    gc.collect()
+
+
+def create(path: Path, rows: dict[str, dict[str, list[str]]], sources: Path) -> None:
+    workspace = Workspace.create(path)
+    for name, people in (("visits", ["patient"]), ("letters", ["sender", "receiver"])):
+        write_rows(sources / f"{name}.csv", name, rows[name], 0)
+        workspace.add_dataset(
+            name, sources / f"{name}.csv", id_column=name[:-1], subjects=people
+        )  # fmt: skip
+    on: dict[str, Any] = {"datasets": ["visits"], "features": ["age", "weight"]}
+    workspace.fit("risk", "naive_bayes.GaussianNB", target="sick", **on)
+    workspace.fit("segments", "preprocessing.StandardScaler,cluster.KMeans", **on,
+                  params={"kmeans__n_clusters": "2"})  # fmt: skip
+    workspace.fit("tree", "sklearn.tree.DecisionTreeClassifier", target="sick", **on)
+    workspace.fit("range", "preprocessing.MinMaxScaler", datasets=["letters"],
+                  features=["weight"])  # fmt: skip
+    workspace.register("copy", datasets=["letters"], retrain="cp {data} {out}")
+
+
+def do(workspace: Workspace, step: dict[str, Any], sources: Path) -> Any:
+    """Carry out a step; return what was acknowledged."""
+    kind = step["do"]
+    if kind == "request":
+        named = {"where": step["where"], "dataset": "visits"} if "where" in step else {}
+        made = workspace.request(step.get("values", ()), hold=step.get("hold"), **named)
+        return [each.id for each in made]
+    if kind in ("append", "sync"):
+        source = sources / f"{kind}.csv"
+        write_rows(source, step["dataset"], step["rows"], step["revision"])
+        change = getattr(workspace, kind)(step["dataset"], source)
+        return [change.n_suppressed]
+    if kind == "process":
+        return workspace.process().requests
+    if kind == "fit":
+        return workspace.fit(step["name"]).version
+    if kind in ("deny", "cancel", "hold"):
+        return getattr(workspace, kind)(step["id"], "a reason").state
+    if kind == "resume":
+        return workspace.resume(step["id"]).state
+    if kind == "verify":
+        return [each.verdict for each in workspace.verify(step.get("names"))]
+    assert kind == "head"
+    return workspace.head()
+
+
+# -- children --------------------------------------------------------------------------------------
+
+
+class Child:
+    """A process that runs steps, and is killed at a point, or after a time, or not at all."""
+
+    def __init__(self, run: Callable[[Callable[[Any], None]], None]) -> None:
+        reading, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(reading)
+            self._be_child(run, writing)
+        os.close(writing)
+        self._pipe = reading
+        self.told: list[Any] = []
+        self.began = time.monotonic()
+        self.seconds = 0.0
+
+    @staticmethod
+    def _be_child(run: Callable[[Callable[[Any], None]], None], writing: int) -> None:
+        code = 1
+
+        def tell(what: Any) -> None:
+            data = (json.dumps(what) + "\n").encode()
+            while data:
+                data = data[os.write(writing, data) :]
+
+        try:
+            run(tell)
+            code = 0
+        except BaseException:
+            tell({"error": traceback.format_exc()})
+        finally:
+            os._exit(code)
+
+    def wait(self, kill_after: float | None = None) -> int:
+        """Wait for the end; return the exit code, or minus the signal."""
+        data = b""
+        while True:
+            rest = None if kill_after is None else self.began + kill_after - time.monotonic()
+            ready, _, _ = select.select([self._pipe], [], [], None if rest is None else max(0, rest))
+            if not ready:
+                os.kill(self.pid, signal.SIGKILL)
+                kill_after = None
+                continue
+            part = os.read(self._pipe, 1 << 16)
+            if not part:
+                break
+            data += part
+        os.close(self._pipe)
+        _, status = os.waitpid(self.pid, 0)
+        self.seconds = time.monotonic() - self.began
+        whole, _, _ = data.rpartition(b"\n")
+        self.told = [json.loads(line) for line in whole.splitlines()]
+        return os.waitstatus_to_exitcode(status)
+
+
+def steps_in_child(
+    path: Path, steps: Sequence[dict[str, Any]], sources: Path, die_at: int | None
+) -> Child:
+    """Run steps in a child that tells of each when it has returned."""
+
+    def run(tell: Callable[[Any], None]) -> None:
+        passed = 0
+
+        def watch(effect: str, where: str) -> None:
+            nonlocal passed
+            passed += 1
+            if passed == die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with points.watch(watch):
+            workspace = Workspace.open(path)
+            for step in steps:
+                tell({"done": do(workspace, step, sources)})
+        tell({"points": passed})
+
+    return Child(run)
+
+
+def in_child(run: Callable[[], Any]) -> Any:
+    """Return what a function says in a child; this process never opens a ledger itself."""
+    child = Child(lambda tell: tell(run()))
+    code = child.wait()
+    if code != 0:
+        raise AssertionError(child.told[-1]["error"] if child.told else f"exit code {code}")
+    return child.told[-1]
+
+
+# -- a look ----------------------------------------------------------------------------------------
+
+
+def observe(path: Path, people: Sequence[str], heads: Sequence[Any]) -> dict[str, Any]:
+    """Say what is in a workspace, and what is wrong with it."""
+    workspace = Workspace.open(path)
+    site = workspace.site
+    names = dict(zip(site.keys.tokens("id", list(people)), people, strict=True))
+    with site.ledger.reading() as connection:
+        records = {}
+        for known in catalogue.every(connection):
+            columns = [known.id_column, *known.subject_columns]
+            table = catalogue.table(site, connection, known.id, columns=columns)
+            records[known.name] = {
+                row[known.id_column]: [names[row[each]] for each in known.subject_columns]
+                for row in table.to_pylist()
+            }
+        rows = connection.execute(query(request)).mappings()
+        requests = {
+            row["id"]: {
+                "state": row["state"], "hold": row["hold"], "matched": row["matched"],
+                "what": _what(row, names),
+            }
+            for row in rows
+        }  # fmt: skip
+        kept_out = [names.get(t, "") for t in connection.execute(query(suppression.c.token)).scalars()]
+        problems = list(_repeated(connection))
+    problems += workspace.verify_log()
+    for head in heads:
+        problems += workspace.verify_log(head)
+    return {
+        "records": records, "requests": requests, "problems": problems,
+        "out": sorted(name for name in kept_out if name), "n_out": len(kept_out),
+        "orphans": _orphans(workspace),
+    }  # fmt: skip
+
+
+def _what(row: Any, names: dict[str, str]) -> str | None:
+    if row["condition"] is not None:
+        return str(row["condition"]["where"])
+    return None if row["tokens"] is None else names[row["tokens"][0][1]]
+
+
+def _repeated(connection: Any) -> Iterator[str]:
+    count = func.count()
+    again = (
+        query(log_entry.c.kind, log_entry.c.subject)
+        .where(log_entry.c.kind.in_(ONCE))
+        .group_by(log_entry.c.kind, log_entry.c.subject)
+        .having(count > 1)
+    )
+    for kind, subject in connection.execute(again):
+        yield f"the log has {kind} of {subject} more than once"
+    completed = query(count).select_from(request).where(request.c.state == "completed")
+    n_receipts = connection.execute(query(count).select_from(receipt)).scalar()
+    if connection.execute(completed).scalar() != n_receipts:
+        yield f"{n_receipts} receipts do not suit the completed requests"
+
+
+def _orphans(workspace: Workspace) -> list[str]:
+    root = workspace.site.root
+    strays = set(workspace.site.store.list()) ^ set(referred_to(workspace))
+    strays |= {path.name for path in root.glob(".partial-*")}
+    scratch = root / "scratch"
+    return sorted(strays | ({path.name for path in scratch.iterdir()} if scratch.exists() else set()))
+
+
+def residue(path: Path, people: set[str], records: set[str]) -> list[str]:
+    """Return what is left of people and records, as text."""
+    return sorted(texts_in(path, people | records))
+
+
+def verify_all(
+    path: Path, people: set[str], records: set[str], revisions: int, heads: Sequence[Any]
+) -> list[str]:
+    """Verify every model and head, and look for tokens and numbers too."""
+    workspace = Workspace.open(path)
+    wrong = [
+        f"model {each.model} is {each.verdict}: {each.detail}"
+        for each in workspace.verify(retrain=True)
+        if each.verdict != "equal"
+    ]
+    for head in heads:
+        wrong += workspace.verify_log(head)
+    numbers = {weight(id, revision) for id in records for revision in range(revisions + 1)}
+    wrong += [f"the number {each} is left" for each in numbers_in(path, numbers)]
+    tokens = {token for token in workspace.site.keys.tokens("id", sorted(people)) if token}
+    wrong += [f"the token {each} is left" for each in tokens_in(path, tokens)]
+    return wrong + [f"{each} is compressed" for each in compressed(path)]
