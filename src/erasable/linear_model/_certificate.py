@@ -38,7 +38,21 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["distance", "distance_after_step"]
+__all__ = ["compounded", "distance", "distance_after_step"]
+
+
+def compounded(*shares: float) -> float:
+    """Return ``(1 + a) (1 + b) ... - 1``, rounded up, without the cancellation at the end.
+
+    Examples
+    --------
+    >>> compounded(0.5, 0.5) >= 1.25, 0.0 < compounded(1e-30, 0.0) < 1.001e-30
+    (True, True)
+    """
+    total = 0.0
+    for share in shares:
+        total += share * (1.0 + total)
+    return 1.0001 * total
 
 
 def distance(decrement: float, reach: float, error: float = 0.0) -> float:
@@ -75,5 +89,5 @@ def distance_after_step(decrement: float, reach: float, error: float, noise: flo
     move = reach * before
     if not move < 1.0:
         return math.inf
-    stretch = 1.0 + 0.5 * move + move * move  # >= (exp(R) - 1) / R where R < 1
-    return 1.0001 * ((1.0 + error) * stretch - 1.0) * before
+    stretch = 0.5 * move + move * move  # >= (exp(R) - 1) / R - 1 where R < 1
+    return 1.0001 * compounded(error, stretch) * before

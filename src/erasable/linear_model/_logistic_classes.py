@@ -99,7 +99,7 @@ class TaughtClasses:
             return np.ones(len(labels))
         return np.array([float(self._given.get(label, 1.0)) for label in labels])
 
-    def class_weights(self) -> Floats:
+    def _class_weights(self) -> Floats:
         """Return the weight of each class."""
         worths = self._worths()
         if self._given == "balanced":
@@ -115,8 +115,9 @@ class TaughtClasses:
         each = [math.fsum(weights[codes == code]) for code in range(self.classes.labels.size)]
         return np.array(each)
 
-    def record_weights(self, class_weights: Floats) -> Floats:
+    def record_weights(self) -> Floats:
         """Return the weight of every row, 0 for those that do not teach."""
+        class_weights = self._class_weights()
         weights = self.teaches.astype(np.float64)
         if self._weights is not None:
             weights *= self._weights

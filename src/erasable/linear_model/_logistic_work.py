@@ -165,16 +165,18 @@ class Work:
             same = np.array_equal(design.origin, self.columns.origin)
             if not (same and np.array_equal(design.unit, self.columns.unit)):
                 self._restart()
-        class_weights = self.taught.class_weights()
-        weights, total = self._record_weights(class_weights)
+        weights, total = self._record_weights()
         if self.taught.is_weighted and total != self._total:
             self._restart()
         self._total = total
         strengths = self._strengths(None if affine is None else affine[1], total)
         if self._solver is None:
-            self._solver = self._new_solver(strengths, class_weights, weights)
+            self._solver = self._new_solver(strengths, weights)
         else:
-            self._update(self._solver.problem, strengths, class_weights, weights)
+            self._solver.problem.strengths = strengths
+            if not np.array_equal(weights, self._solver.problem.design.weights):
+                # Not written into the old ones: these are also those of a Hessian.
+                self._solver.problem.design.weights = weights
         values, certain = self._solver.settle()
         if not certain:
             values, _ = self._canonical(self._solver.problem).settle()
@@ -194,7 +196,7 @@ class Work:
         keys = Tape(0).record_keys(self.held.records.ids[rows])
         rows = rows[np.argsort(keys, kind="stable")]
         design = problem.design.take(rows, problem.design.weights[rows])
-        same = Problem(design, problem.strengths, problem.coupled, problem.class_weights)
+        same = Problem(design, problem.strengths, problem.coupled)
         made = NewtonSolver if self._is_dense else ConjugateSolver
         return made(same, np.zeros(problem.shape))
 
@@ -207,12 +209,12 @@ class Work:
             strengths = np.clip(strengths, least * total, _LARGEST_SHARE * total)
         return np.append(strengths, 0.0) if self._settings["fit_intercept"] else strengths
 
-    def _record_weights(self, class_weights: Floats) -> tuple[Floats, float]:
+    def _record_weights(self) -> tuple[Floats, float]:
         """Return the weight of every row, and a power of two that is near the sum of them.
 
         It is the same for any order of the rows.
         """
-        weights = self.taught.record_weights(class_weights)
+        weights = self.taught.record_weights()
         total = float(weights.sum())
         if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
             total = math.fsum(weights)
@@ -223,15 +225,7 @@ class Work:
             weights[teaches] = least * _scale(total)
         return weights, total
 
-    def _update(
-        self, problem: Problem, strengths: Floats, class_weights: Floats, weights: Floats
-    ) -> None:
-        problem.strengths = strengths
-        if not np.array_equal(class_weights, problem.class_weights):
-            problem.design.weights[:] = weights
-            problem.class_weights = class_weights
-
-    def _new_solver(self, strengths: Floats, class_weights: Floats, weights: Floats) -> Solver:
+    def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:
         taught, columns = self.taught, self.columns
         n_classes = taught.n_taught
         binary = taught.classes.labels.size == 2
@@ -243,7 +237,7 @@ class Work:
             matrix, weights, self._codes(binary), n_logits,
             binary or dense, self._settings["fit_intercept"], columns.origin, columns.unit,
         )  # fmt: skip
-        problem = Problem(design, strengths, dense and not binary, class_weights)
+        problem = Problem(design, strengths, dense and not binary)
         self._solved = taught.labels
         made = NewtonSolver if dense else ConjugateSolver
         theta = self._first(problem)
@@ -298,7 +292,7 @@ class Work:
             rows.append(own[::step])
             weights.append(design.weights[own[::step]] * (own.size / rows[-1].size))
         sample = design.take(np.concatenate(rows), np.concatenate(weights))
-        part = Problem(sample, problem.strengths, problem.coupled, problem.class_weights)
+        part = Problem(sample, problem.strengths, problem.coupled)
         small = made(part, solver.theta, certifies=False)
         self._approach(part, small)
         small.approach(0.1)

@@ -171,7 +171,7 @@ class Solver:
     def _line(self, theta: Pair, gradient: Floats, move: Move, count: int) -> _Line:
         step = self._step(gradient, move, count) if move.step is None else move.step
         descent = float(np.vdot(gradient, step))
-        if not descent > 1e6 * move.noise**2:
+        if not descent > 1e6 * move.noise * move.noise:
             descent = np.inf  # it is all noise, and any length will do
         # A slope that is small beside an enormous one may still lead far up.
         total = float(self.problem.design.weights.sum())
