@@ -80,7 +80,7 @@ def awkward(kind: str, seed: int, n_classes: int) -> tuple[np.ndarray, np.ndarra
     elif kind == "powers":
         X = np.exp2(rng.integers(-16, 17, (n, 2))) * rng.choice([-1.0, 1.0], (n, 2))
     elif kind == "outlier":
-        X[0] *= 1e6
+        X[0] *= 1e4
     return X, y
 
 

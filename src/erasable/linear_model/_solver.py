@@ -20,6 +20,9 @@ __all__ = ["Move", "Solver"]
 _MOST_STEPS = 300
 _PATIENCE = 25
 """Steps after which to start again from 0: from far outside, the way back may be longer."""
+_LONGEST = 2.0**32
+"""Longest step of a coefficient in units: where there is hardly any curvature, Newton's is as good
+as infinite, and no optimum is further away (see `_logistic_limits`)."""
 
 
 @dataclass(slots=True)
@@ -86,7 +89,7 @@ class _Line:
         else:
             return None
         length = 0.5 * (shortest + longest)
-        if longest - shortest < 0.01 * longest or longest < 1e-9:
+        if longest - shortest < 0.01 * longest or longest < 1e-18:
             return None
         return replace(self, length=length, shortest=shortest, longest=longest)
 
@@ -170,6 +173,9 @@ class Solver:
 
     def _line(self, theta: Pair, gradient: Floats, move: Move, count: int) -> _Line:
         step = self._step(gradient, move, count) if move.step is None else move.step
+        longest = float(np.abs(step).max())
+        if longest > _LONGEST:
+            step = step * (_LONGEST / longest)
         descent = float(np.vdot(gradient, step))
         if not descent > 1e6 * move.noise * move.noise:
             descent = np.inf  # it is all noise, and any length will do
