@@ -47,8 +47,9 @@ It bounds coefficients and the Hessian's condition, so that there are bits enoug
 optimum; a larger penalty is as it is given.
 """
 _LARGEST_SHARE = 2.0**200
-_LEAST_WEIGHT = 2.0**-100
+_LEAST_WEIGHT, _LEAST_WEIGHT_OF_MANY = 2.0**-60, 2.0**-30
 """Least weight of a record, for a total weight of 1; what weighs less weighs this."""
+_MARGIN = 4.0
 _ORDINARY = 2**100
 """Total weights further from 1 are brought near it, with the penalties, by a power of two."""
 
@@ -177,7 +178,7 @@ class Work:
             if not np.array_equal(weights, self._solver.problem.design.weights):
                 # Not written into the old ones: these are also those of a Hessian.
                 self._solver.problem.design.weights = weights
-        values, certain = self._solver.settle()
+        values, certain = self._solver.settle(_MARGIN)
         if not certain:
             values, _ = self._canonical(self._solver.problem).settle()
         classes = self.taught.classes
@@ -221,8 +222,8 @@ class Work:
         total = math.ldexp(0.5, math.frexp(total)[1])
         if self.taught.is_weighted:
             teaches = self.taught.teaches
-            least = np.maximum(weights[teaches], _LEAST_WEIGHT * total)
-            weights[teaches] = least * _scale(total)
+            least = _LEAST_WEIGHT if self._is_dense else _LEAST_WEIGHT_OF_MANY
+            weights[teaches] = np.maximum(weights[teaches], least * total) * _scale(total)
         return weights, total
 
     def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:

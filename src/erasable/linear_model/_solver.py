@@ -111,8 +111,14 @@ class Solver:
         self.theta = theta
         self.certifies = certifies
 
-    def settle(self) -> tuple[Floats, bool]:
+    def settle(self, margin: float = 1.0) -> tuple[Floats, bool]:
         """Look for the point of the lattice that is nearest to the optimum.
+
+        Parameters
+        ----------
+        margin : float
+            By how much intervals are to be wider than what is known, where the precision is all
+            there is: so that what is certain from here is certain from wherever one comes.
 
         Returns
         -------
@@ -128,17 +134,21 @@ class Solver:
                 line, warm = _Line.at(np.zeros_like(self.theta)), False
             theta, found, gradient, wrong = self._follow(line, precise)
             move = self._look(theta, found, gradient, wrong, count)
-            values, certain = settle(*self.problem.classes(move.to), move.half)
+            half = margin * move.half if precise else move.half
+            values, certain = settle(*self.problem.classes(move.to), half)
             self.theta = move.to[0]
             if certain:
                 return values, True
             reached = np.array([float(move.half.max()), move.decrement])
-            stalled = 0 if not precise or (reached < 0.9 * best).any() else stalled + 1
+            # Steps that no slope can judge may lead to and fro.
+            blind = precise or (count > 0 and not np.isfinite(line.descent))
+            stalled = 0 if not blind or (reached < 0.9 * best).any() else stalled + 1
             best = np.minimum(reached, best)
-            if stalled > 4:
+            if stalled > 4 and precise:
                 break
             line = self._line(theta, gradient, move, count)
-            precise = precise or move.decrement <= 4 * move.noise
+            if not precise and (stalled > 4 or move.decrement <= 4 * move.noise):
+                precise, stalled = True, 0
         high, low = self.problem.classes(move.to)
         nearest: Floats = (np.rint(high / STEP + low / STEP)) * STEP + 0.0
         return nearest, False
