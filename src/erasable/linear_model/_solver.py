@@ -20,9 +20,11 @@ __all__ = ["Move", "Solver"]
 _MOST_STEPS = 300
 _PATIENCE = 25
 """Steps after which to start again from 0: from far outside, the way back may be longer."""
+_STALLED = 6
+"""Steps without progress, near the optimum, after which there will be none."""
 _LONGEST = 2.0**32
 """Longest step of a coefficient in units: where there is hardly any curvature, Newton's is as good
-as infinite, and no optimum is further away (see `_logistic_limits`)."""
+as infinite, and no optimum is further away."""
 
 
 @dataclass(slots=True)
@@ -140,15 +142,15 @@ class Solver:
             if certain:
                 return values, True
             reached = np.array([float(move.half.max()), move.decrement])
-            # Steps that no slope can judge may lead to and fro.
-            blind = precise or (count > 0 and not np.isfinite(line.descent))
-            stalled = 0 if not blind or (reached < 0.9 * best).any() else stalled + 1
+            near = move.decrement < 1.0
+            stalled = stalled + 1 if near and not (reached < 0.9 * best).any() else 0
             best = np.minimum(reached, best)
-            if stalled > 4 and precise:
+            if stalled > _STALLED and precise:
                 break
             line = self._line(theta, gradient, move, count)
-            if not precise and (stalled > 4 or move.decrement <= 4 * move.noise):
-                precise, stalled = True, 0
+            # Without the precision, steps may lead to and fro because no slope tells their length.
+            if not precise and (stalled > _STALLED or move.decrement <= 4 * move.noise):
+                precise, stalled, best = True, 0, np.array([np.inf, np.inf])
         high, low = self.problem.classes(move.to)
         nearest: Floats = (np.rint(high / STEP + low / STEP)) * STEP + 0.0
         return nearest, False
