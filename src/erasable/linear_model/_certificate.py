@@ -1,5 +1,9 @@
 """How far the optimum of a penalised softmax is, at most.
 
+The objective has float64 penalties ``unit**2 / C`` and weights ``sample weight * class weight``, as
+they are after rounding and after the limits of `_logistic_work`; given these, it is one of real
+numbers, and so is its optimum.
+
 Let F be the objective, H its Hessian, and g its gradient at w; delta = w* - w leads to the
 optimum. Along a segment, a record's logits z move in direction d; the third derivative of its loss
 is a third cumulant, ``|E (u - Eu)^2 (d - Ed)| <= range(d) Var(u)``, with range(d) the largest
@@ -23,6 +27,14 @@ and with D the bound of (2), R = r D,
 
 *A component.* ``|c' delta| <= sqrt(c' B c) |delta|``. An error q of the computed gradient adds
 ``|q|`` to l in (2), and ``|c' B q|`` to a component after the step.
+
+*On the lattice.* Half an interval, the sum of these, must keep the whole interval within a cell of
+the lattice and further than `_lattice.TIE` from its boundary, or nearer than that to the boundary.
+Then what is published is a function of the optimum alone.
+
+*Other weights or penalties*, not more than a share c from those of A, make an error of
+``(1 + e) (1 + c) - 1``, and logits that have drifted by R one of ``(1 + e) exp(R) - 1``, by (1).
+Rows of which the Hessian is at most ``s A`` are taken out of both: e becomes ``e / (1 - s)``.
 
 *Without a Hessian* A is diagonal. From ``(a + b)^2 >= (1 - t) b^2 - (1 / t - 1) a^2``, which holds
 for variances as well,

@@ -13,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.classes import Classes
+from erasable.core.errors import MagnitudeError
 from erasable.core.records import Attachment
 
 __all__ = ["TaughtClasses"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+WEIGHTS = 2.0**-480, 2.0**480
+"""Least and largest weight: so no sum, ratio or product of two overflows, whatever is deleted."""
 
 
 class TaughtClasses:
@@ -42,6 +47,7 @@ class TaughtClasses:
     def __init__(self, held: Attachment, fixed: Any, class_weight: Any) -> None:
         records = held.records
         assert records.y is not None
+        _refuse_absurd(records.weights, held.live)
         self.classes = Classes.fit(records.y, held.live_rows(), fixed)
         self._given = class_weight
         self._weights: Floats | None = records.weights
@@ -124,3 +130,14 @@ class TaughtClasses:
         if not (class_weights == 1.0).all():
             weights *= class_weights[self.classes.codes]
         return weights
+
+
+def _refuse_absurd(weights: Floats | None, live: NDArray[np.bool_]) -> None:
+    if weights is None:
+        return
+    absurd = live & (weights > 0) & ((weights < WEIGHTS[0]) | (weights > WEIGHTS[1]))
+    if absurd.any():
+        raise MagnitudeError(
+            f"sample_weight= holds {int(absurd.sum())} weights beyond 2**480 or, but for 0, below "
+            "2**-480; sums of such weights overflow; divide all weights by a constant"
+        )

@@ -50,6 +50,12 @@ _LARGEST_SHARE = 2.0**200
 _LEAST_WEIGHT, _LEAST_WEIGHT_OF_MANY = 2.0**-60, 2.0**-30
 """Least weight of a record, for a total weight of 1; what weighs less weighs this."""
 _MARGIN = 4.0
+"""By how much a solver must be more certain than the canonical one to do without it.
+
+What an interval's half is in the end follows from the records, but for the order of sums and the
+point at which the last Hessian was taken: much less than this. So where any solver is certain, the
+canonical one is, too, and both publish the true nearest point; elsewhere it is always asked.
+"""
 _ORDINARY = 2**100
 """Total weights further from 1 are brought near it, with the penalties, by a power of two."""
 
@@ -174,10 +180,7 @@ class Work:
         if self._solver is None:
             self._solver = self._new_solver(strengths, weights)
         else:
-            self._solver.problem.strengths = strengths
-            if not np.array_equal(weights, self._solver.problem.design.weights):
-                # Not written into the old ones: these are also those of a Hessian.
-                self._solver.problem.design.weights = weights
+            self._update(self._solver.problem, strengths, weights)
         values, certain = self._solver.settle(_MARGIN)
         if not certain:
             values, _ = self._canonical(self._solver.problem).settle()
@@ -190,8 +193,10 @@ class Work:
     def _canonical(self, problem: Problem) -> Solver:
         """Return a solver that depends on the records alone, even in its rounding.
 
-        Where no arithmetic of ours is certain of the nearest point, what this one finds is
-        published. It starts from 0, from records in the order of a hash of their ids.
+        Where another is not certain of the nearest point, this one decides, and what it finds is
+        published even if it is not certain, either. It starts from 0, from records in the order of
+        a hash of their ids. That it might be uncertain where another was certain, and publish
+        another point, is what `_MARGIN` guards against.
         """
         rows = self.taught.rows()
         keys = Tape(0).record_keys(self.held.records.ids[rows])
@@ -225,6 +230,12 @@ class Work:
             least = _LEAST_WEIGHT if self._is_dense else _LEAST_WEIGHT_OF_MANY
             weights[teaches] = np.maximum(weights[teaches], least * total) * _scale(total)
         return weights, total
+
+    def _update(self, problem: Problem, strengths: Floats, weights: Floats) -> None:
+        problem.strengths = strengths
+        if not np.array_equal(weights, problem.design.weights):
+            # Not written into the old ones, which are also those of a Hessian.
+            problem.design.weights = weights
 
     def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:
         taught, columns = self.taught, self.columns
