@@ -149,7 +149,8 @@ class Solver:
                 break
             line = self._line(theta, gradient, move, count)
             # Without the precision, steps may lead to and fro because no slope tells their length.
-            if not precise and (stalled > _STALLED or move.decrement <= 4 * move.noise):
+            lost = stalled > _STALLED or count > 2 * _PATIENCE
+            if not precise and (lost or move.decrement <= 4 * move.noise):
                 precise, stalled, best = True, 0, np.array([np.inf, np.inf])
         high, low = self.problem.classes(move.to)
         nearest: Floats = (np.rint(high / STEP + low / STEP)) * STEP + 0.0
@@ -189,7 +190,7 @@ class Solver:
         if longest > _LONGEST:
             step = step * (_LONGEST / longest)
         descent = float(np.vdot(gradient, step))
-        if not descent > 1e6 * move.noise * move.noise:
+        if not descent > 1e3 * move.noise * move.noise:
             descent = np.inf  # it is all noise, and any length will do
         # A slope that is small beside an enormous one may still lead far up.
         total = float(self.problem.design.weights.sum())
