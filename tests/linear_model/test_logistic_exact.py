@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from erasable.linear_model import LogisticRegression
@@ -92,3 +96,64 @@ def test_what_lies_on_a_boundary_becomes_even(middle: float, even: int) -> None:
 def test_nothing_is_certain_where_nothing_is_known() -> None:
     assert not settle(np.zeros(2), np.zeros(2), np.array([0.0, np.inf]))[1]
     assert not settle(np.zeros(2), np.zeros(2), np.array([0.0, np.nan]))[1]
+
+
+@given(
+    st.integers(-9, 9),
+    st.integers(-(2**20), 2**20),
+    st.integers(56, 75),
+    st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 80)), min_size=2, max_size=2),
+)
+def test_what_is_certain_is_a_function_of_the_optimum(
+    cell: int, away: int, scale: int, intervals: list[tuple[float, float]]
+) -> None:
+    """Whatever interval an optimum near a boundary is known to be in."""
+    true = (Fraction(2 * cell + 1, 2) + Fraction(away, 2 ** (20 + scale))) * Fraction(STEP)
+    found = set()
+    for share, size in intervals:
+        half = 2.0**-size * STEP
+        middle = true + Fraction(share) * Fraction(half)
+        high = float(middle)
+        low = float(middle - Fraction(high))
+        wide = np.full(1, half * (1 + 2.0**-30) + 2.0**-100 * STEP)
+        values, certain = settle(np.array([high]), np.array([low]), wide)
+        if certain:
+            found.add(float(values[0] / STEP))
+    assert len(found) < 2
+    offset = abs(Fraction(away, 2 ** (20 + scale)))
+    if found and offset != Fraction(1, 2**60):
+        even = cell + cell % 2
+        nearest = cell + (away > 0)
+        assert found == {float(even if offset < Fraction(1, 2**60) else nearest)}
+
+
+@pytest.mark.parametrize("kind", ["mirrored", "duplicated", "balanced out"])
+def test_symmetry_gives_exact_zeros_and_twins(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On every path, in every order: 0 is the middle of a cell, and twins lie in the same place."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    if kind == "mirrored":
+        X, y = np.vstack([X, -X]), np.r_[y, 1 - y]
+    elif kind == "duplicated":
+        X = np.column_stack([X, X[:, :1]])
+    else:
+        X, y = np.vstack([X, X]), np.r_[y, 1 - y]
+    extra = rng.normal(size=(2, X.shape[1]))
+    X, y = np.vstack([X, extra]), np.r_[y, 0, 1]
+    n, models = len(y), []
+    for most in (1500, 0):
+        monkeypatch.setattr(work_module, "MOST", most)
+        for order in (np.arange(n - 2), np.arange(n - 2)[::-1]):
+            models.append(LogisticRegression().fit(X[order], y[order], ids=order))
+        models.append(LogisticRegression().fit(X, y, ids=np.arange(n)))
+        models[-1].delete([n - 1, n - 2])
+    assert len({model.digest() for model in models}) == 1
+    slopes, intercept = models[0].coef_[0], models[0].intercept_[0]
+    if kind == "duplicated":
+        assert slopes[0] == slopes[2] != 0
+    elif kind == "mirrored":
+        assert slopes.all()
+        assert intercept == 0
+    else:
+        assert not slopes.any()
+        assert intercept == 0

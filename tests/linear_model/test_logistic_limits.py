@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.linear_model import LogisticRegression
 from erasable.linear_model import _logistic_work as work_module
 from erasable.linear_model._logistic_work import Work
@@ -130,7 +131,7 @@ def test_the_least_penalty_is_that_of_the_columns_units() -> None:
     assert model.digest() != LogisticRegression(C / 4).fit(X, y).digest()
 
 
-@pytest.mark.parametrize("size", [30, 200])
+@pytest.mark.parametrize("size", [30, 140])
 def test_weights_of_any_size(size: int) -> None:
     X, y = np.random.default_rng(3).normal(size=(N, 3)), labels(3)
     weights = 10.0 ** np.random.default_rng(4).uniform(-size, size, N)
@@ -164,3 +165,63 @@ def test_without_the_canonical_solver_the_law_would_break(monkeypatch: pytest.Mo
     monkeypatch.setattr(Work, "_canonical", lambda self, problem: self._solver)
     with pytest.raises(AssertionError):
         assert_deletes(X, y)
+
+
+def absurd(seed: int) -> tuple[np.ndarray, np.ndarray, Any, dict[str, Any]]:
+    """Return records, labels, weights and parameters of sizes that nobody has."""
+    rng = np.random.default_rng(seed)
+    n, d, k = int(rng.integers(6, N)), int(rng.integers(1, 5)), int(rng.integers(2, 5))
+    X = rng.normal(size=(n, d))
+    kind = rng.choice(["far", "scales", "collinear", "powers", "rows", "plain"])
+    if kind == "far":
+        X += 10.0 ** rng.uniform(0, 15)
+    elif kind == "scales":
+        X *= 10.0 ** rng.uniform(-100, 100, d)
+    elif kind == "collinear":
+        X[:, -1] = X[:, 0] + rng.normal(size=n) * 10.0 ** rng.uniform(-16, 0)
+    elif kind == "powers":
+        X = np.exp2(rng.integers(-60, 60, (n, d))) * rng.choice([-1.0, 1.0], (n, d))
+    elif kind == "rows":
+        X *= 10.0 ** rng.uniform(-30, 30, (n, 1))
+    y = rng.integers(0, k, n)
+    if rng.random() < 0.3:  # separable
+        y = np.argsort(np.argsort(X[:, 0])) * k // n
+    y[2 : 2 + k] = np.arange(k)[: max(0, n - 2)]
+    size = rng.choice([0, 6, 20, 100])
+    weights = 10.0 ** rng.uniform(-size, size, n) if size else None
+    given = {code: float(10.0 ** rng.uniform(-size, size)) for code in range(k)}
+    params = {
+        "C": 10.0 ** rng.uniform(-8, 8) if rng.random() < 0.5 else 10.0 ** rng.uniform(-300, 300),
+        "class_weight": rng.choice(np.array([None, "balanced", given], dtype=object)),
+        "fit_intercept": bool(rng.random() < 0.7),
+    }
+    return X, y, weights, params
+
+
+@pytest.mark.parametrize("most", [1500, 0], ids=["hessian", "conjugate"])
+@pytest.mark.parametrize("seed", range(30))
+def test_absurd_problems_keep_the_law(
+    seed: int, most: int, monkeypatch: pytest.MonkeyPatch, canonical: list[int]
+) -> None:
+    """Some led astray: steps without end where there is no curvature, or to and fro."""
+    monkeypatch.setattr(work_module, "MOST", most)
+    X, y, weights, params = absurd(seed)
+    rows = np.arange(len(y))
+    model = LogisticRegression(**params).fit(X, y, weights, ids=rows)
+    model.delete([0, 1])
+    keep = rows[:1:-1]
+    given = None if weights is None else weights[keep]
+    refit = LogisticRegression(**params).fit(X[keep], y[keep], given, ids=keep)
+    assert model.digest() == refit.digest()
+    assert not canonical or most == 0  # with a Hessian one can be certain of all of these
+
+
+@pytest.mark.parametrize("weight", [1e150, 1e-150])
+def test_weights_of_which_sums_overflow_are_refused(weight: float) -> None:
+    X, y = far(0.0, 1.0, 2), labels(2)
+    weights = np.ones(N)
+    weights[:2] = weight
+    with pytest.raises(MagnitudeError, match="2 weights beyond"):
+        LogisticRegression().fit(X, y, weights)
+    with pytest.raises(InvalidParameterError, match="class_weight= holds"):
+        LogisticRegression(class_weight={0: weight}).fit(X, y)

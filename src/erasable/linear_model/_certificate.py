@@ -1,5 +1,9 @@
 """How far the optimum of a penalised softmax is, at most.
 
+The objective has float64 penalties ``unit**2 / C`` and weights ``sample weight * class weight``, as
+they are after rounding and after the limits of `_logistic_work`; given these, it is one of real
+numbers, and so is its optimum.
+
 Let F be the objective, H its Hessian, and g its gradient at w; delta = w* - w leads to the
 optimum. Along a segment, a record's logits z move in direction d; the third derivative of its loss
 is a third cumulant, ``|E (u - Eu)^2 (d - Ed)| <= range(d) Var(u)``, with range(d) the largest
@@ -24,6 +28,14 @@ and with D the bound of (2), R = r D,
 *A component.* ``|c' delta| <= sqrt(c' B c) |delta|``. An error q of the computed gradient adds
 ``|q|`` to l in (2), and ``|c' B q|`` to a component after the step.
 
+*On the lattice.* Half an interval, the sum of these, must keep the whole interval within a cell of
+the lattice and further than `_lattice.TIE` from its boundary, or nearer than that to the boundary.
+Then what is published is a function of the optimum alone.
+
+*Other weights or penalties*, not more than a share c from those of A, make an error of
+``(1 + e) (1 + c) - 1``, and logits that have drifted by R one of ``(1 + e) exp(R) - 1``, by (1).
+Rows of which the Hessian is at most ``s A`` are taken out of both: e becomes ``e / (1 - s)``.
+
 *Without a Hessian* A is diagonal. From ``(a + b)^2 >= (1 - t) b^2 - (1 / t - 1) a^2``, which holds
 for variances as well,
 
@@ -38,7 +50,21 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["distance", "distance_after_step"]
+__all__ = ["compounded", "distance", "distance_after_step"]
+
+
+def compounded(*shares: float) -> float:
+    """Return ``(1 + a) (1 + b) ... - 1``, rounded up, without the cancellation at the end.
+
+    Examples
+    --------
+    >>> compounded(0.5, 0.5) >= 1.25, 0.0 < compounded(1e-30, 0.0) < 1.001e-30
+    (True, True)
+    """
+    total = 0.0
+    for share in shares:
+        total += share * (1.0 + total)
+    return 1.0001 * total
 
 
 def distance(decrement: float, reach: float, error: float = 0.0) -> float:
@@ -75,5 +101,5 @@ def distance_after_step(decrement: float, reach: float, error: float, noise: flo
     move = reach * before
     if not move < 1.0:
         return math.inf
-    stretch = 1.0 + 0.5 * move + move * move  # >= (exp(R) - 1) / R where R < 1
-    return 1.0001 * ((1.0 + error) * stretch - 1.0) * before
+    stretch = 0.5 * move + move * move  # >= (exp(R) - 1) / R - 1 where R < 1
+    return 1.0001 * compounded(error, stretch) * before

@@ -48,7 +48,8 @@ class ConjugateSolver(Solver):
         share = move.decrement / self._before if count > 0 else np.inf
         self._before = move.decrement
         tolerance = 0.1 * share * share if share < 0.1 else _FIRST
-        tolerance = max(tolerance, 0.3 * move.noise / move.decrement, 1e-12)
+        if move.decrement > 0:
+            tolerance = max(tolerance, 0.3 * move.noise / move.decrement, 1e-12)
         return self._direction(self._chances, gradient, tolerance)
 
     def _direction(self, chances: Floats, gradient: Floats, tolerance: float) -> Floats:

@@ -17,7 +17,11 @@ Pair = tuple[Floats, Floats]
 
 STEP = 2.0**-20
 TIE = 2.0**-60
-"""What is known to this share of a step to lie on a boundary goes to the even multiple."""
+"""What is nearer than this, in steps, to a boundary counts as on it: it goes to the even multiple.
+
+So there are two kinds of places, and what is certain is so for every interval around the optimum:
+which kind it is in is a function of the optimum alone.
+"""
 
 _HOPELESS = 16.0
 _SPLITTER = 2.0**27 + 1.0
@@ -38,7 +42,8 @@ def settle(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
     ndarray
         Multiples of `STEP`.
     bool
-        Whether no interval reaches over a boundary; if one does, the values are of no use.
+        Whether every interval lies within a cell of the lattice, or within `TIE` of a boundary;
+        otherwise the values are of no use.
 
     Examples
     --------
@@ -53,16 +58,18 @@ def settle(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
         return high, False
     scaled = high / STEP
     nearest = np.rint(scaled)
-    offset = (scaled - nearest) + low / STEP
-    over = np.where(offset > 0.5, 1.0, np.where(offset < -0.5, -1.0, 0.0))
-    nearest, offset = nearest + over, offset - over
-    wide = half / STEP * (1.0 + 2.0**-20)
-    reaches = np.abs(offset) + wide >= 0.5
-    tied = reaches & (wide < TIE)
-    neighbour = nearest + np.where(offset > 0, 1.0, -1.0)
+    # The difference to a neighbour, and to the boundary next to it, is exact, so that what is left
+    # to the boundary is rounded relative to itself, however little it is.
+    offset = scaled - nearest
+    side = np.where((offset > 0) | ((offset == 0) & (low > 0)), 1.0, -1.0)
+    left = (0.5 - side * offset) - side * (low / STEP)
+    neighbour = nearest + side
+    wide = half / STEP * (1.0 + 2.0**-20) + 2.0**-50 * np.abs(left)
+    tied = np.abs(left) + wide < TIE
+    clear = np.abs(left) - wide > TIE
     even = np.where(np.fmod(nearest, 2.0) == 0.0, nearest, neighbour)
-    values = np.where(tied, even, nearest) * STEP + 0.0
-    return values, not bool((reaches & ~tied).any())
+    values = np.where(tied, even, np.where(left < 0, neighbour, nearest)) * STEP + 0.0
+    return values, bool((tied | clear).all())
 
 
 def pair_sum(a: Pair, b: Pair) -> Pair:

@@ -23,6 +23,7 @@ from erasable.core.errors import (
 from erasable.core.params import decode_params
 from erasable.core.steps import Rows
 from erasable.core.weighted import Weighted
+from erasable.linear_model._logistic_classes import WEIGHTS
 from erasable.linear_model._logistic_published import Published
 from erasable.linear_model._logistic_work import Work
 from erasable.linear_model._softmax_kernels import Floats
@@ -39,7 +40,8 @@ class LogisticRegression(ClassifierMixin, Weighted):
     is the point of a lattice that is nearest to it, about 1e-6 in the logit of the largest values,
     and it is published only when it is certain: every rounding error is accounted for. So it does
     not matter where training started, or on which machine, and ``delete`` equals a refit bit for
-    bit.
+    bit. What is nearer to the middle between two points than 2**-60 of their distance goes to the
+    even one.
 
     A deletion takes a Newton step from the records that go, in O(n_features^2). The coefficients
     are polished when they are asked for, by a prediction, a digest or ``coef_``: mostly one or two
@@ -76,7 +78,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     TooFewRecordsError
         Records of fewer than two classes (with a weight).
     MagnitudeError
-        Values beyond ``2**480``.
+        Values beyond ``2**480``, or weights beyond it or, but for 0, below ``2**-480``.
 
     Notes
     -----
@@ -88,7 +90,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
     coefficient's penalty is at least ``2**-60`` of the weight of all records together (``2**-40``
     where there are more than about 1,500 coefficients), which matters for a `C` of a billion times
     a billion, or columns that differ by a billionth of their values. And a record that has a weight
-    has at least ``2**-100`` of the total.
+    has at least ``2**-60`` (``2**-30``) of the total. A penalty is at most ``2**200`` of it. In all
+    else the objective is what it is in real numbers, with penalties ``1 / C`` and products of a
+    sample's and a class's weight that are rounded to floats.
 
     A class without records that teach it, because ``classes`` names it and there are none or they
     have the weight 0, has the probability 0: its coefficients are 0 and its intercept is -inf, to
@@ -161,10 +165,11 @@ class LogisticRegression(ClassifierMixin, Weighted):
         given = self._settings["class_weight"]
         if isinstance(given, Mapping):
             for weight in given.values():
-                if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+                number = float(weight) if isinstance(weight, Real) else np.nan
+                if not (number == 0 or WEIGHTS[0] <= number <= WEIGHTS[1]):
                     raise InvalidParameterError(
-                        "class_weight= holds something that is no finite number of 0 or more; "
-                        "expected a weight for each class; pass {label: weight}"
+                        "class_weight= holds something that is neither 0 nor a number from 2**-480 "
+                        "to 2**480; expected a weight for each class; pass {label: weight}"
                     )
 
     def _check_class_weight(self, work: Work) -> None:

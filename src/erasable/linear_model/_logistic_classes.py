@@ -13,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.classes import Classes
+from erasable.core.errors import MagnitudeError
 from erasable.core.records import Attachment
 
 __all__ = ["TaughtClasses"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+WEIGHTS = 2.0**-480, 2.0**480
+"""Least and largest weight: so no sum, ratio or product of two overflows, whatever is deleted."""
 
 
 class TaughtClasses:
@@ -42,6 +47,7 @@ class TaughtClasses:
     def __init__(self, held: Attachment, fixed: Any, class_weight: Any) -> None:
         records = held.records
         assert records.y is not None
+        _refuse_absurd(records.weights, held.live)
         self.classes = Classes.fit(records.y, held.live_rows(), fixed)
         self._given = class_weight
         self._weights: Floats | None = records.weights
@@ -99,7 +105,7 @@ class TaughtClasses:
             return np.ones(len(labels))
         return np.array([float(self._given.get(label, 1.0)) for label in labels])
 
-    def class_weights(self) -> Floats:
+    def _class_weights(self) -> Floats:
         """Return the weight of each class."""
         worths = self._worths()
         if self._given == "balanced":
@@ -115,11 +121,23 @@ class TaughtClasses:
         each = [math.fsum(weights[codes == code]) for code in range(self.classes.labels.size)]
         return np.array(each)
 
-    def record_weights(self, class_weights: Floats) -> Floats:
+    def record_weights(self) -> Floats:
         """Return the weight of every row, 0 for those that do not teach."""
+        class_weights = self._class_weights()
         weights = self.teaches.astype(np.float64)
         if self._weights is not None:
             weights *= self._weights
         if not (class_weights == 1.0).all():
             weights *= class_weights[self.classes.codes]
         return weights
+
+
+def _refuse_absurd(weights: Floats | None, live: NDArray[np.bool_]) -> None:
+    if weights is None:
+        return
+    absurd = live & (weights > 0) & ((weights < WEIGHTS[0]) | (weights > WEIGHTS[1]))
+    if absurd.any():
+        raise MagnitudeError(
+            f"sample_weight= holds {int(absurd.sum())} weights beyond 2**480 or, but for 0, below "
+            "2**-480; sums of such weights overflow; divide all weights by a constant"
+        )

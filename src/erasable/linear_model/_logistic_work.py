@@ -47,8 +47,15 @@ It bounds coefficients and the Hessian's condition, so that there are bits enoug
 optimum; a larger penalty is as it is given.
 """
 _LARGEST_SHARE = 2.0**200
-_LEAST_WEIGHT = 2.0**-100
+_LEAST_WEIGHT, _LEAST_WEIGHT_OF_MANY = 2.0**-60, 2.0**-30
 """Least weight of a record, for a total weight of 1; what weighs less weighs this."""
+_MARGIN = 4.0
+"""By how much a solver must be more certain than the canonical one to do without it.
+
+What an interval's half is in the end follows from the records, but for the order of sums and the
+point at which the last Hessian was taken: much less than this. So where any solver is certain, the
+canonical one is, too, and both publish the true nearest point; elsewhere it is always asked.
+"""
 _ORDINARY = 2**100
 """Total weights further from 1 are brought near it, with the penalties, by a power of two."""
 
@@ -165,17 +172,16 @@ class Work:
             same = np.array_equal(design.origin, self.columns.origin)
             if not (same and np.array_equal(design.unit, self.columns.unit)):
                 self._restart()
-        class_weights = self.taught.class_weights()
-        weights, total = self._record_weights(class_weights)
+        weights, total = self._record_weights()
         if self.taught.is_weighted and total != self._total:
             self._restart()
         self._total = total
         strengths = self._strengths(None if affine is None else affine[1], total)
         if self._solver is None:
-            self._solver = self._new_solver(strengths, class_weights, weights)
+            self._solver = self._new_solver(strengths, weights)
         else:
-            self._update(self._solver.problem, strengths, class_weights, weights)
-        values, certain = self._solver.settle()
+            self._update(self._solver.problem, strengths, weights)
+        values, certain = self._solver.settle(_MARGIN)
         if not certain:
             values, _ = self._canonical(self._solver.problem).settle()
         classes = self.taught.classes
@@ -187,14 +193,16 @@ class Work:
     def _canonical(self, problem: Problem) -> Solver:
         """Return a solver that depends on the records alone, even in its rounding.
 
-        Where no arithmetic of ours is certain of the nearest point, what this one finds is
-        published. It starts from 0, from records in the order of a hash of their ids.
+        Where another is not certain of the nearest point, this one decides, and what it finds is
+        published even if it is not certain, either. It starts from 0, from records in the order of
+        a hash of their ids. That it might be uncertain where another was certain, and publish
+        another point, is what `_MARGIN` guards against.
         """
         rows = self.taught.rows()
         keys = Tape(0).record_keys(self.held.records.ids[rows])
         rows = rows[np.argsort(keys, kind="stable")]
         design = problem.design.take(rows, problem.design.weights[rows])
-        same = Problem(design, problem.strengths, problem.coupled, problem.class_weights)
+        same = Problem(design, problem.strengths, problem.coupled)
         made = NewtonSolver if self._is_dense else ConjugateSolver
         return made(same, np.zeros(problem.shape))
 
@@ -207,31 +215,29 @@ class Work:
             strengths = np.clip(strengths, least * total, _LARGEST_SHARE * total)
         return np.append(strengths, 0.0) if self._settings["fit_intercept"] else strengths
 
-    def _record_weights(self, class_weights: Floats) -> tuple[Floats, float]:
+    def _record_weights(self) -> tuple[Floats, float]:
         """Return the weight of every row, and a power of two that is near the sum of them.
 
         It is the same for any order of the rows.
         """
-        weights = self.taught.record_weights(class_weights)
+        weights = self.taught.record_weights()
         total = float(weights.sum())
         if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
             total = math.fsum(weights)
         total = math.ldexp(0.5, math.frexp(total)[1])
         if self.taught.is_weighted:
             teaches = self.taught.teaches
-            least = np.maximum(weights[teaches], _LEAST_WEIGHT * total)
-            weights[teaches] = least * _scale(total)
+            least = _LEAST_WEIGHT if self._is_dense else _LEAST_WEIGHT_OF_MANY
+            weights[teaches] = np.maximum(weights[teaches], least * total) * _scale(total)
         return weights, total
 
-    def _update(
-        self, problem: Problem, strengths: Floats, class_weights: Floats, weights: Floats
-    ) -> None:
+    def _update(self, problem: Problem, strengths: Floats, weights: Floats) -> None:
         problem.strengths = strengths
-        if not np.array_equal(class_weights, problem.class_weights):
-            problem.design.weights[:] = weights
-            problem.class_weights = class_weights
+        if not np.array_equal(weights, problem.design.weights):
+            # Not written into the old ones, which are also those of a Hessian.
+            problem.design.weights = weights
 
-    def _new_solver(self, strengths: Floats, class_weights: Floats, weights: Floats) -> Solver:
+    def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:
         taught, columns = self.taught, self.columns
         n_classes = taught.n_taught
         binary = taught.classes.labels.size == 2
@@ -243,7 +249,7 @@ class Work:
             matrix, weights, self._codes(binary), n_logits,
             binary or dense, self._settings["fit_intercept"], columns.origin, columns.unit,
         )  # fmt: skip
-        problem = Problem(design, strengths, dense and not binary, class_weights)
+        problem = Problem(design, strengths, dense and not binary)
         self._solved = taught.labels
         made = NewtonSolver if dense else ConjugateSolver
         theta = self._first(problem)
@@ -298,7 +304,7 @@ class Work:
             rows.append(own[::step])
             weights.append(design.weights[own[::step]] * (own.size / rows[-1].size))
         sample = design.take(np.concatenate(rows), np.concatenate(weights))
-        part = Problem(sample, problem.strengths, problem.coupled, problem.class_weights)
+        part = Problem(sample, problem.strengths, problem.coupled)
         small = made(part, solver.theta, certifies=False)
         self._approach(part, small)
         small.approach(0.1)

@@ -1,7 +1,8 @@
 """An inverse Hessian that knows how wrong it is.
 
 The law kept here: ``(1 - error) A <= H <= (1 + error) A``, where A is the exact inverse of the
-matrix that is held, and H the exact Hessian at the logits of the records, which are held as well.
+matrix that is held, and H the exact Hessian at the logits and with the weights of the records and
+of the penalty, which are held as well: those of the problem may have changed since.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from erasable.linear_model._softmax_design import UNIT, Design, curvatures
+from erasable.linear_model._certificate import compounded
+from erasable.linear_model._softmax_design import UNIT, Design, shares
 from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["Metric", "invert"]
@@ -31,15 +33,15 @@ class Metric:
     error : float
     condition : float
         Bound of ``sum_j B_jj A_jj``, by which errors relative to the diagonal are magnified.
-    class_weights, strengths : ndarray
-        The weights of the classes, and the penalty, with which the Hessian was made.
+    weights, strengths : ndarray
+        Those of the records, and of the penalty, with which the Hessian was made.
     """
 
     inverse: Floats
     logits: Floats
     error: float
     condition: float
-    class_weights: Floats
+    weights: Floats
     strengths: Floats
 
     @property
@@ -108,7 +110,7 @@ class Metric:
     def as_guess(self) -> Metric:
         """Return an inverse for the same coefficients, of which nothing is known."""
         return Metric(
-            self.inverse, np.zeros((0, 0)), np.inf, 1.0, self.class_weights, self.strengths
+            self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths
         )
 
     def forget(self, design: Design, rows: NDArray[np.int64], units: Floats) -> bool:
@@ -117,59 +119,69 @@ class Metric:
         A Hessian that loses ``G G'`` has the inverse ``B + B G (1 - G' B G)^-1 G' B``.
         """
         m = design.n_logits
-        roots = _roots(self.logits[rows], design.weights[rows], design.reference)
-        taught = design.weights[rows] > 0
+        roots = _roots(self.logits[rows], self.weights[rows], design.reference)
+        taught = self.weights[rows] > 0
         columns = np.einsum("ikl,ij->kjil", roots[taught], units[taught])
         factor = columns.reshape(m * units.shape[1], -1)
         if factor.shape[1] == 0:
             return True
         if 4 * factor.shape[1] > factor.shape[0]:
             return self._forget_many(design, rows[taught])
+        terms = float((self.spread @ np.abs(factor)).sum())
         moved = self.inverse @ factor
         leverage = factor.T @ moved
         rest = np.eye(leverage.shape[0]) - 0.5 * (leverage + leverage.T)
-        if np.abs(leverage).sum(axis=1).max() > 0.5:
+        share = float(np.abs(leverage).sum(axis=1).max())
+        if share > 0.5:
             return False
         gain = moved @ np.linalg.inv(rest)
         change = gain @ moved.T
         self.inverse += 0.5 * (change + change.T)
-        terms = float((self.spread @ np.abs(factor)).sum())
-        self.error += 16 * factor.shape[0] * UNIT * (1.0 + terms) * self.condition
+        rounding = _rounding_of_update(terms, *factor.shape, m, self.condition)
+        self.error = compounded(self.error / (1.0 - 1.01 * share), rounding)
         self.condition *= 1.0 + 2.0 * float(np.trace(leverage))
-        self.logits[rows] = 0.0
+        self._clear(rows)
         return True
+
+    def _clear(self, rows: NDArray[np.int64]) -> None:
+        """Erase what is known of rows that have been taken out."""
+        self.logits[rows] = 0.0
+        self.weights[rows] = 0.0
 
     def _forget_many(self, design: Design, rows: NDArray[np.int64]) -> bool:
         """Take away the Hessian of many rows, T, from A, and invert what is left.
 
         With ``T <= share A`` an error e of A is one of ``e / (1 - share)`` of A - T.
         """
-        again = invert(self.inverse.copy(), 0.0, self.logits, self.class_weights, self.strengths)
+        again = invert(self.inverse.copy(), 0.0, self.logits, self.weights, self.strengths)
         if again is None or not again.error < 0.01:
             return False
-        part = design.take(rows, design.weights[rows])
+        part = design.take(rows, self.weights[rows])
         taken = part.hessian(self.logits[rows])
         roots = self.spread
-        shares = np.abs(self.inverse @ taken) / roots[:, None] * roots
-        share = 1.01 * float(shares.sum(axis=1).max()) / (1.0 - again.error) ** 2
+        products = np.abs(self.inverse @ taken) / roots[:, None] * roots
+        terms = float(roots @ np.sqrt(np.diagonal(taken)))
+        share = float(products.sum(axis=1).max())
+        share += (roots.size * UNIT + 2 * part.hessian_error + 128 * UNIT) * terms * terms
+        share *= 1.01 / (1.0 - again.error)
         if not share < 0.5:
             return False
         # A diagonal element of what is left is at least half of what it was.
         rounding = 2 * (part.hessian_error + 128 * UNIT)
         left = invert(
-            again.inverse - taken, rounding, self.logits, self.class_weights, self.strengths
+            again.inverse - taken, rounding, self.logits, self.weights, self.strengths
         )
         if left is None or not left.error < 0.5:
             return False
-        before = (1.0 + self.error) / (1.0 - again.error) - 1.0
-        self.error = (1.0 + left.error) * (1.0 + before / (1.0 - share)) - 1.0
+        before = (self.error + again.error) / (1.0 - again.error)
+        self.error = compounded(left.error, before / (1.0 - share))
         self.inverse, self.condition = left.inverse, left.condition
-        self.logits[rows] = 0.0
+        self._clear(rows)
         return True
 
 
 def invert(
-    hessian: Floats, relative: float, logits: Floats, class_weights: Floats, strengths: Floats
+    hessian: Floats, relative: float, logits: Floats, weights: Floats, strengths: Floats
 ) -> Metric | None:
     """Invert a Hessian, and find out how wrong the result is.
 
@@ -180,7 +192,7 @@ def invert(
     relative : float
         How wrong element (i, j) may be, relative to the root of (i, i) times (j, j). Infinite
         where nobody wants to know how wrong the inverse is.
-    logits, class_weights, strengths
+    logits, weights, strengths
         See `Metric`.
 
     Returns
@@ -210,29 +222,59 @@ def invert(
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
     if guess:
         inverse *= scale[:, None] * scale
-        return Metric(inverse, logits, np.inf, 1.0, class_weights, strengths)
+        return Metric(inverse, logits, np.inf, 1.0, weights, strengths)
     sizes = np.abs(inverse).sum(axis=1)
     rounding = (p + 2) * UNIT * float(sizes.max()) * float(np.abs(scaled).sum(axis=1).max())
-    wrong = float(np.abs(inverse @ scaled - np.eye(p)).sum(axis=1).max()) + rounding
+    wrong = 1.0001 * float(np.abs(inverse @ scaled - np.eye(p)).sum(axis=1).max()) + rounding
     if not wrong < 1.0:
         error = condition = np.inf
     else:
         trace = float(np.trace(scaled))
         condition = float(np.diagonal(inverse) @ np.diagonal(scaled)) / (1.0 - wrong)
         largest = min(float(np.trace(inverse)), float(sizes.max())) / (1.0 - wrong)
-        error = (1.0 + wrong) * (1.0 + relative * trace * largest) - 1.0
+        error = compounded(wrong, relative * trace * largest)
     inverse *= scale[:, None] * scale
-    return Metric(inverse, logits, error, condition, class_weights, strengths)
+    return Metric(inverse, logits, error, condition, weights, strengths)
+
+
+def _rounding_of_update(terms: float, p: int, k: int, m: int, condition: float) -> float:
+    """Bound what rounding makes of the inverse of ``A - G G'``, relative to A - G G'.
+
+    Parameters
+    ----------
+    terms : float
+        Sum of ``sqrt(B_ii) |G_ik|``.
+    p, k : int
+        Shape of G; its elements are right but for m + 16 units or so.
+    m : int
+        Number of logits.
+    condition : float
+        See `Metric`.
+
+    Notes
+    -----
+    Errors of at most q times ``sqrt(B_ii B_jj)`` change a form by at most ``q p condition`` of
+    itself, because ``(sum_i sqrt(B_ii) |x_i|)**2 <= p sum_i B_ii x_i**2``; those of G, relative to
+    the diagonal of ``G G' <= A / 2``, likewise. The products with B are wrong by
+    ``p u sqrt(B_ii) terms``, those of G with these by as much times `terms`, and the last, of k
+    columns with a norm of ``sqrt(2 B_ii)`` at most, by ``2 k u``. The condition is at least p.
+    """
+    return (16 + m + 4 * k) * p * UNIT * (1.0 + terms) * (condition + terms)
 
 
 def _roots(logits: Floats, weights: Floats, reference: bool) -> Floats:
-    """Return G with ``G G'`` the Hessian of each record in its logits, shape (n, m, m)."""
+    """Return G with ``G G'`` the Hessian of each record in its logits, shape (n, m, m).
+
+    The Cholesky factor of ``diag(p) - p p'``, which needs no subtraction: its elements are right
+    but for a few units each, however small a probability is.
+    """
     n, m = logits.shape
-    own, shared = curvatures(logits, weights, reference)
-    if m == 1:
-        return own.T.reshape(n, 1, 1)
-    blocks = -np.einsum("ki,li->ikl", shared, shared)
-    blocks[:, np.arange(m), np.arange(m)] = (own * own).T
-    values, vectors = np.linalg.eigh(blocks)
-    roots: Floats = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    chances = shares(logits, reference)
+    tails = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]  # of this class and all after it
+    own = np.sqrt(weights[:, None] * chances[:, :m] * tails[:, 1:] / (tails[:, :m] * tails[:, :1]))
+    roots = np.zeros((n, m, m))
+    for k in range(m):
+        roots[:, k, k] = own[:, k]
+        others = chances[:, k + 1 : m]
+        roots[:, k + 1 :, k] = -own[:, k, None] * others / tails[:, k + 1, None]
     return roots

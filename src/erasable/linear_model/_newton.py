@@ -7,9 +7,11 @@ it was rounded) is known, and is part of the certificate; see `_certificate` and
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from erasable.linear_model._certificate import distance_after_step
+from erasable.linear_model._certificate import compounded, distance_after_step
 from erasable.linear_model._lattice import Pair, pair_sum, settle
 from erasable.linear_model._metric import Metric, invert
 from erasable.linear_model._precise import invert_precisely
@@ -91,11 +93,11 @@ class NewtonSolver(Solver):
         metric: Metric | None = invert(
             problem.hessian(logits),
             design.hessian_error + wrong if self.certifies else np.inf, logits,
-            problem.class_weights, problem.strengths,
+            design.weights, problem.strengths,
         )  # fmt: skip
         if self.certifies and (metric is None or metric.error >= _OFF):
             metric = invert_precisely(
-                problem.hessian_precisely(logits), wrong, logits, problem.class_weights,
+                problem.hessian_precisely(logits), wrong, logits, design.weights,
                 problem.strengths,
             )  # fmt: skip
         return metric or self._blurred(logits)
@@ -109,9 +111,8 @@ class NewtonSolver(Solver):
         while metric is None:  # ends at the latest when the diagonal dominates
             blurred = hessian.copy()
             blurred[places, places] = diagonal * (1.0 + more)
-            metric = invert(
-                blurred, np.inf, logits, self.problem.class_weights, self.problem.strengths
-            )
+            weights = self.problem.design.weights
+            metric = invert(blurred, np.inf, logits, weights, self.problem.strengths)
             more *= 8.0
         return metric
 
@@ -123,14 +124,18 @@ class NewtonSolver(Solver):
         drift = metric.drift(problem.design, found.logits) + 2 * found.logit_error
         if drift > 1.0:
             return np.inf
-        ratios = [_ratio(problem.class_weights, metric.class_weights)]
-        ratios.append(_ratio(problem.strengths, metric.strengths))
-        return float((1.0 + metric.error) * np.exp(drift) * (1.0 + max(ratios)) - 1.0)
+        change = max(
+            _change(problem.design.weights, metric.weights),
+            _change(problem.strengths, metric.strengths),
+        )
+        return compounded(metric.error, 1.0001 * math.expm1(drift), change)
 
 
-def _ratio(now: Floats, before: Floats) -> float:
-    """Return the largest relative change."""
+def _change(now: Floats, before: Floats) -> float:
+    """Bound the largest relative change."""
+    if now is before:
+        return 0.0
     held = before != 0
     if not np.array_equal(held, now != 0):
         return np.inf
-    return float(np.abs(now[held] / before[held] - 1.0).max(initial=0.0))
+    return float(np.abs(now[held] / before[held] - 1.0).max(initial=0.0)) + 4 * UNIT

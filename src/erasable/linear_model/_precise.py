@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
+from erasable.linear_model._certificate import compounded
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._metric import Metric
 from erasable.linear_model._softmax_design import UNIT, Design
@@ -35,11 +36,14 @@ class PreciseMetric(Metric):
         Powers of two.
     diagonal : ndarray of shape (p,)
         Of A.
+    solving : float
+        Bound of the error of a solved step, relative to the step, in the norm of A.
     """
 
     factor: Pair
     scale: Floats
     diagonal: Floats
+    solving: float
 
     def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
         """See `Metric`."""
@@ -48,9 +52,16 @@ class PreciseMetric(Metric):
         solve_lower(*self.factor, flat, np.zeros_like(flat), half[0], half[1])
         solve_upper(*self.factor, half[0], half[1], step[0], step[1])
         moved = step[0] * self.scale
-        rounding = 2 * UNIT * float(np.sqrt(self.diagonal) @ np.abs(moved))
+        size = 1.0001 * (1.0 + self.solving) * float(np.sqrt(half[0] @ half[0]))
+        rounding = 2 * UNIT * float(np.sqrt(self.diagonal) @ np.abs(moved)) + self.solving * size
         found: Floats = moved.reshape(gradient.shape)
-        return 1.0001 * float(np.sqrt(half[0] @ half[0])), found, rounding
+        return size, found, rounding
+
+    def noise(self, errors: Floats) -> tuple[float, Floats]:
+        """See `Metric`; the inverse is rounded here."""
+        flat, roots = errors.ravel(), self.spread
+        moved = 1.001 * (np.abs(self.inverse) @ flat + self.solving * roots * (roots @ flat))
+        return 1.001 * float(np.sqrt(flat @ moved)), moved.reshape(errors.shape)
 
     def reach(self, design: Design) -> float:
         """See `Metric`."""
@@ -65,7 +76,7 @@ class PreciseMetric(Metric):
 
 
 def invert_precisely(
-    hessian: Pair, relative: float, logits: Floats, class_weights: Floats, strengths: Floats
+    hessian: Pair, relative: float, logits: Floats, weights: Floats, strengths: Floats
 ) -> PreciseMetric | None:
     """Invert a Hessian that is held as a pair; None where 100 bits are not enough, either.
 
@@ -74,7 +85,7 @@ def invert_precisely(
     hessian : pair of ndarray of shape (p, p)
     relative : float
         What the records' weights are wrong by.
-    logits, class_weights, strengths
+    logits, weights, strengths
         See `Metric`.
     """
     p = hessian[0].shape[0]
@@ -92,9 +103,12 @@ def invert_precisely(
     if not rounding < 0.01:
         return None
     inverse = 0.5 * (inverse + inverse.T) * scale[:, None] * scale
-    error = (1.0 + relative) * (1.0 + 2.0 * rounding) - 1.0
+    # Elements are wrong by up to this share of the roots of the diagonal, so that this is larger.
+    places = np.arange(p)
+    inverse[places, places] *= 1.0 + 2.0 * p * rounding
+    error = compounded(relative, 2.0 * rounding)
     return PreciseMetric(
-        inverse, logits, error, 1.0, class_weights, strengths, (high, low), scale, diagonal
+        inverse, logits, error, 1.0, weights, strengths, (high, low), scale, diagonal, rounding
     )
 
 

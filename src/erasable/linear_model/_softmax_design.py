@@ -21,7 +21,7 @@ from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
 from erasable.linear_model._softmax_kernels import Codes, Floats
 
-__all__ = ["BLOCK", "UNIT", "Design", "Evaluation", "Workspace", "curvatures"]
+__all__ = ["BLOCK", "UNIT", "Design", "Evaluation", "Workspace", "curvatures", "shares"]
 
 UNIT = 2.0**-53
 BLOCK = 2048
@@ -264,6 +264,14 @@ def curvatures(logits: Floats, weights: Floats, reference: bool) -> tuple[Floats
     return own, shared
 
 
+def shares(logits: Floats, reference: bool) -> Floats:
+    """Return what every class's probability is proportional to, shape (n, m + 1)."""
+    n, m = logits.shape
+    out = np.zeros(n * (m + 1))
+    kernels.shares(logits, reference, out, np.zeros(out.size, dtype=np.int64))
+    return out.reshape(n, m + 1)
+
+
 def _couplings(logits: Floats, weights: Floats, reference: bool) -> Pair:
     """Return the Hessians of records in their logits, shape (n, m, m), as a pair.
 
@@ -271,9 +279,7 @@ def _couplings(logits: Floats, weights: Floats, reference: bool) -> Pair:
     the form ``s sum_kl p_k p_l (z_k - z_l)**2 / 2`` by a share of itself.
     """
     n, m = logits.shape
-    scratch = np.zeros(n * (m + 1))
-    kernels.shares(logits, reference, scratch, np.zeros(scratch.size, dtype=np.int64))
-    chances = scratch.reshape(n, m + 1)
+    chances = shares(logits, reference)
     chances /= chances.sum(axis=1, keepdims=True)
     both = chances[:, :m, None] * chances[:, None, :] * weights[:, None, None]
     high, low = -both[:, :, :m], np.zeros((n, m, m))

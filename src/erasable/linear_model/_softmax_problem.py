@@ -34,14 +34,11 @@ class Problem:
         Whether the reference class has coefficients as well. Those of m logits, ``theta``, are
         then differences to its own, and the penalty is that of ``theta - sum(theta) / (m + 1)``,
         which is least among all that give these differences.
-    class_weights : ndarray
-        With which the design's weights were made.
     """
 
     design: Design
     strengths: Floats
     coupled: bool
-    class_weights: Floats
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -20,6 +20,11 @@ __all__ = ["Move", "Solver"]
 _MOST_STEPS = 300
 _PATIENCE = 25
 """Steps after which to start again from 0: from far outside, the way back may be longer."""
+_STALLED = 6
+"""Steps without progress, near the optimum, after which there will be none."""
+_LONGEST = 2.0**32
+"""Longest step of a coefficient in units: where there is hardly any curvature, Newton's is as good
+as infinite, and no optimum is further away."""
 
 
 @dataclass(slots=True)
@@ -86,7 +91,7 @@ class _Line:
         else:
             return None
         length = 0.5 * (shortest + longest)
-        if longest - shortest < 0.01 * longest or longest < 1e-9:
+        if longest - shortest < 0.01 * longest or longest < 1e-18:
             return None
         return replace(self, length=length, shortest=shortest, longest=longest)
 
@@ -108,8 +113,14 @@ class Solver:
         self.theta = theta
         self.certifies = certifies
 
-    def settle(self) -> tuple[Floats, bool]:
+    def settle(self, margin: float = 1.0) -> tuple[Floats, bool]:
         """Look for the point of the lattice that is nearest to the optimum.
+
+        Parameters
+        ----------
+        margin : float
+            By how much intervals are to be wider than what is known, where the precision is all
+            there is: so that what is certain from here is certain from wherever one comes.
 
         Returns
         -------
@@ -125,17 +136,22 @@ class Solver:
                 line, warm = _Line.at(np.zeros_like(self.theta)), False
             theta, found, gradient, wrong = self._follow(line, precise)
             move = self._look(theta, found, gradient, wrong, count)
-            values, certain = settle(*self.problem.classes(move.to), move.half)
+            half = margin * move.half if precise else move.half
+            values, certain = settle(*self.problem.classes(move.to), half)
             self.theta = move.to[0]
             if certain:
                 return values, True
             reached = np.array([float(move.half.max()), move.decrement])
-            stalled = 0 if not precise or (reached < 0.9 * best).any() else stalled + 1
+            near = move.decrement < 1.0
+            stalled = stalled + 1 if near and not (reached < 0.9 * best).any() else 0
             best = np.minimum(reached, best)
-            if stalled > 4:
+            if stalled > _STALLED and precise:
                 break
             line = self._line(theta, gradient, move, count)
-            precise = precise or move.decrement <= 4 * move.noise
+            # Without the precision, steps may lead to and fro because no slope tells their length.
+            lost = stalled > _STALLED or count > 2 * _PATIENCE
+            if not precise and (lost or move.decrement <= 4 * move.noise):
+                precise, stalled, best = True, 0, np.array([np.inf, np.inf])
         high, low = self.problem.classes(move.to)
         nearest: Floats = (np.rint(high / STEP + low / STEP)) * STEP + 0.0
         return nearest, False
@@ -170,8 +186,11 @@ class Solver:
 
     def _line(self, theta: Pair, gradient: Floats, move: Move, count: int) -> _Line:
         step = self._step(gradient, move, count) if move.step is None else move.step
+        longest = float(np.abs(step).max())
+        if longest > _LONGEST:
+            step = step * (_LONGEST / longest)
         descent = float(np.vdot(gradient, step))
-        if not descent > 1e6 * move.noise**2:
+        if not descent > 1e3 * move.noise * move.noise:
             descent = np.inf  # it is all noise, and any length will do
         # A slope that is small beside an enormous one may still lead far up.
         total = float(self.problem.design.weights.sum())
