@@ -123,7 +123,9 @@ class Soak:
         """Everything that ever came may be in a source again, also what was erased."""
         dataset = rng.choice(["visits", "letters"])
         present = self.expected.records[dataset]
-        ids = rng.sample(sorted(present), min(len(present), rng.randint(MOST_RECORDS // 2, MOST_RECORDS)))
+        ids = rng.sample(
+            sorted(present), min(len(present), rng.randint(MOST_RECORDS // 2, MOST_RECORDS))
+        )
         rows = {id: present[id] for id in ids}
         length = 1 if dataset == "visits" else 2
         past = [i for i, who in sorted(self.expected.owners.items())
@@ -246,9 +248,7 @@ class Soak:
         if lost:
             raise Failure(f"acknowledged requests are lost: {sorted(lost)}")
         if set(self.seen["out"]) != self.expected.out:
-            raise Failure(
-                f"kept out: {sorted(set(self.seen['out']) ^ self.expected.out)} differ"
-            )
+            raise Failure(f"kept out: {sorted(set(self.seen['out']) ^ self.expected.out)} differ")
         if self.seen["n_out"] != len(self.expected.out) + len(self.expected.records_out):
             raise Failure(f"{self.seen['n_out']} tokens are kept out")
 
@@ -290,7 +290,15 @@ def main(arguments: list[str] | None = None) -> int:
                 break
             soak.turn(number)
             number += 1
-            if number % 10 == 0: print(time.monotonic()-began, soak.n_commands, soak.kills.total(), soak.seconds, soak.points, flush=True)
+            if number % 10 == 0:
+                print(
+                    time.monotonic() - began,
+                    soak.n_commands,
+                    soak.kills.total(),
+                    soak.seconds,
+                    soak.points,
+                    flush=True,
+                )
             if number % 50 == 0:
                 print(f"  {soak.kills.total()} kills in {number} commands", flush=True)
         soak.look_at_all()

@@ -8,7 +8,14 @@ from sites import write_csv
 
 from erasable.workspace import Workspace
 
-PERSON, VISIT, NOTE, REMARK, WORD, WARD = "zqperson", "zqvisit", "zqnote", "zqremark", "zqword", "zqw"
+PERSON, VISIT, NOTE, REMARK, WORD, WARD = (
+    "zqperson",
+    "zqvisit",
+    "zqnote",
+    "zqremark",
+    "zqword",
+    "zqw",
+)
 WARDS = ("north", "south", "east", "west")
 
 

@@ -109,9 +109,7 @@ class Metric:
 
     def as_guess(self) -> Metric:
         """Return an inverse for the same coefficients, of which nothing is known."""
-        return Metric(
-            self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths
-        )
+        return Metric(self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths)
 
     def forget(self, design: Design, rows: NDArray[np.int64], units: Floats) -> bool:
         """Take rows, given in units, out of the Hessian; false where that is not worth it.
@@ -168,9 +166,7 @@ class Metric:
             return False
         # A diagonal element of what is left is at least half of what it was.
         rounding = 2 * (part.hessian_error + 128 * UNIT)
-        left = invert(
-            again.inverse - taken, rounding, self.logits, self.weights, self.strengths
-        )
+        left = invert(again.inverse - taken, rounding, self.logits, self.weights, self.strengths)
         if left is None or not left.error < 0.5:
             return False
         before = (self.error + again.error) / (1.0 - again.error)
