@@ -105,12 +105,14 @@ def test_gradients_are_as_right_as_they_say(m: int, reference: bool, intercept: 
             assert (wrong <= found.direct + 2 * UNIT * np.abs(truth.gradient)).all()
             assert found.direct.max() < 1e-10
             # The same in the norm of the Hessian, which is what the certificate goes by.
-            problem = Problem(
-                design, np.r_[np.ones(11), np.zeros(int(intercept))], False
-            )
+            problem = Problem(design, np.r_[np.ones(11), np.zeros(int(intercept))], False)
             if reference:
                 metric = invert(
-                    problem.hessian(found.logits), 1e-9, found.logits, design.weights, problem.strengths
+                    problem.hessian(found.logits),
+                    1e-9,
+                    found.logits,
+                    design.weights,
+                    problem.strengths,
                 )
                 assert metric is not None
                 norm = metric.decrement(found.gradient - truth.gradient)[0]
