@@ -135,7 +135,7 @@ class Metric:
         gain = moved @ np.linalg.inv(rest)
         change = gain @ moved.T
         self.inverse += 0.5 * (change + change.T)
-        rounding = _rounding_of_update(terms, *factor.shape, m, self.condition)
+        rounding = _rounding_of_update(terms, factor.shape, m, self.condition)
         self.error = compounded(self.error / (1.0 - 1.01 * share), rounding)
         self.condition *= 1.0 + 2.0 * float(np.trace(leverage))
         self._clear(rows)
@@ -233,15 +233,15 @@ def invert(
     return Metric(inverse, logits, error, condition, weights, strengths)
 
 
-def _rounding_of_update(terms: float, p: int, k: int, m: int, condition: float) -> float:
+def _rounding_of_update(terms: float, shape: tuple[int, ...], m: int, condition: float) -> float:
     """Bound what rounding makes of the inverse of ``A - G G'``, relative to A - G G'.
 
     Parameters
     ----------
     terms : float
         Sum of ``sqrt(B_ii) |G_ik|``.
-    p, k : int
-        Shape of G; its elements are right but for m + 16 units or so.
+    shape : tuple of int
+        (p, k), that of G; its elements are right but for m + 16 units or so.
     m : int
         Number of logits.
     condition : float
@@ -255,6 +255,7 @@ def _rounding_of_update(terms: float, p: int, k: int, m: int, condition: float) 
     ``p u sqrt(B_ii) terms``, those of G with these by as much times `terms`, and the last, of k
     columns with a norm of ``sqrt(2 B_ii)`` at most, by ``2 k u``. The condition is at least p.
     """
+    p, k = shape
     return (16 + m + 4 * k) * p * UNIT * (1.0 + terms) * (condition + terms)
 
 

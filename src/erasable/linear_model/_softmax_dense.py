@@ -150,12 +150,12 @@ class DenseDesign(Design):
         total = 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for part, tile in self._tiles(False):
-                sizes = np.zeros(tile.shape[0])
-                kernels.dots_of_sizes(tile, size[0], last[0], sizes)
+                sizes = np.zeros((tile.shape[0], 1))
+                kernels.dots(np.abs(tile), size, last, sizes)
                 missing = space.fill(
                     logits[part], self.codes[part], self.weights[part], self.reference
                 )[1]
-                errors = 1.001 * self._depth * UNIT * sizes + EXP_ERROR
+                errors = 1.001 * self._depth * UNIT * sizes[:, 0] + EXP_ERROR
                 errors[missing == 0.0] = 0.0
                 total += float((missing * errors) @ errors)
         return self.sharing * float(np.sqrt(1.001 * total))

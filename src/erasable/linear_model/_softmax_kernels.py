@@ -258,23 +258,3 @@ def dots(rows: NDArray[np.float64], coefficients: Floats, last: Floats, out: Flo
                 rest += row[j] * own[j]
             left = (sums[0] + sums[1]) + (sums[2] + sums[3])
             out[i, k] = (left + ((sums[4] + sums[5]) + (sums[6] + sums[7]))) + rest
-
-
-@kernel
-def dots_of_sizes(
-    rows: NDArray[np.float64], coefficients: Floats, last: float, out: Floats
-) -> None:
-    """Fill `out` with ``|rows| @ coefficients + last``, for coefficients that are not negative."""
-    n, d = rows.shape
-    sums = np.zeros(8)
-    for i in range(n):
-        row = rows[i]
-        sums[:] = 0.0
-        for j in range(0, d - 7, 8):
-            for lane in range(8):
-                sums[lane] += abs(row[j + lane]) * coefficients[j + lane]
-        rest = last
-        for j in range(d - d % 8, d):
-            rest += abs(row[j]) * coefficients[j]
-        left = (sums[0] + sums[1]) + (sums[2] + sums[3])
-        out[i] = (left + ((sums[4] + sums[5]) + (sums[6] + sums[7]))) + rest

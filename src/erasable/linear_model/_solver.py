@@ -113,6 +113,7 @@ class Solver:
         self.theta = theta
         self.certifies = certifies
 
+    @np.errstate(over="ignore", invalid="ignore")  # where a line has led much too far
     def settle(self, margin: float = 1.0) -> tuple[Floats, bool]:
         """Look for the point of the lattice that is nearest to the optimum.
 
@@ -156,6 +157,7 @@ class Solver:
         nearest: Floats = (np.rint(high / STEP + low / STEP)) * STEP + 0.0
         return nearest, False
 
+    @np.errstate(over="ignore", invalid="ignore")
     def approach(self, decrement: float) -> None:
         """Take steps until the Newton decrement is small, without any certificate."""
         line = _Line.at(self.theta)
@@ -172,14 +174,13 @@ class Solver:
         design = self.problem.design
         while True:
             high, low = line.end
-            with np.errstate(over="ignore", invalid="ignore"):  # where a line leads much too far
-                if precise:
-                    found = design.evaluate_exactly(high, low)
-                else:
-                    low = np.zeros_like(high)
-                    found = design.evaluate(high)
-                gradient, wrong = self.problem.gradient((high, low), found)
-                other = line.corrected(gradient)
+            if precise:
+                found = design.evaluate_exactly(high, low)
+            else:
+                low = np.zeros_like(high)
+                found = design.evaluate(high)
+            gradient, wrong = self.problem.gradient((high, low), found)
+            other = line.corrected(gradient)
             if other is None:
                 return (high, low), found, gradient, wrong
             line = other
