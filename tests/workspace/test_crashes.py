@@ -28,7 +28,7 @@ from erasable.workspace import Workspace
 from erasable.workspace.ledger.schema import metadata
 from erasable.workspace.store import points
 
-PROCESS_POINTS = 52
+PROCESS_POINTS = 53
 
 
 @pytest.fixture(scope="module")
