@@ -290,7 +290,6 @@ def main(arguments: list[str] | None = None) -> int:
                 break
             soak.turn(number)
             number += 1
-            if number % 10 == 0: print(time.monotonic()-began, soak.n_commands, soak.kills.total(), soak.seconds, soak.points, flush=True)
             if number % 50 == 0:
                 print(f"  {soak.kills.total()} kills in {number} commands", flush=True)
         soak.look_at_all()
