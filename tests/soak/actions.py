@@ -156,7 +156,9 @@ class Child:
         data = b""
         while True:
             rest = None if kill_after is None else self.began + kill_after - time.monotonic()
-            ready, _, _ = select.select([self._pipe], [], [], None if rest is None else max(0, rest))
+            ready, _, _ = select.select(
+                [self._pipe], [], [], None if rest is None else max(0, rest)
+            )
             if not ready:
                 os.kill(self.pid, signal.SIGKILL)
                 kill_after = None
@@ -230,7 +232,9 @@ def observe(path: Path, people: Sequence[str], heads: Sequence[Any]) -> dict[str
             }
             for row in rows
         }  # fmt: skip
-        kept_out = [names.get(t, "") for t in connection.execute(query(suppression.c.token)).scalars()]
+        kept_out = [
+            names.get(t, "") for t in connection.execute(query(suppression.c.token)).scalars()
+        ]
         problems = list(_repeated(connection))
     problems += workspace.verify_log()
     for head in heads:
@@ -269,7 +273,9 @@ def _orphans(workspace: Workspace) -> list[str]:
     strays = set(workspace.site.store.list()) ^ set(referred_to(workspace))
     strays |= {path.name for path in root.glob(".partial-*")}
     scratch = root / "scratch"
-    return sorted(strays | ({path.name for path in scratch.iterdir()} if scratch.exists() else set()))
+    return sorted(
+        strays | ({path.name for path in scratch.iterdir()} if scratch.exists() else set())
+    )
 
 
 def residue(path: Path, people: set[str], records: set[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Two processes on one workspace: one waits, or fails with a clear message; nothing is corrupted."""
+"""Two processes on one workspace: one waits, or is told clearly; nothing is corrupted."""
 
 from __future__ import annotations
 
@@ -80,7 +80,14 @@ def other() -> Iterator[Actor]:
 
 
 # At work between two transactions; about to commit the start; about to swap; about to purge.
-STOPS = [("write", 1), ("commit", 1), ("commit", 2), ("commit", 3), ("remove", 1), ("checkpoint", 2)]
+STOPS = [
+    ("write", 1),
+    ("commit", 1),
+    ("commit", 2),
+    ("commit", 3),
+    ("remove", 1),
+    ("checkpoint", 2),
+]
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=str)
@@ -102,7 +109,10 @@ def test_a_second_process_is_told_that_the_first_is_at_work(
 
 @pytest.mark.parametrize(
     ("command", "stop"),
-    [*((name, stop) for name in ("process", "append", "fit") for stop in STOPS), ("verify", STOPS[0])],
+    [
+        *((name, stop) for name in ("process", "append", "fit") for stop in STOPS),
+        ("verify", STOPS[0]),
+    ],
     ids=str,
 )
 def test_a_second_process_waits_for_the_first(
