@@ -36,7 +36,7 @@ def _is_full_run(config: pytest.Config) -> bool:
     chosen = ("keyword", "lf", "deselect", "collectonly", "ignore", "ignore_glob")
     return (
         config.args_source == pytest.Config.ArgsSource.TESTPATHS
-        and config.getoption("markexpr") == "not soak"  # as pyproject.toml has it
+        and config.getoption("markexpr") in ("", "not soak")  # the latter by default
         and not any(config.getoption(name, None) for name in chosen)
     )
 

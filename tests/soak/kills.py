@@ -26,8 +26,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "workspace")]
 
-import actions
-from expected import Expected
+import actions  # noqa: E402
+from expected import Expected  # noqa: E402
 
 ENOUGH, FULL_LOOK_EVERY = 500, 40
 MOST_RECORDS = 150
@@ -38,7 +38,7 @@ WEIGHTS = {
 CLEANING = {"process", "append", "sync", "fit"}
 
 
-class Failure(Exception):
+class WrongError(Exception):
     """The workspace is not what it should be."""
 
 
@@ -180,7 +180,7 @@ class Soak:
         told = [each["done"] for each in child.told if "done" in each]
         errors = [each["error"] for each in child.told if "error" in each]
         if errors or code not in (0, -9):
-            raise Failure(f"exit code {code}: {errors}")
+            raise WrongError(f"exit code {code}: {errors}")
         self.n_commands += 1
         if code == -9:
             self.kills[kind] += 1
@@ -199,12 +199,12 @@ class Soak:
             if kind == "head":
                 self.heads.append(said)
             if kind == "verify" and set(said) != {"equal"}:
-                raise Failure(f"verify said {said}")
+                raise WrongError(f"verify said {said}")
             if kind in ("append", "sync"):
                 here = self.expected.after(step).records[step["dataset"]]
                 dropped = len(step["rows"].keys() - here.keys())
                 if said != [dropped]:
-                    raise Failure(f"{said} records were suppressed, expected {dropped}")
+                    raise WrongError(f"{said} records were suppressed, expected {dropped}")
             if kind == "request":
                 self.acknowledged = [*getattr(self, "acknowledged", []), *said]
 
@@ -221,20 +221,20 @@ class Soak:
         self._look(rng, candidates)
         states = [one["state"] for one in self.seen["requests"].values()]
         if n_told and steps[0]["do"] == "process" and {"swapped", "purged"} & set(states):
-            raise Failure("process has returned, but requests are not completed")
+            raise WrongError("process has returned, but requests are not completed")
         if ended and steps[0]["do"] in CLEANING and self.seen["orphans"]:
-            raise Failure(f"nothing refers to {self.seen['orphans']}")
+            raise WrongError(f"nothing refers to {self.seen['orphans']}")
         people, records = self.expected.gone(self.seen)
         left = actions.in_child(lambda: actions.residue(self.path, people, records))
         if left:
-            raise Failure(f"completed, but still there: {left[:10]}")
+            raise WrongError(f"completed, but still there: {left[:10]}")
 
     def _look(self, rng: random.Random, candidates: list[Expected] | None) -> None:
         heads = [*self.heads[-1:], *rng.sample(self.heads, min(2, len(self.heads)))]
         people = self.people()
         self.seen = actions.in_child(lambda: actions.observe(self.path, people, heads))
         if self.seen["problems"]:
-            raise Failure(f"the log: {self.seen['problems'][:5]}")
+            raise WrongError(f"the log: {self.seen['problems'][:5]}")
         told = []
         for state in candidates or [self.expected]:
             told.append(state.differences(self.seen))
@@ -243,14 +243,16 @@ class Soak:
                 self.expected = state
                 break
         else:
-            raise Failure(f"neither before nor after: {told}")
+            raise WrongError(f"neither before nor after: {told}")
         lost = set(getattr(self, "acknowledged", [])) - self.seen["requests"].keys()
         if lost:
-            raise Failure(f"acknowledged requests are lost: {sorted(lost)}")
+            raise WrongError(f"acknowledged requests are lost: {sorted(lost)}")
         if set(self.seen["out"]) != self.expected.out:
-            raise Failure(f"kept out: {sorted(set(self.seen['out']) ^ self.expected.out)} differ")
+            raise WrongError(
+                f"kept out: {sorted(set(self.seen['out']) ^ self.expected.out)} differ"
+            )
         if self.seen["n_out"] != len(self.expected.out) + len(self.expected.records_out):
-            raise Failure(f"{self.seen['n_out']} tokens are kept out")
+            raise WrongError(f"{self.seen['n_out']} tokens are kept out")
 
     def look_at_all(self) -> None:
         """End what is under way; verify all models and heads, and search for numbers and tokens."""
@@ -258,14 +260,14 @@ class Soak:
         rng = random.Random(0)
         child = actions.steps_in_child(self.path, [{"do": "process"}], self.sources, None)
         if child.wait() != 0:
-            raise Failure(f"process failed: {child.told}")
+            raise WrongError(f"process failed: {child.told}")
         self._resolve(rng, [{"do": "process"}], 1, True)
         people, records = self.expected.gone(self.seen)
         wrong = actions.in_child(
             lambda: actions.verify_all(self.path, people, records, self.revision, self.heads)
         )
         if wrong:
-            raise Failure(f"full look: {wrong[:10]}")
+            raise WrongError(f"full look: {wrong[:10]}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -290,19 +292,10 @@ def main(arguments: list[str] | None = None) -> int:
                 break
             soak.turn(number)
             number += 1
-            if number % 10 == 0:
-                print(
-                    time.monotonic() - began,
-                    soak.n_commands,
-                    soak.kills.total(),
-                    soak.seconds,
-                    soak.points,
-                    flush=True,
-                )
             if number % 50 == 0:
                 print(f"  {soak.kills.total()} kills in {number} commands", flush=True)
         soak.look_at_all()
-    except (Failure, AssertionError) as failure:
+    except (WrongError, AssertionError) as failure:
         told = f"command {number} ({getattr(soak, 'doing', 'start')}): {failure}"
     took = time.monotonic() - began
     if soak is not None:

@@ -115,7 +115,8 @@ def build(folder: Path, n: int, extra: int = 40) -> Workspace:
     fit("risk", "preprocessing.StandardScaler,linear_model.LogisticRegression", **sick)
     fit("bayes", "naive_bayes.GaussianNB", **sick)
     fit("wards", "preprocessing.OneHotEncoder,linear_model.LogisticRegression", **on,
-        features=["ward"], target="sick", params={"onehotencoder__handle_unknown": "ignore"})  # fmt: skip
+        features=["ward"], target="sick",
+        params={"onehotencoder__handle_unknown": "ignore"})  # fmt: skip
     fit("words", "feature_extraction.TfidfVectorizer,linear_model.LogisticRegression",
         datasets=["letters"], features=["body"], target="kind")  # fmt: skip
     fit("tree", "sklearn.tree.DecisionTreeClassifier", **sick)

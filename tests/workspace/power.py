@@ -104,5 +104,5 @@ def losses(
     with points.watch(keep):
         action(workspace)
     keep("nothing", "")
-    workspace.site.ledger.engine.dispose()
+    workspace.site.ledger.close()
     return left

@@ -20,6 +20,7 @@ from erasable.workspace import Workspace
 from erasable.workspace.ledger import engine
 from erasable.workspace.ledger.schema import suppression
 from erasable.workspace.site import Site
+from erasable.workspace.store.disk import Disk
 
 FEW = Crowd(300)
 GONE = [i for i in range(300) if i % 5 in (2, 3)] + [0, 1, 4]
@@ -32,7 +33,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def prepare(folder: Path, n: int) -> Path:
     workspace = build(folder, n)
-    workspace.site.ledger.engine.dispose()
+    workspace.site.ledger.close()
     return workspace.site.root
 
 
@@ -235,7 +236,7 @@ def test_without_removing_garbage_records_stay(
 def test_without_removing_scratch_records_stay(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Site, "_remove_scratch", lambda self, path: None)
+    monkeypatch.setattr(Disk, "remove_folder", lambda self, key: None)
     path = copy_of(prepared, tmp_path / "ws")
     workspace = Workspace.open(path)
     workspace.fit("copy")

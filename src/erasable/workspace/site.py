@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -76,7 +75,7 @@ class Site:
     ...     with site.lock():
     ...         site.clean()
     ...     sorted(path.name for path in site.root.iterdir())
-    ['artifacts', 'keys.json', 'ledger.db', 'lock', ...]
+    ['artifacts', 'keys.json', 'ledger.db', ..., 'lock']
     """
 
     def __init__(self, root: str | os.PathLike[str], *, wait: float = 10.0) -> None:
@@ -123,8 +122,8 @@ class Site:
             site._keys = keys
             log.append(site, connection, "workspace", keys.key_id, {}, now)
         building.checkpoint()
-        with at("rename", LEDGER):
-            os.replace(site.root / f"{LEDGER}.new", site.root / LEDGER)
+        building.close()
+        site.disk.rename(f"{LEDGER}.new", LEDGER)
         return site
 
     @classmethod
@@ -181,14 +180,14 @@ class Site:
             Another process holds the lock for too long.
         """
         lock = FileLock(self.root / LOCK, timeout=self._wait)
-        try:
-            with told(self.root / LOCK), at("open", LOCK):
+        with told(self.root / LOCK), at("open", LOCK):
+            try:
                 lock.acquire()
-        except Timeout:
-            raise WorkspaceBusyError(
-                "another process is at work on this workspace; expected it to end within "
-                f"{self._wait:g} seconds; wait for it, and run the command again"
-            ) from None
+            except Timeout:  # an OSError, but the disk is well
+                raise WorkspaceBusyError(
+                    "another process is at work on this workspace; expected it to end within "
+                    f"{self._wait:g} seconds; wait for it, and run the command again"
+                ) from None
         try:
             yield
         finally:
@@ -202,12 +201,12 @@ class Site:
         try:
             yield self.disk.path(key)
         finally:
-            self._remove_scratch(self.disk.path(key))
+            self.disk.remove_folder(key)
 
     def clean(self) -> None:
         """Remove what nothing refers to: garbage, unfinished files, scratch. Hold the lock."""
         if (self.root / SCRATCH).exists():
-            self._remove_scratch(self.root / SCRATCH)
+            self.disk.remove_folder(SCRATCH)
         for path in self.root.glob(f"{PARTIAL}*"):
             self.disk.remove(path.name)
         with self.ledger.reading() as connection:
@@ -220,7 +219,3 @@ class Site:
         if dropped:
             with self.ledger.transaction() as connection:
                 connection.execute(delete(garbage))
-
-    def _remove_scratch(self, path: Path) -> None:
-        with at("remove", str(path)):
-            shutil.rmtree(path, ignore_errors=True)

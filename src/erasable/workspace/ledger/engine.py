@@ -130,6 +130,10 @@ class Ledger:
         with _explained(), self.engine.connect() as connection, connection.begin():
             yield connection
 
+    def close(self) -> None:
+        """Close what is open; it opens again when it is asked."""
+        self.engine.dispose()
+
     def get(self, connection: Connection, name: str, default: Any = None) -> Any:
         """Return an entry of the table `meta`."""
         row = connection.execute(select(meta.c.value).where(meta.c.name == name)).first()

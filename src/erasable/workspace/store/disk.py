@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,30 @@ class Disk:
             self._remove(path)
             self._sync_folder(path.parent)
         return True
+
+    def rename(self, key: str, new: str) -> None:
+        """Give a file another name in its folder, in the place of what had it."""
+        path = self.path(new)
+        with told(path):
+            self._rename(self.path(key), path)
+            self._sync_folder(path.parent)
+
+    def remove_folder(self, key: str) -> None:
+        """Remove a folder for good, with all it holds.
+
+        Raises
+        ------
+        WorkspaceDiskError
+            Something of it cannot be removed.
+        """
+        path = self.path(key)
+        with told(path):
+            while path.exists():
+                # A program that was stopped late may be removing files, too.
+                with at("remove", str(path)), contextlib.suppress(FileNotFoundError):
+                    shutil.rmtree(path)
+            if path.parent.is_dir():
+                self._sync_folder(path.parent)
 
     def keys(self, prefix: str = "") -> Iterator[str]:
         """List files whose key starts with `prefix`, in order, those half-written included."""
