@@ -153,7 +153,7 @@ def sections(commands: dict[tuple[str, ...], Any], erasable: Any) -> Iterator[st
                 done = erasable(*args, folder=here)
                 if done.exit_code:
                     raise SystemExit(f"{args} ended with {done.exit_code}: {done.stderr}")
-                return str(done.stdout).replace(str(here), "/work")
+                return str(done.stdout).replace(str(here), "/clinic")
 
             for line, args in tour(run):
                 path = path_of(args)
