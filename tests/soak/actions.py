@@ -286,7 +286,7 @@ def residue(path: Path, people: set[str], records: set[str]) -> list[str]:
 def verify_all(
     path: Path, people: set[str], records: set[str], revisions: int, heads: Sequence[Any]
 ) -> list[str]:
-    """Verify every model and head, and look for tokens and numbers too."""
+    """Verify every model and head, and look for tokens of people and numbers of records too."""
     workspace = Workspace.open(path)
     wrong = [
         f"model {each.model} is {each.verdict}: {each.detail}"
