@@ -6,8 +6,9 @@ floating-point sum, and then a deletion no longer equals a refit bit for bit.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -29,4 +30,19 @@ def kernel(function: F) -> F:
     callable
         The compiled function; the first call of a new combination of types compiles it.
     """
-    return cast(F, numba.njit(cache=True, error_model="numpy")(function))
+    compiled = numba.njit(cache=True, error_model="numpy")(function)
+    _name_apart(compiled)
+    return cast(F, compiled)
+
+
+def _name_apart(compiled: Any) -> None:
+    """Keep processes that compile at the same time from writing to one file.
+
+    numba counts up the files of a function, one for each combination of types, from what the
+    index of the cache says. Two processes that read the index together give one number to two
+    combinations, and whoever reads the cache then runs the code of the other: a crash at best.
+    """
+    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if file is not None:  # None where compiling, or caching, is switched off
+        pattern = file._data_name_pattern
+        file._data_name = lambda number: pattern.format(number=secrets.randbits(60))
