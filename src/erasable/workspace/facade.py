@@ -371,11 +371,13 @@ class Workspace:
             return log.entries(connection, since, limit)
 
     def verify_log(self, since: Mapping[str, Any] | None = None) -> list[str]:
-        """Check the log, the ledger against it, and, with an older head, that nothing was cut."""
+        """Check the log; the ledger against it and the data; the log against an older head."""
+        from erasable.workspace.data import holders
         from erasable.workspace.evidence import consistency, log
 
-        told = log.verify_log(self.site) + consistency.compare_ledger_with_log(self.site)
-        return told + (log.verify_since(self.site, since) if since is not None else [])
+        told = [] if since is None else log.verify_since(self.site, since)
+        told += log.verify_log(self.site) + consistency.compare_ledger_with_log(self.site)
+        return told + holders.compare_index_with_data(self.site)
 
     # -- all of it ---------------------------------------------------------------------------------
 
