@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from erasable.core.errors import WorkspaceDiskError
+from erasable.core.errors import EvidenceError, WorkspaceDiskError
 from erasable.workspace.data import erasing
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
@@ -124,7 +124,7 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
 def _publish(site: Site) -> list[str]:
     try:
         suppression.publish(site)
-    except WorkspaceDiskError as error:  # what was asked is done, and written down
+    except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
         return [f"the list of the erased was not exported: {error}"]
     return []
 
