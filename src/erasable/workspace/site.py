@@ -181,14 +181,14 @@ class Site:
             Another process holds the lock for too long.
         """
         lock = FileLock(self.root / LOCK, timeout=self._wait)
-        try:
-            with told(self.root / LOCK), at("open", LOCK):
+        with told(self.root / LOCK), at("open", LOCK):
+            try:
                 lock.acquire()
-        except Timeout:
-            raise WorkspaceBusyError(
-                "another process is at work on this workspace; expected it to end within "
-                f"{self._wait:g} seconds; wait for it, and run the command again"
-            ) from None
+            except Timeout:  # which is an OSError, too, and not one of the disk
+                raise WorkspaceBusyError(
+                    "another process is at work on this workspace; expected it to end within "
+                    f"{self._wait:g} seconds; wait for it, and run the command again"
+                ) from None
         try:
             yield
         finally:
