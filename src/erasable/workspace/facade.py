@@ -70,7 +70,7 @@ class Workspace:
         site = Site.create(path)
         if export is not None:
             with site.ledger.transaction() as connection:
-                site.ledger.set(connection, "export", str(export))
+                site.ledger.set(connection, "export", os.path.abspath(export))
         return cls(site)
 
     @classmethod
