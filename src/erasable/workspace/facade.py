@@ -59,8 +59,7 @@ class Workspace:
     def create(cls, path: str | os.PathLike[str], *, export: str | None = None) -> Self:
         """Make a workspace in a folder, which is made too if it is not there.
 
-        Into `export`, a folder outside of it, the list of the erased and the signed head of the
-        log are written after each batch: what a restored backup is brought up to date with.
+        Into `export`, a folder elsewhere, what a restored backup needs is written by each batch.
 
         Raises
         ------
@@ -372,12 +371,12 @@ class Workspace:
 
     def verify_log(self, since: Mapping[str, Any] | None = None) -> list[str]:
         """Check the log; the ledger against it and the data; the log against an older head."""
-        from erasable.workspace.data import holders
+        from erasable.workspace.data.holders import compare_index_with_data
         from erasable.workspace.evidence import consistency, log
 
-        told = [] if since is None else log.verify_since(self.site, since)
-        told += log.verify_log(self.site) + consistency.compare_ledger_with_log(self.site)
-        return told + holders.compare_index_with_data(self.site)
+        told = log.verify_log(self.site) + consistency.compare_ledger_with_log(self.site)
+        since_then = [] if since is None else log.verify_since(self.site, since)
+        return told + compare_index_with_data(self.site) + since_then
 
     # -- all of it ---------------------------------------------------------------------------------
 
