@@ -172,3 +172,15 @@ def test_nothing_is_left_of_who_was_erased(folder: Path) -> None:
             assert b"patient-" not in data, path
     stored = json.dumps(told("log", "show", folder=folder))
     assert not any(person in stored for person in WITHDRAWN)
+
+
+def test_a_request_that_meets_nobody_is_told(tmp_path: Path) -> None:
+    write(tmp_path / "visits.csv", range(30))
+    run("init", folder=tmp_path)
+    source = str(tmp_path / "visits.csv")
+    run("dataset", "add", "visits", source, "--id", "visit", "--subject", "patient",
+        folder=tmp_path)  # fmt: skip
+    run("request", "patient-1", folder=tmp_path)
+    assert "no match" not in run("process", folder=tmp_path)
+    run("request", "patient-2", "Patient-3", folder=tmp_path)
+    assert "no match for 1 of them" in run("process", folder=tmp_path)

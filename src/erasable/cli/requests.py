@@ -148,6 +148,8 @@ def _register_process(app: typer.Typer) -> None:
                 f"completed {show.words(len(done.requests), 'request')}: "
                 f"{show.words(done.n_records, 'record')} erased in {show.seconds(done.seconds)}"
             )
+            if done.n_unmatched:
+                show.line(f"no match for {done.n_unmatched:,} of them: nothing is kept of these")
         else:
             show.line("nothing to do")
 

@@ -59,8 +59,7 @@ class Workspace:
     def create(cls, path: str | os.PathLike[str], *, export: str | None = None) -> Self:
         """Make a workspace in a folder, which is made too if it is not there.
 
-        Into `export`, a folder outside of it, the list of the erased and the signed head of the
-        log are written after each batch: what a restored backup is brought up to date with.
+        Into `export`, a folder elsewhere, what a restored backup needs is written by each batch.
 
         Raises
         ------
@@ -70,7 +69,7 @@ class Workspace:
         site = Site.create(path)
         if export is not None:
             with site.ledger.transaction() as connection:
-                site.ledger.set(connection, "export", str(export))
+                site.ledger.set(connection, "export", os.path.abspath(export))
         return cls(site)
 
     @classmethod
@@ -371,11 +370,13 @@ class Workspace:
             return log.entries(connection, since, limit)
 
     def verify_log(self, since: Mapping[str, Any] | None = None) -> list[str]:
-        """Check the log, the ledger against it, and, with an older head, that nothing was cut."""
+        """Check the log; the ledger against it and the data; the log against an older head."""
+        from erasable.workspace.data.holders import compare_index_with_data
         from erasable.workspace.evidence import consistency, log
 
         told = log.verify_log(self.site) + consistency.compare_ledger_with_log(self.site)
-        return told + (log.verify_since(self.site, since) if since is not None else [])
+        since_then = [] if since is None else log.verify_since(self.site, since)
+        return told + compare_index_with_data(self.site) + since_then
 
     # -- all of it ---------------------------------------------------------------------------------
 

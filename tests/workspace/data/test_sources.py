@@ -286,3 +286,13 @@ def test_places_do_not_depend_on_the_folder_one_is_in(tmp_path, monkeypatch):
 def test_a_query_needs_a_database(tmp_path):
     with pytest.raises(SourceError, match="expected the URL of a database"):
         Source.parse(str(tmp_path / "x.csv"), "SELECT 1")
+
+
+def test_a_file_with_other_separators_is_told_from_a_wrong_name(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text("visit;patient\nv1;p1\n")
+    with pytest.raises(SourceError, match="separate them with commas"):
+        Source.parse(str(path)).read(["visit", "patient"])
+    path.write_text("visit,patient\nv1,p1\n")
+    with pytest.raises(SourceError, match="correct the name"):
+        Source.parse(str(path)).read(["visits"])

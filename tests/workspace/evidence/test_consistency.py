@@ -10,6 +10,7 @@ from sqlalchemy import delete, update
 
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.consistency import compare_ledger_with_log
+from erasable.workspace.evidence.wire import pack, unpack
 from erasable.workspace.ledger.schema import (
     dataset,
     dataset_version,
@@ -182,3 +183,15 @@ def test_a_garbled_entry_does_not_hide_the_rest(scene: Site) -> None:
         )
     assert any("R-LATER" in line for line in compare_ledger_with_log(scene))
     assert log.verify_log(scene)
+
+
+@pytest.mark.parametrize("part", ["envelope", "head"])
+def test_a_receipt_that_a_stranger_would_refuse_is_named(scene: Site, part: str) -> None:
+    at = receipt.c.request_id == "R-DONE"
+    with scene.ledger.transaction() as connection:
+        body = unpack(connection.execute(receipt.select().where(at)).one().body, "it")
+        body[part]["signatures"][0]["sig"] = "AAAA"
+        connection.execute(update(receipt).where(at).values(body=pack(body)))
+    (line,) = compare_ledger_with_log(scene)
+    assert line.startswith("request 'R-DONE'")
+    assert line.endswith("in its receipt")

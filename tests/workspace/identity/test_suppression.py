@@ -219,6 +219,22 @@ def test_publishing_writes_list_and_head_outside(site, tmp_path, monkeypatch):
     assert sorted(path.name for path in outside.iterdir()) == ["head.json", "suppression.json"]
 
 
+def test_a_restored_backup_does_not_write_over_what_knows_of_erasures_since(
+    site, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(suppression.OUTSIDE, str(tmp_path / "outside"))
+    backup = restored(site, tmp_path)
+    suppress(site, ("id", 17))
+    suppression.release(site, 17)  # which is in the log
+    suppress(site, ("id", 17))
+    suppression.publish(site)
+    before = (tmp_path / "outside" / "suppression.json").read_bytes()
+    with pytest.raises(EvidenceError, match="was not written over"):
+        suppression.publish(backup)
+    assert (tmp_path / "outside" / "suppression.json").read_bytes() == before
+    suppression.publish(site)
+
+
 def test_publishing_where_nothing_can_be_written_says_so(site, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ERASABLE_EXPORT", str(tmp_path / "file" / "folder"))

@@ -42,7 +42,8 @@ def read_source(source: Source, id_column: str, subjects: Sequence[tuple[str, st
     if id_column in names or len(set(names)) < len(names):
         raise SourceError(
             f"the columns {', '.join([id_column, *names])} name one twice; expected an id column "
-            "and subject columns that differ; name each once"
+            "and subject columns that differ; name each once, and copy the id column in the "
+            "source where each record is a person"
         )
     return plain(source.read(text_columns=[id_column, *names]))
 

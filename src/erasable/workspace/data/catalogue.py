@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlalchemy import Connection, select
 from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.data import fragments
 from erasable.workspace.ledger.schema import dataset as dataset_table
+from erasable.workspace.ledger.schema import dataset_version as version_table
 from erasable.workspace.ledger.schema import fragment
 from erasable.workspace.site import Site
 
@@ -149,12 +150,22 @@ def table(
         In no order that means anything.
     """
     known = get(connection, dataset_id)
-    found = parts(connection, dataset_id, known.version if version is None else version)
+    if version is not None:
+        known = _as_it_was(connection, known, version)
+    found = parts(connection, dataset_id, known.version)
     schema = known.schema
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
     read = [fragments.read(site, part.key, part.sha256, columns) for part in found]
     return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in read)])
+
+
+def _as_it_was(connection: Connection, known: DataSet, version: int) -> DataSet:
+    """Return a data set with the types of a version: a model learned from these."""
+    at = (version_table.c.dataset_id == known.id) & (version_table.c.number == version)
+    columns = connection.execute(select(version_table.c.columns).where(at)).scalar()
+    typed = tuple((each["name"], each["type"]) for each in columns or ())
+    return replace(known, version=version, columns=typed or known.columns)
 
 
 def _described(row: Any) -> DataSet:

@@ -178,6 +178,7 @@ def record_version(
         "cause": cause,
         "n_records": change.n_records,
         "n_suppressed": change.n_suppressed,
+        "columns": _as_json(known),
         "created_at": now,
     }
     connection.execute(insert(dataset_version).values(version))

@@ -164,7 +164,7 @@ def _check(table: pa.Table, wanted: Sequence[str], place: str) -> None:
         raise SourceError(
             f"{place!r} has no column {', '.join(map(repr, missing))}; expected one of its own: "
             f"{', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}; "
-            "correct the name"
+            f"{_remedy(names)}"
         )
     nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
     if nested:
@@ -174,6 +174,13 @@ def _check(table: pa.Table, wanted: Sequence[str], place: str) -> None:
         )
     if table.num_rows == 0:
         raise SourceError(f"{place!r} has no records; expected one or more; check that it is whole")
+
+
+def _remedy(names: Sequence[str]) -> str:
+    """Say what to do about a column that is not there."""
+    if len(names) == 1 and any(separator in names[0] for separator in ";\t|"):
+        return "the one name looks like several: separate them with commas (tabs in a .tsv file)"
+    return "correct the name"
 
 
 def _without_blanks(column: pa.ChunkedArray) -> pa.ChunkedArray:

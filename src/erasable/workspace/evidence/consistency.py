@@ -16,6 +16,7 @@ from sqlalchemy import Connection, select
 from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence import entries
 from erasable.workspace.evidence.envelope import peek
+from erasable.workspace.evidence.receipts import check
 from erasable.workspace.evidence.wire import pack, unpack
 from erasable.workspace.ledger.schema import (
     dataset,
@@ -132,7 +133,10 @@ def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[
     order = select(task).order_by(task.c.target, task.c.target_id)
     for row in connection.execute(order):
         tasks.setdefault(row.request_id, []).append(entries.task(row._asdict()))
-    receipts = {row.request_id: _digest(row.body) for row in connection.execute(select(receipt))}
+    receipts = {
+        row.request_id: _digest(row.body, site.keys.public_pem)
+        for row in connection.execute(select(receipt))
+    }
     for row in connection.execute(select(request).order_by(request.c.id)):
         facts = entries.request(site.keys, row._asdict())
         yield (
@@ -163,9 +167,10 @@ def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[
         )
 
 
-def _digest(body: bytes) -> str | None:
-    """Return the digest of the statement in a receipt, None where it cannot be read."""
+def _digest(body: bytes, public_pem: bytes) -> str | None:
+    """Return the digest of the statement in a receipt, None where a stranger would refuse it."""
     try:
+        check(body, public_pem)
         return sha256(peek(unpack(body, "it").get("envelope"))).hexdigest()
     except EvidenceError:
         return None

@@ -35,6 +35,7 @@ __all__ = [
 
 STATES = {
     "request-acknowledged": ("pending",),
+    "request-held": ("pending",),
     "request-started": ("in_progress",),
     "request-erased": ("swapped", "purged"),
     "request-completed": ("completed",),

@@ -47,6 +47,7 @@ OUTSIDE = "ERASABLE_EXPORT"
 
 PAYLOAD_TYPE = "application/vnd.erasable.suppression+json"
 
+_LIST, _HEAD = "suppression.json", "head.json"  # what is written outside
 _VERSION = 1
 _FOREIGN = (
     "the suppression list {what}; expected one that this workspace exported; choose that file"
@@ -238,6 +239,9 @@ def publish(site: Site) -> Path | None:
 
     Raises
     ------
+    EvidenceError
+        The head there is not of the past of this log, as after a backup was restored; what is
+        there stays: it alone knows who was erased since.
     WorkspaceDiskError
         The folder cannot be written to.
     """
@@ -245,12 +249,31 @@ def publish(site: Site) -> Path | None:
         folder = os.environ.get(OUTSIDE) or site.ledger.get(connection, "export")
     if not folder:
         return None
+    outside = Disk(Path(folder).absolute())
+    _check_past(site, outside)
     with site.ledger.transaction() as connection:
         head = log.head(site, connection)
-    outside = Disk(Path(folder).absolute())
-    for name, kept in (("suppression.json", export(site)), ("head.json", head)):
+    for name, kept in ((_LIST, export(site)), (_HEAD, head)):
         outside.write(name, (json.dumps(kept, indent=2) + "\n").encode())
     return outside.root
+
+
+def _check_past(site: Site, outside: Disk) -> None:
+    """Refuse to write over a head that this log does not contain."""
+    try:
+        kept = json.loads(outside.read(_HEAD))
+    except (NotInWorkspaceError, ValueError):
+        return  # none yet, or nothing that could tell of erasures
+    try:
+        told = log.verify_since(site, kept)
+    except EvidenceError:
+        told = ["it is not a head of this workspace"]
+    if told:
+        raise EvidenceError(
+            f"{str(outside.path(_HEAD))!r} was not written over ({told[0]}); expected a head of "
+            "the past of this log; where a backup was restored, erase again whom the list beside "
+            "it names, then move both files away"
+        )
 
 
 _TYPES = select(suppression.c.type).distinct()

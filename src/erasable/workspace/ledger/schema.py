@@ -110,6 +110,7 @@ dataset_version = Table(
     Column("cause", String(16), nullable=False),  # add, append, sync
     Column("n_records", BigInteger, nullable=False),  # when it was made
     Column("n_suppressed", BigInteger, nullable=False),  # records dropped on the way in
+    Column("columns", JSON),  # of this version: whole numbers may be any numbers in a later one
     Column("created_at", Moment, nullable=False),
 )
 

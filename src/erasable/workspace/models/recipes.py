@@ -210,7 +210,7 @@ def _new(path: str) -> BaseEstimator:
     except TypeError:
         raise InvalidParameterError(
             f"{path} is made of other estimators; expected one that can be made without; "
-            "write a Python function, and name it with --entry module:function"
+            "write a Python function, and name it with --estimator module:function"
         ) from None
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import erasable
-from erasable.core.errors import TooFewRecordsError, WorkspaceError
+from erasable.core.errors import ErasableError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.core.params import class_path
 from erasable.workspace.data.catalogue import DataSet
@@ -122,7 +122,7 @@ def train(
             design.features, n_records, time.perf_counter() - began, model,
         )  # fmt: skip
     if kind == "entry":
-        result = recipes.find_entry(recipe["entry"])(joined(tables))
+        result = _by_entry(recipe["entry"], joined(tables))
         if isinstance(result, Erasable):
             made, digest = to_bytes(result), result.digest()
             algorithm, seconds = algorithm_of(result), time.perf_counter() - began
@@ -137,6 +137,20 @@ def train(
         data = _by_command(site, recipe["command"], joined(tables))
     seconds = time.perf_counter() - began
     return Made(data, digest_of(kind, data), kind, dict(recipe), None, n_records, seconds, None)
+
+
+def _by_entry(entry: str, data: pa.Table) -> Any:
+    """Call a function of the user's; what its error says may hold values of records."""
+    function = recipes.find_entry(entry)
+    try:
+        return function(data)
+    except ErasableError:
+        raise
+    except Exception as error:
+        raise WorkspaceError(
+            f"{entry} failed with {type(error).__name__}; expected bytes, or a fitted estimator of "
+            "erasable; mend it, and set ERASABLE_DEBUG=1 to see where"
+        ) from error
 
 
 def run(command: str, **places: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from erasable.core.errors import WorkspaceDiskError
+from erasable.core.errors import EvidenceError, WorkspaceDiskError
 from erasable.workspace.data import erasing
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
@@ -45,6 +45,8 @@ class Processed:
         Completed, in the order they came in.
     n_records : int
         Erased from data sets.
+    n_unmatched : int
+        Requests that nobody's records met: "no match".
     treatments : list of dict
         Per model: name, treatment, exactness, n_records, seconds.
     seconds : float
@@ -59,6 +61,7 @@ class Processed:
 
     requests: list[str] = field(default_factory=list)
     n_records: int = 0
+    n_unmatched: int = 0
     treatments: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
@@ -103,7 +106,8 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
         batch = _plan(site, only)
         if batch is not None:
             _prepare(site, batch)
-            _swap(site, batch)
+            matched = _swap(site, batch)
+            done.n_unmatched = sum(count == 0 for count in matched.values())
             done.requests += finish(site)
             done.n_records = sum(erasure.n_records for erasure in batch.erasures)
             for row, prepared, _ in batch.prepared:
@@ -124,7 +128,7 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
 def _publish(site: Site) -> list[str]:
     try:
         suppression.publish(site)
-    except WorkspaceDiskError as error:  # what was asked is done, and written down
+    except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
         return [f"the list of the erased was not exported: {error}"]
     return []
 
@@ -258,7 +262,8 @@ def _per_request(batch: _Batch, row: Any, version: Any) -> dict[str, int]:
 # -- the one transaction ---------------------------------------------------------------------------
 
 
-def _swap(site: Site, batch: _Batch) -> None:
+def _swap(site: Site, batch: _Batch) -> dict[str, int]:
+    """Put all of it in place; return how many records each request met."""
     now = site.now()
     tokens = sorted(batch.tokens)
     with site.ledger.transaction() as connection:
@@ -299,6 +304,7 @@ def _swap(site: Site, batch: _Batch) -> None:
                 for request, n in matched.items()
             ],
         )
+    return matched
 
 
 def _dataset_tasks(

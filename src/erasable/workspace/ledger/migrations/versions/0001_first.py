@@ -113,6 +113,7 @@ def upgrade() -> None:
         sa.Column("cause", sa.String(length=16), nullable=False),
         sa.Column("n_records", sa.BigInteger(), nullable=False),
         sa.Column("n_suppressed", sa.BigInteger(), nullable=False),
+        sa.Column("columns", sa.JSON(), nullable=True),
         sa.Column("created_at", Moment(), nullable=False),
         sa.ForeignKeyConstraint(
             ["dataset_id"], ["dataset.id"], name=op.f("fk_dataset_version_dataset_id")

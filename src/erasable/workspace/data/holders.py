@@ -1,0 +1,74 @@
+"""Hold the ledger's index of people against the data: whom it lacks, an erasure would miss.
+
+The law kept here: every token in the records of a data set is an identity of the ledger, and is
+held in the bucket where its records are.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, select
+
+from erasable.core.errors import WorkspaceDiskError, WorkspaceError
+from erasable.workspace.data import fragments
+from erasable.workspace.data.admission import tokens_in
+from erasable.workspace.data.catalogue import DataSet, Part, every, parts
+from erasable.workspace.identity.subjects import held
+from erasable.workspace.ledger.schema import fragment, holding, identity
+from erasable.workspace.site import Site
+
+__all__ = ["compare_index_with_data"]
+
+
+def compare_index_with_data(site: Site) -> list[str]:
+    """Tell of data sets whose people the ledger would not find; every fragment is read.
+
+    Returns
+    -------
+    list of str
+        What does not hold, a line each; empty where all is well.
+
+    Raises
+    ------
+    WorkspaceDiskError
+        The disk fails.
+    """
+    found = []
+    with site.ledger.reading() as connection:
+        for known in every(connection):
+            if known.subjects:
+                found += _compare(site, connection, known)
+    return found
+
+
+def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
+    query = select(holding.c.token, holding.c.bucket).where(holding.c.dataset_id == known.id)
+    index = {(token, bucket) for token, bucket in connection.execute(query)}
+    tokens: set[str] = set()
+    missed: set[str] = set()
+    found = []
+    for part in parts(connection, known.id):
+        try:
+            table = fragments.read(site, part.key, part.sha256, known.subject_columns)
+        except WorkspaceDiskError:
+            raise
+        except WorkspaceError as error:
+            if _is_still_used(site, part):  # and not replaced by a process at work beside us
+                found.append(f"data set {known.name!r}: {error}")
+            continue
+        own = {token for column in known.subject_columns for token in tokens_in(table[column])}
+        missed |= {token for token in own if (token, part.bucket) not in index}
+        tokens |= own
+    missed |= tokens - held(connection, identity.c.token, tokens)
+    if missed:
+        found.append(
+            f"data set {known.name!r} has records of {len(missed)} of its {len(tokens)} people "
+            "that the ledger does not know to be there: their erasure would miss them; restore "
+            "the ledger from a backup"
+        )
+    return found
+
+
+def _is_still_used(site: Site, part: Part) -> bool:
+    with site.ledger.reading() as connection:
+        kept = select(fragment.c.id).where(fragment.c.key == part.key)
+        return connection.execute(kept).first() is not None
