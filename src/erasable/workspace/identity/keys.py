@@ -173,13 +173,13 @@ class Keys:
     @cached_property
     def signer(self) -> Ed25519PrivateKey:
         """What signs receipts and heads of the log."""
-        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.exceptions import InternalError, UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
         try:
             key = load_pem_private_key(self._private_pem, None)
-        except (TypeError, ValueError, UnsupportedAlgorithm):
+        except (TypeError, ValueError, InternalError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, Ed25519PrivateKey) or (
             key.public_key().public_bytes_raw() != _raw(self.public_pem)
