@@ -32,6 +32,8 @@ model list
 model show risk
 model predict risk new.csv
 model export risk risk.model
+model fit old --dataset visits --estimator naive_bayes.GaussianNB --target malignant
+model retire old
 subject show patient-7
 subject link patient-8 patient-9
 request --dry-run patient-7

@@ -236,6 +236,15 @@ def _register_using(group: typer.Typer) -> None:
             return
         show.line(f"wrote {show.one_line(path)}")
 
+    @command(group, "retire", example="erasable model retire risk")
+    def retire(name: Name, where: Where = ".", as_json: Json = False) -> None:
+        """Give a model up: its file is erased, and no later request concerns it."""
+        opened(where).retire(name)
+        if as_json:
+            show.print_json({"model": name, "state": "retired"})
+            return
+        show.line(f"{name} is retired")
+
 
 def _split(given: list[str] | None) -> list[str]:
     return [part.strip() for each in given or () for part in each.split(",") if part.strip()]

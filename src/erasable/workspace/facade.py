@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from erasable.core.errors import WorkspaceError
+from erasable.workspace.desk import Desk
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
@@ -16,14 +16,11 @@ if TYPE_CHECKING:
     from erasable.workspace.data.datasets import Change
     from erasable.workspace.models.fitting import Fitted
     from erasable.workspace.models.verifying import Verdict
-    from erasable.workspace.requests.intake import Request
-    from erasable.workspace.requests.preview import Preview
-    from erasable.workspace.requests.process import Processed
 
 __all__ = ["Workspace"]
 
 
-class Workspace:
+class Workspace(Desk):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters
@@ -51,9 +48,6 @@ class Workspace:
     (['deleted'], 2)
     ['equal']
     """
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, export: str | None = None) -> Self:
@@ -181,6 +175,12 @@ class Workspace:
 
         return fitting.register(self.site, name, datasets=datasets, retrain=retrain, hook=hook)
 
+    def retire(self, name: str) -> None:
+        """Give a model up; see `erasable.workspace.models.fitting.retire`."""
+        from erasable.workspace.models import fitting
+
+        fitting.retire(self.site, name)
+
     def models(self) -> list[dict[str, Any]]:
         """Describe every model."""
         from erasable.workspace.models import overview
@@ -212,118 +212,6 @@ class Workspace:
         from erasable.workspace.models import verifying
 
         return verifying.verify(self.site, names, retrain=retrain)
-
-    # -- requests ----------------------------------------------------------------------------------
-
-    def request(
-        self,
-        values: Sequence[Any] = (),
-        *,
-        type: str | None = None,
-        regulation: str = "gdpr",
-        where: str | None = None,
-        dataset: str | None = None,
-        hold: str | None = None,
-        received_at: datetime | None = None,
-    ) -> list[Request]:
-        """Take requests in; see `erasable.workspace.requests.intake.acknowledge`."""
-        from erasable.workspace.requests import intake
-
-        return intake.acknowledge(
-            self.site, values, type=type, regulation=regulation, where=where, dataset=dataset,
-            hold=hold, received_at=received_at,
-        )  # fmt: skip
-
-    def preview(
-        self,
-        values: Sequence[Any] = (),
-        *,
-        type: str | None = None,
-        where: str | None = None,
-        dataset: str | None = None,
-    ) -> Preview:
-        """Say what requests would do, and change nothing."""
-        from erasable.workspace.requests import intake, preview
-
-        with self.site.ledger.reading() as connection:
-            wanted = intake.asked(self.site, connection, values, type, where, dataset)
-        return preview.preview(self.site, wanted)
-
-    def process(self, only: Sequence[str] | None = None) -> Processed:
-        """Carry out what is asked; see `erasable.workspace.requests.process.process`."""
-        from erasable.workspace.requests import process
-
-        return process.process(self.site, only)
-
-    def requests(self, states: Sequence[str] | None = None) -> list[Request]:
-        """List requests, those due first at the top."""
-        from erasable.workspace.requests import intake
-
-        with self.site.ledger.reading() as connection:
-            return intake.listing(connection, states)
-
-    def deny(self, request: str, reason: str) -> Request:
-        """Refuse a request."""
-        from erasable.workspace.requests import intake
-
-        return intake.deny(self.site, request, reason)
-
-    def cancel(self, request: str, reason: str | None = None) -> Request:
-        """Take a request back."""
-        from erasable.workspace.requests import intake
-
-        return intake.cancel(self.site, request, reason)
-
-    def hold(self, request: str, reason: str) -> Request:
-        """Have a request wait."""
-        from erasable.workspace.requests import intake
-
-        return intake.hold(self.site, request, reason)
-
-    def resume(self, request: str) -> Request:
-        """End the waiting of a request."""
-        from erasable.workspace.requests import intake
-
-        return intake.resume(self.site, request)
-
-    def extend(self, request: str, reason: str) -> Request:
-        """Move the due date of a request; see `erasable.workspace.requests.intake.extend`."""
-        from erasable.workspace.requests import intake
-
-        return intake.extend(self.site, request, reason)
-
-    # -- people ------------------------------------------------------------------------------------
-
-    def link(self, value: Any, other: Any, *, type: str = "id", other_type: str = "id") -> None:
-        """Say that two identities are one person."""
-        from erasable.workspace.identity import subjects
-
-        subjects.link(self.site, value, type, other, other_type)
-
-    def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
-        """Say what is kept of a person: records per data set, models, open requests."""
-        from erasable.workspace.requests import people
-
-        return people.describe(self.site, value, type)
-
-    def suppressed(self) -> list[dict[str, Any]]:
-        """List whose records are kept out, by token: token, type, request_id, since."""
-        from erasable.workspace.identity import suppression
-
-        with self.site.ledger.reading() as connection:
-            return suppression.listing(connection)
-
-    def suppression_list(self) -> dict[str, Any]:
-        """Return the signed list of whose records are kept out, for a place elsewhere."""
-        from erasable.workspace.identity import suppression
-
-        return suppression.export(self.site)
-
-    def release(self, value: Any, *, type: str | None = None) -> None:
-        """Let a person's records in again: they have given consent anew."""
-        from erasable.workspace.identity import suppression
-
-        suppression.release(self.site, value, type)
 
     # -- evidence ----------------------------------------------------------------------------------
 

@@ -152,7 +152,7 @@ def test_a_command_trains_and_leaves_nothing_behind(visits):
     model, version = found(visits, "theirs")
     assert (model.kind, version.algorithm) == ("command", "command")
     assert b"v17" in visits.store.open(version.stored)
-    assert not list((visits.root / "scratch").iterdir())
+    assert not list((visits.root / "scratch").rglob("*"))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_command_that_fails_changes_nothing(visits, command, told):
     with pytest.raises(WorkspaceError, match=told):
         fitting.register(visits, "theirs", datasets=["visits"], retrain=command)
     assert everything(visits) == before
-    assert not list((visits.root / "scratch").iterdir())
+    assert not list((visits.root / "scratch").rglob("*"))
 
 
 def test_a_model_trained_elsewhere_is_registered_as_not_covered(visits):

@@ -37,6 +37,7 @@ STATES = {
     "request-acknowledged": ("pending",),
     "request-held": ("pending",),
     "request-started": ("in_progress",),
+    "request-postponed": ("pending",),
     "request-erased": ("swapped", "purged"),
     "request-completed": ("completed",),
     "request-denied": ("denied",),

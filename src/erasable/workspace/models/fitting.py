@@ -29,7 +29,7 @@ from erasable.workspace.models.training import Made, software, train
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Fitted", "fit", "new_version", "register", "supersede", "tell"]
+__all__ = ["Fitted", "fit", "new_version", "register", "retire", "supersede", "tell"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
@@ -177,6 +177,32 @@ def register(
             _put_model(site, connection, name, plan, "uncovered", None, 0)
             tell(site, connection, "model-registered", name, site.now())
     return Fitted(name, 0, 0, 0.0, None, None, None)
+
+
+def retire(site: Site, name: str) -> None:
+    """Give a model up: its file is erased, and no later request concerns it.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such model.
+    WorkspaceError
+        It is retired already.
+    """
+    with site.lock():
+        site.clean()
+        with site.ledger.transaction() as connection:
+            model = catalogue.find(connection, name)
+            if model.state == "retired":
+                raise WorkspaceError(
+                    f"the model {name!r} is retired already; expected one that is in use; "
+                    "list them with `erasable model list`"
+                )
+            supersede(site, connection, model.id)
+            at = schema.model.c.id == model.id
+            connection.execute(update(schema.model).where(at).values(state="retired"))
+            tell(site, connection, "model-retired", name, site.now())
+        site.clean()
 
 
 def new_version(

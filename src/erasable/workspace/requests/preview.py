@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from erasable.workspace.models import deleting, estimates
-from erasable.workspace.requests.process import affected, gather, look
+from erasable.workspace.requests.batches import affected, gather, look
 from erasable.workspace.site import Site
 
 __all__ = ["Effect", "Preview", "preview"]

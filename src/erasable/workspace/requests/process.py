@@ -8,31 +8,35 @@ only when nothing of its records is left on the disk.
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from erasable.core.errors import EvidenceError, WorkspaceDiskError
+from erasable.core.errors import (
+    ErasableError,
+    EvidenceError,
+    WorkspaceBusyError,
+    WorkspaceDiskError,
+    WorkspaceError,
+)
 from erasable.workspace.data import erasing
 from erasable.workspace.data.admission import record_type
-from erasable.workspace.data.catalogue import every, get
-from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, receipts
 from erasable.workspace.identity import subjects, suppression
-from erasable.workspace.ledger.schema import identity, measurement, model, model_version, task
+from erasable.workspace.ledger.schema import measurement, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, hooks
 from erasable.workspace.models.reading import Reader
+from erasable.workspace.requests.batches import Batch, affected, look, plan, put_back
 from erasable.workspace.site import Site
 
-__all__ = ["Processed", "affected", "finish", "gather", "look", "process"]
+__all__ = ["Processed", "finish", "process"]
 
 _AT_ONCE = 500
-_DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 
 
 @dataclass(slots=True)
@@ -67,18 +71,6 @@ class Processed:
     warnings: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Requests that are carried out together, and what was prepared for them."""
-
-    requests: dict[str, Any]
-    tokens: dict[str, list[str]]  # token: requests
-    types: dict[str, str]  # token: type
-    conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
-    erasures: list[erasing.Erasure] = field(default_factory=list)
-    prepared: list[tuple[Any, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
-
-
 def process(site: Site, only: Sequence[str] | None = None) -> Processed:
     """Carry out every request that is pending and not held.
 
@@ -103,10 +95,15 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
     done = Processed()
     with site.lock():
         done.requests += finish(site)
-        batch = _plan(site, only)
+        batch = plan(site, only)
         if batch is not None:
-            _prepare(site, batch)
-            matched = _swap(site, batch)
+            try:
+                _prepare(site, batch)
+                matched = _swap(site, batch)
+            except ErasableError:
+                with suppress(ErasableError):  # then they are taken up again as they are
+                    put_back(site, batch)
+                raise
             done.n_unmatched = sum(count == 0 for count in matched.values())
             done.requests += finish(site)
             done.n_records = sum(erasure.n_records for erasure in batch.erasures)
@@ -136,101 +133,7 @@ def _publish(site: Site) -> list[str]:
 # -- what is to be done ----------------------------------------------------------------------------
 
 
-def _plan(site: Site, only: Sequence[str] | None) -> _Batch | None:
-    name = f"B-{secrets.token_hex(8)}"
-    now = site.now()
-    with site.ledger.transaction() as connection:
-        query = select(request_table).where(
-            request_table.c.state.in_(["pending", "in_progress"]), request_table.c.hold.is_(None)
-        )
-        if only is not None:
-            query = query.where(request_table.c.id.in_(list(only)))
-        rows = list(connection.execute(query.order_by(request_table.c.received_at)))
-        rows = _hold_doubtful(site, connection, rows, now)
-        if not rows:
-            return None
-        for start in range(0, len(rows), _AT_ONCE):
-            ids = [row.id for row in rows[start : start + _AT_ONCE]]
-            connection.execute(
-                update(request_table)
-                .where(request_table.c.id.in_(ids))
-                .values(state="in_progress", batch=name, changed_at=now)
-            )
-        log.append_many(
-            site, connection, [("request-started", row.id, {"batch": name}, now) for row in rows]
-        )
-        return gather(connection, rows)
-
-
-def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any) -> list[Any]:
-    """Have those wait that fit two people by now, because their type was not said."""
-    kept = []
-    for row in rows:
-        if row.condition is not None or len(row.tokens) < 2 or not _is_doubtful(connection, row):
-            kept.append(row)
-            continue
-        at = request_table.c.id == row.id
-        changes = {"hold": _DOUBT, "state": "pending", "changed_at": now}
-        connection.execute(update(request_table).where(at).values(**changes))
-        changed = connection.execute(select(request_table).where(at)).one()
-        body = entries.changed(site.keys, changed._mapping)
-        log.append(site, connection, "request-held", row.id, body, now)
-    return kept
-
-
-def _is_doubtful(connection: Connection, row: Any) -> bool:
-    known = select(identity.c.subject).where(identity.c.token.in_([t for _, t in row.tokens]))
-    return len(set(connection.execute(known).scalars())) > 1
-
-
-def gather(connection: Connection, rows: Sequence[Any]) -> _Batch:
-    """Say what requests want erased: every token of every subject, and every condition."""
-    batch = _Batch({row.id: row for row in rows}, {}, {}, {})
-    for row in rows:
-        if row.condition is not None:
-            known = get(connection, row.condition["dataset"])
-            condition = Condition.parse(row.condition["where"], known.schema, known.subject_columns)
-            batch.conditions.setdefault(known.id, []).append((row.id, condition))
-            continue
-        for kind, token in subjects.expand(connection, row.tokens):
-            batch.types[token] = kind
-            asked = batch.tokens.setdefault(token, [])
-            if row.id not in asked:
-                asked.append(row.id)
-    return batch
-
-
-def look(site: Site, connection: Connection, batch: _Batch) -> None:
-    """Find the records of a batch in every data set; nothing is written."""
-    for known in every(connection):
-        wanted = erasing.Wanted(batch.tokens, batch.conditions.get(known.id, []))
-        erasure = erasing.find_records(site, connection, known.id, wanted)
-        if erasure.found:
-            batch.erasures.append(erasure)
-
-
-def affected(connection: Connection, batch: _Batch) -> list[tuple[Any, Any, dict[int, list[Any]]]]:
-    """Return the models that hold records of a batch, and which ids of which data sets."""
-    erasures = {erasure.dataset.id: erasure for erasure in batch.erasures}
-    found = []
-    for row in connection.execute(select(model).order_by(model.c.name)):
-        if row.state == "retired" or not set(row.datasets) & erasures.keys():
-            continue
-        at = (model_version.c.model_id == row.id) & (model_version.c.number == row.version)
-        version = connection.execute(select(model_version).where(at)).first()
-        ids = {}
-        if version is not None:
-            ids = {
-                dataset_id: erasures[dataset_id].ids_at(number)
-                for dataset_id, number in zip(row.datasets, version.dataset_versions, strict=True)
-                if dataset_id in erasures
-            }
-        if version is None or any(ids.values()):
-            found.append((row, version, ids))
-    return found
-
-
-def _prepare(site: Site, batch: _Batch) -> None:
+def _prepare(site: Site, batch: Batch) -> None:
     with site.ledger.reading() as connection:
         look(site, connection, batch)
         models = affected(connection, batch)
@@ -239,12 +142,19 @@ def _prepare(site: Site, batch: _Batch) -> None:
     reader = Reader(site)
     with site.progress("updating models", len(models)) as advance:
         for row, version, ids in models:
-            prepared = deleting.prepare(site, row, version, ids, reader)
+            try:
+                prepared = deleting.prepare(site, row, version, ids, reader)
+            except (WorkspaceBusyError, WorkspaceDiskError):
+                raise
+            except WorkspaceError as error:
+                raise WorkspaceError(
+                    f"{error}; or give the model up: `erasable model retire {row.name}`"
+                ) from error
             batch.prepared.append((row, prepared, _per_request(batch, row, version)))
             advance()
 
 
-def _per_request(batch: _Batch, row: Any, version: Any) -> dict[str, int]:
+def _per_request(batch: Batch, row: Any, version: Any) -> dict[str, int]:
     """Count, for one model, the records of each request."""
     if version is None:
         return dict.fromkeys(batch.requests, 0)
@@ -262,7 +172,7 @@ def _per_request(batch: _Batch, row: Any, version: Any) -> dict[str, int]:
 # -- the one transaction ---------------------------------------------------------------------------
 
 
-def _swap(site: Site, batch: _Batch) -> dict[str, int]:
+def _swap(site: Site, batch: Batch) -> dict[str, int]:
     """Put all of it in place; return how many records each request met."""
     now = site.now()
     tokens = sorted(batch.tokens)
@@ -308,7 +218,7 @@ def _swap(site: Site, batch: _Batch) -> dict[str, int]:
 
 
 def _dataset_tasks(
-    batch: _Batch, erasure: erasing.Erasure, matched: dict[str, int]
+    batch: Batch, erasure: erasing.Erasure, matched: dict[str, int]
 ) -> list[dict[str, Any]]:
     tasks = []
     for request in batch.requests:
@@ -352,7 +262,7 @@ def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
     }
 
 
-def _suppress(site: Site, connection: Connection, batch: _Batch, matched: dict[str, int]) -> None:
+def _suppress(site: Site, connection: Connection, batch: Batch, matched: dict[str, int]) -> None:
     """Keep out what was erased: people by their tokens, records that met a condition by ids."""
     for request in batch.requests:
         if matched[request] == 0:
