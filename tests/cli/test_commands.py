@@ -24,7 +24,8 @@ EXPECTED = [
     "init", "status", "report", "key", "verify", "request", "process", "requests", "deny",
     "cancel", "hold", "extend", "dataset add", "dataset append", "dataset sync", "dataset list",
     "dataset show", "model fit", "model list", "model show", "model predict", "model register",
-    "model export", "receipt show", "receipt check", "log show", "log verify", "log head",
+    "model export", "model retire", "receipt show", "receipt check", "log show", "log verify",
+    "log head",
     "subject show", "subject link", "suppress list", "suppress release", "suppress export",
 ]  # fmt: skip
 
