@@ -23,11 +23,11 @@ class Weighing:
     def _read_records(self, *given: Any) -> Records:
         return _weighed(super()._read_records(*given))  # type: ignore[misc]
 
-    def _attach_to(self, records: Any) -> None:
+    def _attach_to(self, records: Any, vouched: bool = False) -> None:
         if isinstance(records, tuple):
             X, ids, *rest = records
             records = Records(X, ids=ids, groups=rest[0] if rest else None)
-        super()._attach_to(_weighed(records))  # type: ignore[misc]
+        super()._attach_to(_weighed(records), vouched)  # type: ignore[misc]
 
 
 def _weighed(records: Records) -> Records:

@@ -39,7 +39,7 @@ class Wanted:
     Examples
     --------
     >>> Wanted({"00aa": ["R-1"]}).conditions
-    []
+    ()
     """
 
     tokens: Mapping[str, Sequence[str]]

@@ -69,7 +69,7 @@ def partition(
 
     Examples
     --------
-    >>> table = pa.table({"id": [3, 1, 2], "who": ["00000001", None, "00000001"]})
+    >>> table = pa.table({"id": [3, 1, 2], "who": ["00000001", "00000002", "00000001"]})
     >>> [(bucket, part["id"].to_pylist()) for bucket, part in partition(table, "id", ["who"], 2)]
     [(0, [1]), (1, [2, 3])]
     """

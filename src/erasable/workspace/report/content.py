@@ -83,7 +83,7 @@ def _shown(each: Request, now: Any) -> dict[str, Any]:
 
 def _treatments(connection: Connection) -> dict[str, int]:
     counted = select(task.c.treatment, func.count()).where(task.c.target == "model")
-    rows = connection.execute(counted.group_by(task.c.treatment)).tuples()
+    rows = connection.execute(counted.group_by(task.c.treatment))
     return {treatment: count for treatment, count in rows if treatment}
 
 

@@ -41,7 +41,8 @@ def status(site: Site) -> dict[str, Any]:
         states = _counted(connection, r.state)
         open_ones = select(func.count()).where(r.state.in_(OPEN))
         models = _counted(connection, model.c.state)
-        newest = dict(connection.execute(select(dataset.c.id, dataset.c.version)).tuples().all())
+        versions = connection.execute(select(dataset.c.id, dataset.c.version))
+        newest = {number: version for number, version in versions}
         on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
         fitted = connection.execute(
             select(model.c.name, model.c.datasets, model_version.c.dataset_versions)
