@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from erasable.audit import equality
-from erasable.core.errors import ArtifactError, ErasableError, WorkspaceDiskError, WorkspaceError
+from erasable.core.errors import (
+    ArtifactError,
+    ErasableError,
+    WorkspaceBusyError,
+    WorkspaceDiskError,
+    WorkspaceError,
+)
 from erasable.core.estimator import Erasable
 from erasable.workspace.models import catalogue, recipes
 from erasable.workspace.models.catalogue import Model, Version
@@ -119,7 +125,7 @@ def _keep(site: Site, verdicts: list[Verdict]) -> None:
 
 def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> tuple[str, str]:
     if model.state == "retired":
-        return "retired", "too few records were left"
+        return "retired", "it was given up, or too few records were left"
     if version is None:
         return "not covered", "trained elsewhere, without a recipe"
     other = _other_software(model, version)
@@ -139,6 +145,8 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
         return "not checked", "its command is run again with --retrain"
     try:
         made = _again(site, model, version)
+    except (WorkspaceBusyError, WorkspaceDiskError):
+        raise
     except ErasableError as error:
         return ("other version", other) if other else ("different", _line(error))
     detail = _compare(made, digest, stored)
