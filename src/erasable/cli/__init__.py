@@ -16,7 +16,11 @@ def main() -> None:
 
     Examples
     --------
-    >>> main()  # doctest: +SKIP
+    >>> from unittest.mock import patch
+    >>> with patch("sys.argv", ["erasable", "status", "--workspace", "nowhere"]):
+    ...     main()
+    Traceback (most recent call last):
+    SystemExit: 2
     """
     from erasable.cli.app import app
 

@@ -120,11 +120,11 @@ class Design:
 
     def squared_rows(self, strengths: Floats) -> float:
         """Return the largest sum of ``u_j**2 / strength_j`` of a row, without the intercept."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement squared_rows()")
 
     def evaluate(self, theta: Floats) -> Evaluation:
         """Return the gradient of the loss at `theta`, of shape (m, D)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement evaluate()")
 
     def energy(self, theta: Floats, logits: Floats) -> float:
         """Return a sharper bound of the energy of an evaluation at `theta`.
@@ -133,11 +133,11 @@ class Design:
         the norm is at most ``sum_i s_i Var_i(e)``, and ``Var(e) <= 4 (1 - p) max |e|**2`` with any
         p of a class; a quarter of it where there is one logit.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement energy()")
 
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """Return the gradient at ``theta + rest``, computed with about 100 bits."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement evaluate_exactly()")
 
     def _exact(
         self, theta: Floats, gradient: Floats, rest: Floats, squares: Floats, missing: float
@@ -158,7 +158,7 @@ class Design:
 
     def hessian(self, logits: Floats) -> Floats:
         """Return the Hessian of the loss, shape (m D, m D), at given logits."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement hessian()")
 
     def hessian_precisely(self, logits: Floats) -> Pair:
         """Return the same as a pair, for weights of the records that are right in float64."""
@@ -173,23 +173,23 @@ class Design:
 
     def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
         """Return some rows in units, as a pair."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement rows_precisely()")
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """Return the Hessian of the loss times `directions`, at given probabilities."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement multiply()")
 
     def diagonal(self, chances: Floats) -> Floats:
         """Return the diagonal of the Hessian of the loss, shape (m, D), at given probabilities."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement diagonal()")
 
     def rows(self, rows: NDArray[np.int64]) -> Floats:
         """Return some rows in units, shape (len(rows), D)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement rows()")
 
     def take(self, rows: NDArray[np.int64], weights: Floats) -> Design:
         """Copy some rows, with other weights."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement take()")
 
     def forget(self, rows: NDArray[np.int64]) -> None:
         """Take rows out; what is known of them is overwritten."""

@@ -202,8 +202,8 @@ class Solver:
         self, theta: Pair, found: Evaluation, gradient: Floats, wrong: Floats, count: int
     ) -> Move:
         """Say where the optimum is, and perhaps already what the next step is."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _look()")
 
     def _step(self, gradient: Floats, move: Move, count: int) -> Floats:
         """Return the next step, where `_look` did not."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _step()")

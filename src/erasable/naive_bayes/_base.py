@@ -88,11 +88,11 @@ class NaiveBayes(ClassifierMixin, Weighted):
         self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
     ) -> Counted:
         """Count the live rows by class; refuse those that cannot be counted."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _count()")
 
     def _counted_from(self, state: dict[str, Any]) -> Counted:
         """Rebuild from a state what `_count` gave."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _counted_from()")
 
     def _check_settings(self) -> None:
         """Hold `_settings`, the parameters as they were at `fit`, against the width of the data."""
@@ -100,15 +100,15 @@ class NaiveBayes(ClassifierMixin, Weighted):
 
     def _derive(self) -> Any:
         """Compute what predictions need of the counts, once for all of them."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _derive()")
 
     def _likelihoods(self, matrix: Values, derived: Any) -> Floats:
         """Log-likelihood of every row in every class, without the prior; -inf if impossible."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _likelihoods()")
 
     def _log_prior(self) -> Floats:
         """Logarithm of the prior of every class."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _log_prior()")
 
     # -- learning and forgetting ---------------------------------------------------------------
 

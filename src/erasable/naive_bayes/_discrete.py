@@ -85,7 +85,7 @@ class TableNB(DiscreteNB):
     """Base of those whose counts, and their logarithms, are a table of classes and features."""
 
     def _log_probabilities(self) -> Floats:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _log_probabilities()")
 
     @property
     def feature_count_(self) -> Floats:

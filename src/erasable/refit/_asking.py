@@ -74,10 +74,10 @@ class Asking(Weighted):
         return getattr(self.estimator_, method)(given, *args)
 
     def _as_given(self, matrix: Any, text: list[int]) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _as_given()")
 
     def _sorted_rows(self) -> NDArray[np.int64]:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _sorted_rows()")
 
     def _ask_about_records(self, method: str) -> Any:
         held = self._attached()
