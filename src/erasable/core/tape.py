@@ -261,18 +261,20 @@ class Tape:
         return keys
 
     def _text_keys(self, texts: list[str]) -> NDArray[np.uint64]:
-        try:
-            messages = [_TAG_TEXT + text.encode() for text in texts]
-        except UnicodeEncodeError as error:
-            raise InvalidIdsError(
-                f"an id holds {error.object[error.start]!r}, a lone surrogate; expected text that "
-                "UTF-8 can encode; repair the decoding that produced it"
-            ) from None
-        keys = np.empty(len(messages), dtype=np.uint64)
-        offsets = np.zeros(len(messages) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)), out=offsets[1:])
-        data = np.frombuffer(bytearray(b"".join(messages)), dtype=np.uint8)
-        siphash24_batch(np.uint64(self.seed), FOR_RECORDS, data, offsets, keys)
+        keys = np.empty(len(texts), dtype=np.uint64)
+        tag = _TAG_TEXT.decode()
+        joined = "".join([tag, tag.join(texts)] if texts else [])
+        if joined.isascii():  # a character is a byte: no message has to be made alone
+            data = joined.encode()
+            lengths = np.fromiter(map(len, texts), np.int64, len(texts)) + len(_TAG_TEXT)
+        else:
+            messages = [_TAG_TEXT + _utf8(text) for text in texts]
+            data = b"".join(messages)
+            lengths = np.fromiter(map(len, messages), np.int64, len(messages))
+        offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        held = np.frombuffer(bytearray(data), dtype=np.uint8)
+        siphash24_batch(np.uint64(self.seed), FOR_RECORDS, held, offsets, keys)
         return keys
 
     def _object_keys(self, ids: list[object]) -> NDArray[np.uint64]:
@@ -293,6 +295,16 @@ class Tape:
         if is_text.any():
             keys[is_text] = self._text_keys([given for given in ids if isinstance(given, str)])
         return keys
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidIdsError(
+            f"an id holds {text[error.start]!r}, a lone surrogate; expected text that "
+            "UTF-8 can encode; repair the decoding that produced it"
+        ) from None
 
 
 def _word(name: str, value: object) -> np.uint32:

@@ -340,7 +340,8 @@ def _read_documents(estimator: BaseEstimator, X: Any, reset: bool) -> NDArray[An
             f"X is a {type(X).__name__}; expected one text for each record; pass one column of it"
         )
     texts = list(X.tolist() if isinstance(X, np.ndarray) else X)
-    wrong = sum(not isinstance(text, str) for text in texts)
+    kinds = set(map(type, texts))
+    wrong = 0 if kinds == {str} else sum(not isinstance(text, str) for text in texts)
     if wrong or not texts:
         raise InvalidDataError(
             f"{wrong} of {len(texts)} documents are not strings; expected one text for each "
@@ -349,7 +350,7 @@ def _read_documents(estimator: BaseEstimator, X: Any, reset: bool) -> NDArray[An
             else "X holds no documents; expected one text for each record; pass a list of strings"
         )
     table = np.empty((len(texts), 1), dtype=object)
-    table[:, 0] = [str(text) for text in texts]
+    table[:, 0] = texts if kinds == {str} else [str(text) for text in texts]
     if reset:
         estimator.n_features_in_ = 1
     return table

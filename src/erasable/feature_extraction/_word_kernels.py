@@ -22,20 +22,9 @@ Words = NDArray[np.uint64]
 _BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
 _FOLD = np.uint64(32)
 _FIRST = 2**12
-_FEW = 48
 
 
-@kernel
-def _is_word(byte: int) -> bool:
-    return 48 <= byte <= 57 or 65 <= byte <= 90 or byte == 95 or 97 <= byte <= 122
-
-
-@kernel
-def _hash(text: Bytes, start: int, stop: int) -> np.uint64:
-    value = _BASIS
-    for i in range(start, stop):
-        value = (value ^ np.uint64(text[i])) * _PRIME
-    return value ^ (value >> _FOLD)
+_IN_WORDS = np.array([chr(byte).isalnum() or byte == 95 for byte in range(128)] + [False] * 128)
 
 
 @kernel
@@ -58,32 +47,6 @@ def _refill(table: Slots, hashes: Words, n_slots: int) -> None:
 
 
 @kernel
-def _tally(slots: Slots, counts: Counts, first: int, stop: int) -> int:
-    """Sort the numbers of one document, and keep each once, with its count; return the end."""
-    if stop == first:
-        return first
-    if stop - first > _FEW:
-        slots[first:stop] = np.sort(slots[first:stop])
-    else:  # by insertion, which is faster for few
-        for e in range(first + 1, stop):
-            slot, at = slots[e], e
-            while at > first and slots[at - 1] > slot:
-                slots[at] = slots[at - 1]
-                at -= 1
-            slots[at] = slot
-    last = first
-    counts[last] = 1
-    for e in range(first + 1, stop):
-        if slots[e] == slots[last]:
-            counts[last] += 1
-        else:
-            last += 1
-            slots[last] = slots[e]
-            counts[last] = 1
-    return last + 1
-
-
-@kernel
 def number_words(
     text: Bytes, ends: Ints, starts: Ints, lengths: Counts, counts: Counts, slots: Slots, rows: Ints
 ) -> int:
@@ -98,7 +61,7 @@ def number_words(
     starts, lengths : ndarray of shape (n_words,), int64 and int32
         Filled with where each word was found first.
     counts, slots : ndarray of shape (n_words,), int32
-        Filled with the counts of each document: how often which number, numbers ascending.
+        Filled with the counts of each document: how often which number, in the order they come up.
     rows : ndarray of shape (n_documents + 1,), int64
         Filled with where the counts of each document begin.
 
@@ -110,6 +73,7 @@ def number_words(
     """
     table = np.full(_FIRST, -1, dtype=np.int32)
     hashes = np.empty(_FIRST // 2, dtype=np.uint64)
+    latest = np.empty(_FIRST // 2, dtype=np.int64)  # where the word was counted last
     mask = np.uint64(_FIRST - 1)
     n_slots = n_entries = at = 0
     rows[0] = 0
@@ -117,16 +81,15 @@ def number_words(
         first = n_entries
         end = ends[document]
         while at < end:
-            if not _is_word(text[at]):
-                at += 1
-                continue
-            start = at
-            while at < end and _is_word(text[at]):
+            start, value = at, _BASIS
+            while at < end and _IN_WORDS[text[at]]:
+                value = (value ^ np.uint64(text[at])) * _PRIME
                 at += 1
             length = at - start
+            at += 1  # past what is in no word
             if length < 2:
                 continue
-            value = _hash(text, start, at)
+            value ^= value >> _FOLD
             place = value & mask
             slot = table[place]
             while slot >= 0 and not (
@@ -138,9 +101,8 @@ def number_words(
                 slot = table[place]
             if slot < 0:
                 if n_slots == hashes.size:  # the table is half full
-                    wider = np.empty(2 * hashes.size, dtype=np.uint64)
-                    wider[:n_slots] = hashes
-                    hashes = wider
+                    hashes = np.append(hashes, np.empty_like(hashes))
+                    latest = np.append(latest, np.empty_like(latest))
                     table = np.empty(4 * n_slots, dtype=np.int32)
                     _refill(table, hashes, n_slots)
                     mask = np.uint64(table.size - 1)
@@ -149,11 +111,15 @@ def number_words(
                         place = (place + np.uint64(1)) & mask
                 slot = n_slots
                 table[place] = slot
-                hashes[slot] = value
+                hashes[slot], latest[slot] = value, -1
                 starts[slot], lengths[slot] = start, length
                 n_slots += 1
-            slots[n_entries] = slot
-            n_entries += 1
-        n_entries = _tally(slots, counts, first, n_entries)
+            if latest[slot] >= first:
+                counts[latest[slot]] += 1
+            else:
+                slots[n_entries], counts[n_entries] = slot, 1
+                latest[slot] = n_entries
+                n_entries += 1
+        at = end
         rows[document + 1] = n_entries
     return n_slots

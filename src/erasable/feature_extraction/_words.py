@@ -52,7 +52,7 @@ def words_of(documents: list[str], *, lowercase: bool) -> tuple[list[str], Count
     words : list of str
         In the order they come up.
     counts, slots : ndarray of shape (n_entries,), int32
-        How often which word, words ascending in each document.
+        How often which word, in the order they come up in each document.
     indptr : ndarray of shape (n_documents + 1,), int64
 
     Examples

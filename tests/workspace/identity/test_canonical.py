@@ -130,7 +130,9 @@ def test_case_of_an_email_does_not_matter(text):
     except InvalidIdsError:
         assert not text.strip()
         return
-    assert canonical("email", expected.upper().casefold()) == canonical("email", expected)
+    # The dotless i is another letter than i, and the only one whose capital is that of another.
+    plain = expected.replace("ı", "i")
+    assert canonical("email", plain.upper().casefold()) == canonical("email", plain)
     assert canonical("email", unicodedata.normalize("NFD", text)) == expected
 
 

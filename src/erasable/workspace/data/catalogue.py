@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -132,6 +132,7 @@ def table(
     dataset_id: int,
     version: int | None = None,
     columns: Sequence[str] | None = None,
+    held: Mapping[str, pa.Table] | None = None,
 ) -> pa.Table:
     """Read a version of a data set, by default the newest.
 
@@ -143,6 +144,8 @@ def table(
     version : int, default=None
     columns : sequence of str, default=None
         By default all of them. Subject columns hold tokens.
+    held : dict of key to pyarrow.Table, default=None
+        Fragments that somebody has read already, whole.
 
     Returns
     -------
@@ -156,7 +159,13 @@ def table(
     schema = known.schema
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
-    read = [fragments.read(site, part.key, part.sha256, columns) for part in found]
+    held = held or {}
+    read = [
+        held[part.key].select(schema.names)
+        if part.key in held
+        else fragments.read(site, part.key, part.sha256, schema.names)
+        for part in found
+    ]
     return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in read)])
 
 

@@ -52,7 +52,8 @@ class _Found:
     ids: list[Any]
     requests: dict[str, int]
     by_condition: dict[str, list[Any]]
-    kept: pa.Table | None
+    table: pa.Table  # the whole fragment, which models are about to ask for
+    leaves: pa.ChunkedArray
     stored: Stored | None = None
 
 
@@ -71,8 +72,8 @@ class Erasure:
     Examples
     --------
     >>> erasure = Erasure(DataSet(1, "a", {}, "id", (), (), 1, 1, None), [])
-    >>> erasure.n_records, erasure.ids_at(1), erasure.n_of("R-1")
-    (0, [], 0)
+    >>> erasure.n_records, erasure.ids_at(1), erasure.n_by_request()
+    (0, [], {})
     """
 
     dataset: DataSet
@@ -88,6 +89,10 @@ class Erasure:
         """Return the ids erased from one version, in the order of fragments."""
         return [x for each in self.found if each.part.belongs_to(version) for x in each.ids]
 
+    def held(self) -> dict[str, pa.Table]:
+        """Return the fragments that were read to find the records, by their keys."""
+        return {each.part.key: each.table for each in self.found}
+
     def every_id(self) -> list[Any]:
         """Return the ids erased from any version; one may come twice."""
         return [x for each in self.found for x in each.ids]
@@ -100,13 +105,14 @@ class Erasure:
                 found.setdefault(request, []).extend(ids)
         return {request: list(dict.fromkeys(ids)) for request, ids in found.items()}
 
-    def n_of(self, request_id: str, version: int | None = None) -> int:
-        """Count the records of one request, in a version, by default in all that are kept."""
-        return sum(
-            each.requests.get(request_id, 0)
-            for each in self.found
-            if version is None or each.part.belongs_to(version)
-        )
+    def n_by_request(self, version: int | None = None) -> dict[str, int]:
+        """Count the records of each request, in a version, by default in all that are kept."""
+        counts: dict[str, int] = {}
+        for each in self.found:
+            if version is None or each.part.belongs_to(version):
+                for request, n in each.requests.items():
+                    counts[request] = counts.get(request, 0) + n
+        return counts
 
 
 def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wanted) -> Erasure:
@@ -139,8 +145,9 @@ def prepare(site: Site, erasure: Erasure) -> None:
     began = time.perf_counter()
     with site.progress(f"rewriting {erasure.dataset.name}", len(erasure.found)) as advance:
         for each in erasure.found:
-            if each.kept is not None and each.kept.num_rows:
-                each.stored = fragments.write(site, erasure.dataset.name, each.kept)
+            kept = each.table.filter(pc.invert(each.leaves))
+            if kept.num_rows:
+                each.stored = fragments.write(site, erasure.dataset.name, kept)
             advance()
     erasure.seconds += time.perf_counter() - began
 
@@ -150,14 +157,14 @@ def swap(connection: Connection, erasure: Erasure) -> None:
     for each in erasure.found:
         at = fragment.c.id == each.part.id
         connection.execute(insert(garbage).values(key=each.part.key))
-        if each.stored is None or each.kept is None:
+        if each.stored is None:
             connection.execute(delete(fragment).where(at))
         else:
             connection.execute(
                 update(fragment).where(at).values(
                     key=each.stored.key,
                     sha256=each.stored.sha256,
-                    n_records=each.kept.num_rows,
+                    n_records=each.table.num_rows - len(each.ids),
                 )
             )  # fmt: skip
 
@@ -208,4 +215,4 @@ def _look(
         by_condition[request] = table[known.id_column].filter(mask).to_pylist()
         requests[request] = requests.get(request, 0) + len(by_condition[request])
     ids = gone[known.id_column].to_pylist()
-    return _Found(part, ids, requests, by_condition, table.filter(pc.invert(leaves)))
+    return _Found(part, ids, requests, by_condition, table, leaves)

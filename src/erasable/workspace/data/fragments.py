@@ -8,7 +8,6 @@ what a fragment holds does not depend on the order in which they came.
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -98,10 +97,14 @@ def partition(
 def write(site: Site, dataset: str, table: pa.Table) -> Stored:
     """Put a fragment into the store.
 
-    It is not compressed: whoever looks for what should be gone must find it by its bytes.
+    It is plain, neither compressed nor by a dictionary: whoever looks for what should be gone must
+    find it by its bytes, and a batch writes many of them.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(table.combine_chunks(), sink, compression="none")
+    pq.write_table(
+        table.combine_chunks(), sink, compression="none", use_dictionary=False,
+        write_statistics=False,
+    )  # fmt: skip
     return site.store.put(f"data/{dataset}", memoryview(sink.getvalue()))
 
 
@@ -115,7 +118,8 @@ def read(site: Site, key: str, sha256: str, columns: Sequence[str] | None = None
     """
     data = site.store.open(Stored(key, sha256))
     try:
-        return pq.read_table(io.BytesIO(data), columns=None if columns is None else list(columns))
+        wanted = None if columns is None else list(columns)
+        return pq.read_table(pa.BufferReader(data), columns=wanted)
     except (pa.ArrowException, OSError, ValueError):
         raise WorkspaceError(
             f"the file {key!r} is no fragment of a data set; expected Parquet; "

@@ -27,6 +27,7 @@ __all__ = [
     "candidates",
     "ensure",
     "expand",
+    "expand_many",
     "find",
     "forget",
     "hashed",
@@ -158,18 +159,26 @@ def expand(connection: Connection, identities: Iterable[Sequence[str]]) -> list[
     list of (type, token)
         In the order of the tokens.
     """
-    wanted = {token: type for type, token in identities}
-    subjects: set[str] = set()
-    for some in batches(list(wanted)):
-        subjects.update(
-            connection.execute(
-                select(identity.c.subject).where(identity.c.token.in_(some))
-            ).scalars()
-        )
-    for some in batches(sorted(subjects)):
-        owned = select(identity.c.token, identity.c.type).where(identity.c.subject.in_(some))
-        wanted.update((row.token, row.type) for row in connection.execute(owned))
-    return [(wanted[token], token) for token in sorted(wanted)]
+    return expand_many(connection, [identities])[0]
+
+
+def expand_many(
+    connection: Connection, people: Sequence[Iterable[Sequence[str]]]
+) -> list[list[tuple[str, str]]]:
+    """Do for many what `expand` does for one, in as many statements."""
+    asked = [{token: type for type, token in identities} for identities in people]
+    subjects: dict[str, str] = {}
+    for some in batches(sorted({token for each in asked for token in each})):
+        known = select(identity.c.token, identity.c.subject).where(identity.c.token.in_(some))
+        subjects.update((row.token, row.subject) for row in connection.execute(known))
+    owned: dict[str, dict[str, str]] = {}
+    for some in batches(sorted(set(subjects.values()))):
+        for row in connection.execute(select(identity).where(identity.c.subject.in_(some))):
+            owned.setdefault(row.subject, {})[row.token] = row.type
+    for each in asked:
+        for subject in {subjects[token] for token in each if token in subjects}:
+            each.update(owned[subject])
+    return [[(each[token], token) for token in sorted(each)] for each in asked]
 
 
 def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:

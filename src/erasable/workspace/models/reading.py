@@ -6,7 +6,7 @@ one moment, which are immutable, and dropped with the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from erasable.core.records import Records
@@ -30,6 +30,8 @@ class Reader:
     Parameters
     ----------
     site : Site
+    held : dict of key to pyarrow.Table, default=None
+        Fragments that the batch has read already.
 
     Notes
     -----
@@ -37,8 +39,9 @@ class Reader:
     model: those that were asked for last.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, held: Mapping[str, pa.Table] | None = None) -> None:
         self._site = site
+        self._held = held
         self._of: Any = None
         self._tables: Tables = []
         self._features: Any = None
@@ -78,7 +81,9 @@ class Reader:
                 )
                 missing = [name for name in wanted if read is None or name not in read.column_names]
                 if missing:
-                    found = table(self._site, connection, known.id, numbers[place], missing)
+                    found = table(
+                        self._site, connection, known.id, numbers[place], missing, self._held
+                    )
                     for name in [] if read is None else read.column_names:
                         found = found.append_column(name, read[name])
                     self._tables[place] = (known, found)

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,6 +232,11 @@ def digest_of(kind: str, data: bytes) -> str:
     return f"{kind}:{hashlib.sha256(data).hexdigest()}"
 
 
+@cache
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
 def software() -> dict[str, str]:
     """Return the versions of what a model is made with.
 
@@ -239,12 +245,11 @@ def software() -> dict[str, str]:
     >>> sorted(software())
     ['erasable', 'machine', 'numpy', 'python', 'scikit-learn', 'scipy']
     """
-    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     return {
         "erasable": erasable.__version__,
         "machine": platform.machine(),
         "python": platform.python_version(),
-        **versions,
+        **_versions(),
     }
 
 

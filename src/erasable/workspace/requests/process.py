@@ -139,9 +139,11 @@ def _prepare(site: Site, batch: Batch) -> None:
         models = affected(connection, batch)
     for erasure in batch.erasures:
         erasing.prepare(site, erasure)
-    reader = Reader(site)
+    held = {key: table for erasure in batch.erasures for key, table in erasure.held().items()}
+    reader = Reader(site, held)
     with site.progress("updating models", len(models)) as advance:
-        for row, version, ids in models:
+        # Those that learn from the same columns come one after the other: they read them once.
+        for row, version, ids in sorted(models, key=lambda each: each[0].features or []):
             try:
                 prepared = deleting.prepare(site, row, version, ids, reader)
             except (WorkspaceBusyError, WorkspaceDiskError):
@@ -152,6 +154,7 @@ def _prepare(site: Site, batch: Batch) -> None:
                 ) from error
             batch.prepared.append((row, prepared, _per_request(batch, row, version)))
             advance()
+    batch.prepared.sort(key=lambda each: each[0].name)
 
 
 def _per_request(batch: Batch, row: Any, version: Any) -> dict[str, int]:
@@ -159,14 +162,12 @@ def _per_request(batch: Batch, row: Any, version: Any) -> dict[str, int]:
     if version is None:
         return dict.fromkeys(batch.requests, 0)
     at = dict(zip(row.datasets, version.dataset_versions, strict=True))
-    return {
-        request: sum(
-            erasure.n_of(request, at[erasure.dataset.id])
-            for erasure in batch.erasures
-            if erasure.dataset.id in at
-        )
-        for request in batch.requests
-    }
+    counts = dict.fromkeys(batch.requests, 0)
+    for erasure in batch.erasures:
+        if erasure.dataset.id in at:
+            for request, n in erasure.n_by_request(at[erasure.dataset.id]).items():
+                counts[request] += n
+    return counts
 
 
 # -- the one transaction ---------------------------------------------------------------------------
@@ -221,8 +222,9 @@ def _dataset_tasks(
     batch: Batch, erasure: erasing.Erasure, matched: dict[str, int]
 ) -> list[dict[str, Any]]:
     tasks = []
+    counts = erasure.n_by_request()
     for request in batch.requests:
-        count = erasure.n_of(request)
+        count = counts.get(request, 0)
         if count:
             matched[request] += count
             tasks.append(
