@@ -117,4 +117,4 @@ def test_a_batch_does_not_hide_what_was_put_on_under_its_name(site):
         connection.execute(suppression_table.insert().values(smuggled))
     suppress(site, ("id", 1))
     (line,) = suppressions.compare_list_with_log(site)
-    assert "'R-1' 2 identities, and not 1" in line
+    assert "'R-1' it holds 2 identities, and not 1" in line

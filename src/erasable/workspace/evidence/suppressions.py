@@ -28,10 +28,6 @@ KINDS = ("request-erased", "suppression-released", "suppression-imported")
 """The entries of the log that say whom a request keeps out: the last one counts."""
 
 _AT_ONCE = 500  # variables in a statement to the database
-_MEND = (
-    "run `erasable suppress import` with a list that was exported since, or restore the ledger "
-    "from a backup"
-)
 
 
 @dataclass(slots=True)
@@ -153,12 +149,8 @@ def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
         The list was changed behind the log's back: who commits to it anew would hide that.
     """
     kept = kept_out(connection, [request]).get(request, Kept())
-    told = kept.difference()
-    if told is not None:
-        raise EvidenceError(
-            f"the suppression list is not what the log says: for request {request!r} it holds "
-            f"{told}; expected the list as it was left; {_MEND}"
-        )
+    if (told := kept.difference()) is not None:
+        raise EvidenceError(_told(request, kept, told))
     return kept.rows
 
 
@@ -171,16 +163,21 @@ def compare_list_with_log(site: Site) -> list[str]:
         What does not hold, a line for each request; empty where all is well.
     """
     with site.ledger.reading() as connection:
-        every = kept_out(connection)
-    found = []
-    for request, kept in sorted(every.items()):
-        told = kept.difference()
-        if told is not None:
-            against = "" if kept.position is None else f"; see entry {kept.position} of the log"
-            found.append(
-                f"the suppression list holds for request {request!r} {told}{against}; {_MEND}"
-            )
-    return found
+        every = sorted(kept_out(connection).items())
+    return [
+        _told(request, kept, told)
+        for request, kept in every
+        if (told := kept.difference()) is not None
+    ]
+
+
+def _told(request: str, kept: Kept, told: str) -> str:
+    said = "the log" if kept.position is None else f"entry {kept.position} of the log"
+    return (
+        f"the suppression list is not what {said} says: for request {request!r} it holds {told}; "
+        "expected it as it was left; run `erasable suppress import` with a list that was exported "
+        "since, or restore the ledger from a backup"
+    )
 
 
 def _text(n: int, rows: Sequence[Mapping[str, Any]]) -> str:
