@@ -15,7 +15,7 @@ from sqlalchemy import delete, select, update
 from erasable.core.errors import ErasableError, EvidenceError
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
-from erasable.workspace.ledger.schema import suppression
+from erasable.workspace.ledger.schema import suppression, suppression_salt
 
 PEOPLE = [f"marker-p{i}" for i in range(8)]
 BACK = ["marker-p1", "marker-p2", "marker-p3"]
@@ -100,6 +100,12 @@ def test_a_restored_backup_is_brought_up_to_date(
     for each in done.requests:
         body = backup.receipt(each.id)
         assert receipts.check(body, backup.public_key).request == each.id
+    with backup.site.ledger.reading() as connection:
+        salts = list(connection.execute(select(suppression_salt.c.salt)).scalars())
+    given_out = json.dumps([backup.log_entries(), backup.head(), backup.suppression_list()])
+    given_out += "".join(backup.receipt(each.id).decode() for each in done.requests)
+    assert len(salts) == 5  # of marker-p0 too; an erasure of who is kept out adds none
+    assert not any(salt in given_out for salt in salts)
     kept_out = {each["token"] for each in backup.suppressed()}
     theirs = Workspace.open(made / "ws").suppressed()
     assert kept_out == {each["token"] for each in theirs}
