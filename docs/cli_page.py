@@ -55,8 +55,9 @@ log show --since 10
 log head --output head.json
 log verify --since head.json
 suppress list
-suppress release patient-7
 suppress export --output erased.json
+suppress release patient-7
+suppress import erased.json
 status
 report report.html
 """

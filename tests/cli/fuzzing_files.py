@@ -32,6 +32,7 @@ CASES: dict[str, list[list[str]]] = {
     "workspace.pub": [["receipt", "check", "receipt.json", "--key", "workspace.pub", "--json"]],
     "receipt.json": [["receipt", "check", "receipt.json", "--key", "workspace.pub", "--json"]],
     "head.json": [["log", "verify", "--since", "head.json", "--json"]],
+    "erased.json": [["suppress", "import", "erased.json", "--json"]],
     "withdrawn.txt": [
         ["request", "--file", "withdrawn.txt"],
         ["request", "--file", "withdrawn.txt", "--dry-run"],

@@ -27,6 +27,7 @@ EXPECTED = [
     "model export", "model retire", "receipt show", "receipt check", "log show", "log verify",
     "log head",
     "subject show", "subject link", "suppress list", "suppress release", "suppress export",
+    "suppress import",
 ]  # fmt: skip
 
 

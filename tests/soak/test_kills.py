@@ -68,7 +68,7 @@ def nobody_is_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_is_suppressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suppression, "suppress", lambda *given: 0)
+    monkeypatch.setattr(suppression, "suppress", lambda *given: {})
 
 
 @pytest.mark.parametrize(

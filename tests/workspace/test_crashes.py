@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from sqlalchemy import select
 
 from erasable.core.errors import ErasableError
 from erasable.workspace import Workspace
+from erasable.workspace.evidence.envelope import seal
+from erasable.workspace.identity import outside
 from erasable.workspace.ledger.schema import metadata
 from erasable.workspace.store import points
 
@@ -92,11 +95,29 @@ def sync(workspace: Workspace) -> None:
     workspace.sync("visits", folder / "more.csv")
 
 
+def import_list(workspace: Workspace) -> None:
+    """Take in a list of two who were erased since a backup was made: one is there, one is not."""
+    token, since = workspace.site.keys.token, "2026-03-01T00:00:00+00:00"
+    with workspace.site.ledger.reading() as connection:
+        name = workspace.site.ledger.get(connection, "workspace")
+    entries = [
+        {"token": token("id", person), "type": "id", "request_id": request, "since": since}
+        for person, request in (("marker-patient-022", "R-1"), ("marker-patient-900", "R-2"))
+    ]
+    kept = {
+        "version": 1, "workspace": name, "secret": workspace.site.keys.fingerprint,
+        "entries": entries,
+    }  # fmt: skip
+    payload, signer = json.dumps(kept).encode(), workspace.site.keys.signer
+    workspace.import_suppression_list(seal(signer, payload, outside.PAYLOAD_TYPE))
+
+
 OTHERS: dict[str, Callable[[Workspace], object]] = {
     "append": append,
     "sync": sync,
     "fit again": lambda workspace: workspace.fit("risk"),
     "request": lambda workspace: workspace.request(["marker-patient-020", "marker-patient-021"]),
+    "import": import_list,
     "deny": lambda workspace: workspace.deny(workspace.requests()[0].id, "a reason"),
     "head": lambda workspace: workspace.head(),
 }

@@ -175,6 +175,7 @@ def _print_receipt(says: dict[str, Any]) -> None:
             ("due", show.day(says["due"])),
             ("completed", show.day(says["completed"]) + late),
             ("records", f"{says['records']:,}" if says["matched"] else "no match"),
+            ("looked for", show.types(says["types"]) if says.get("types") else "by a condition"),
             ("log", f"entry {says['log']['position']} of {says['log']['size']}"),
         ]
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from erasable.cli import show
-from erasable.cli.files import perhaps
+from erasable.cli.files import load_json, perhaps
 from erasable.cli.frame import Group, Json, Where, command, opened
 
 __all__ = ["register"]
@@ -25,7 +27,9 @@ File = Annotated[
 Type = Annotated[
     str | None,
     typer.Option(
-        "--type", metavar="TYPE", help="Its type; by default each that is in use is tried."
+        "--type",
+        metavar="TYPE",
+        help="Its type; by default each is tried that a data set or a link has used so far.",
     ),
 ]
 
@@ -65,7 +69,7 @@ def _register_subject(group: typer.Typer) -> None:
             show.print_json(found)
             return
         if not found["known"] and not found["requests"]:
-            show.line("nothing is kept under this identity")
+            show.line(f"nothing is kept under this identity, as {show.types(found['types'])}")
             return
         counts = {
             kind: ", ".join(f"{name} ({n:,})" for name, n in found[kind].items()) or "none"
@@ -148,7 +152,7 @@ def _register_suppress(group: typer.Typer) -> None:
         where: Where = ".",
         as_json: Json = False,
     ) -> None:
-        """Print the signed list of who is kept out, to bring a restored backup up to date."""
+        """Print the signed list of who is kept out; it holds tokens, and no identity."""
         with perhaps(output, where) as place:
             found = opened(where).suppression_list()
             if place is not None:
@@ -156,4 +160,35 @@ def _register_suppress(group: typer.Typer) -> None:
         if as_json or output is None:
             show.print_json(found)
         else:
-            show.line(f"wrote {show.one_line(output)}")
+            show.line(f"wrote {show.one_line(output)}: tokens, which say nothing without the keys")
+
+    @command(group, "import", example="erasable suppress import erased.json")
+    def import_(
+        file: Annotated[
+            str, typer.Argument(metavar="FILE", help="A list, as `suppress export` wrote it.")
+        ],
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Bring a restored backup up to date: ask for the erasure of who was erased since."""
+        listed = load_json(file, "a list of who is kept out")
+        found = opened(where).import_suppression_list(listed)
+        if as_json:
+            show.print_json(asdict(found))
+            return
+        many = partial(show.words, noun="identity", several="identities")
+        show.line(f"{many(found.n_listed)} in the list: {found.n_new:,} not kept out before")
+        if found.n_mended:
+            n = show.words(found.n_mended, "request")
+            show.line(f"mended the list of {n}, which had been changed behind the log's back")
+        if found.n_released:
+            show.line(f"{many(found.n_released)} let in again since: left out")
+        if found.n_waiting:
+            show.line(f"{many(found.n_waiting)} with records here: asked for already")
+        if not found.requests:
+            show.line("no request was opened: nobody else who is kept out has records here")
+            return
+        n = show.words(len(found.requests), "request")
+        show.line(f"opened {n} to erase records that came back; run `erasable process`:")
+        for each in found.requests:
+            show.line(each.id)

@@ -71,7 +71,7 @@ def _register_intake(app: typer.Typer) -> None:
                 "--type",
                 metavar="TYPE",
                 help="The type of the identities: id, email, integer or exact; by default each "
-                "that is in use is tried.",
+                "is tried that a data set or a link has used so far, and no other later.",
             ),
         ] = None,
         regulation: Annotated[
@@ -111,6 +111,10 @@ def _register_intake(app: typer.Typer) -> None:
         now = datetime.now(UTC)
         rows = [(each.id, show.due(each.due_at, now)) for each in taken]
         show.table(["request", "due"], rows)
+        tried = next((each.types for each in taken), None)
+        if tried is not None:
+            show.line()
+            show.line(f"looked for under the {show.types(tried)}; --type names another")
 
 
 def _register_process(app: typer.Typer) -> None:
@@ -149,7 +153,11 @@ def _register_process(app: typer.Typer) -> None:
                 f"{show.words(done.n_records, 'record')} erased in {show.seconds(done.seconds)}"
             )
             if done.n_unmatched:
-                show.line(f"no match for {done.n_unmatched:,} of them: nothing is kept of these")
+                show.line(
+                    f"no match for {done.n_unmatched:,} of them: nothing is kept of these under "
+                    "the types that they were looked for (`erasable receipt show`), and later "
+                    "data is not kept out"
+                )
         else:
             show.line("nothing to do")
 

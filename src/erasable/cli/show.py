@@ -19,6 +19,7 @@ __all__ = [
     "print_json",
     "seconds",
     "table",
+    "types",
     "words",
 ]
 
@@ -162,6 +163,17 @@ def words(n: int, noun: str, several: str | None = None) -> str:
     ('1 record', '1,200 records')
     """
     return f"{n:,} {noun if n == 1 else several or f'{noun}s'}"
+
+
+def types(tried: Sequence[str]) -> str:
+    """Name the types that an identity was looked for under.
+
+    Examples
+    --------
+    >>> types(["email"]), types(["email", "id"])
+    ('type email', 'types email, id')
+    """
+    return f"{'type' if len(tried) == 1 else 'types'} {', '.join(tried)}"
 
 
 def count(n: int | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.intake import Request
     from erasable.workspace.requests.preview import Preview
     from erasable.workspace.requests.process import Processed
+    from erasable.workspace.requests.restoring import Imported
 
 __all__ = ["Desk"]
 
@@ -128,10 +129,22 @@ class Desk:
             return suppression.listing(connection)
 
     def suppression_list(self) -> dict[str, Any]:
-        """Return the signed list of whose records are kept out, for a place elsewhere."""
-        from erasable.workspace.identity import suppression
+        """Return the signed list of whose records are kept out, for a place elsewhere.
 
-        return suppression.export(self.site)
+        It holds tokens, no identity.
+        """
+        from erasable.workspace.identity import outside
+
+        return outside.export(self.site)
+
+    def import_suppression_list(self, exported: Mapping[str, Any]) -> Imported:
+        """Take in a list that `suppression_list` returned, as after a backup was restored.
+
+        See `erasable.workspace.requests.restoring.import_list`.
+        """
+        from erasable.workspace.requests import restoring
+
+        return restoring.import_list(self.site, exported)
 
     def release(self, value: Any, *, type: str | None = None) -> None:
         """Let a person's records in again: they have given consent anew."""

@@ -260,9 +260,10 @@ class Workspace(Desk):
     def verify_log(self, since: Mapping[str, Any] | None = None) -> list[str]:
         """Check the log; the ledger against it and the data; the log against an older head."""
         from erasable.workspace.data.holders import compare_index_with_data
-        from erasable.workspace.evidence import consistency, log
+        from erasable.workspace.evidence import consistency, log, suppressions
 
         told = log.verify_log(self.site) + consistency.compare_ledger_with_log(self.site)
+        told += suppressions.compare_list_with_log(self.site)
         since_then = [] if since is None else log.verify_since(self.site, since)
         return told + compare_index_with_data(self.site) + since_then
 

@@ -180,7 +180,7 @@ def test_suppressed_subjects_do_not_come_in_again(tmp_path: Path) -> None:
     add(site, tmp_path, visits(30))
     token = site.keys.token("id", "marker-patient-2")
     with site.ledger.transaction() as connection:
-        suppression.suppress(connection, [(token, "id")], "R-1", clock())
+        suppression.suppress(connection, [(token, "id", "R-1")], clock())
     erase(site, erasing.Wanted({token: ["R-1"]}))
     change = syncing.sync(site, "visits", write_csv(tmp_path / "visits.csv", visits(33)))
     assert (change.n_suppressed, change.n_records, change.n_added) == (3, 30, 3)

@@ -69,8 +69,9 @@ def acknowledge(site: Site, connection: Connection, id: str, **values: Any) -> N
     token = site.keys.token("email", PERSON)
     row = {
         "id": id, "state": "pending", "regulation": "gdpr", "received_at": RECEIVED,
-        "due_at": DUE, "hold": None, "type": "email", "tokens": [("email", token)],
-        "condition": None, "salt": new_salt(), "changed_at": RECEIVED, **values,
+        "due_at": DUE, "hold": None, "type": "email", "types": ["email"],
+        "tokens": [("email", token)], "condition": None, "salt": new_salt(),
+        "changed_at": RECEIVED, **values,
     }  # fmt: skip
     connection.execute(insert(request).values(row))
     body = entries.acknowledged(site.keys, row)
@@ -145,7 +146,9 @@ def _ask(site: Site, connection: Connection) -> None:
         acknowledge(site, connection, id)
     acknowledge(site, connection, "R-HELD", hold=HOLD)
     condition = {"dataset": 1, "where": f"patient = '{PERSON}'"}
-    acknowledge(site, connection, "R-WHERE", tokens=None, type=None, condition=condition)
+    acknowledge(
+        site, connection, "R-WHERE", tokens=None, type=None, types=None, condition=condition
+    )
     gone = {"tokens": None, "condition": None, "salt": None}
     change(site, connection, "R-DENIED", "request-denied", state="denied", reason=REASON, **gone)
     change(site, connection, "R-CANCELLED", "request-cancelled", state="cancelled", **gone)

@@ -52,6 +52,8 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     (request, {"id": "R-LATER"}, "tokens", [["id", "0"]], "request 'R-LATER'", "or condition"),
     (request, {"id": "R-LATER"}, "tokens", None, "request 'R-LATER'", "or condition"),
     (request, {"id": "R-LATER"}, "type", "id", "request 'R-LATER'", "or condition"),
+    (request, {"id": "R-LATER"}, "types", ["id"], "request 'R-LATER'", "in its types"),
+    (request, {"id": "R-DONE"}, "types", None, "request 'R-DONE'", "in its types"),
     (request, {"id": "R-LATER"}, "salt", "00" * 32, "request 'R-LATER'", "or condition"),
     (request, {"id": "R-LATER"}, "salt", None, "request 'R-LATER'", "or condition"),
     (request, {"id": "R-WHERE"}, "condition", {"where": ""}, "request 'R-WHERE'", "or condition"),

@@ -58,6 +58,7 @@ def test_it_says_what_was_done(scene: Site, body: bytes) -> None:
     assert predicate == {
         "request": "R-DONE",
         "regulation": "gdpr",
+        "types": ["email"],
         "received": "2026-11-02T09:30:00.000000Z",
         "due": "2026-12-02T09:30:00.000000Z",
         "extended": None,

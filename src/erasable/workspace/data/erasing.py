@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
 from erasable.workspace.data import fragments
+from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.ledger.schema import fragment, garbage, holding
@@ -34,7 +35,10 @@ class Wanted:
     Attributes
     ----------
     tokens : dict of token to list of request ids
+        Of people.
     conditions : list of (request id, Condition)
+    records : dict of token to list of request ids
+        Of records, by their ids: tokens of the type `admission.record_type`.
 
     Examples
     --------
@@ -44,6 +48,7 @@ class Wanted:
 
     tokens: Mapping[str, Sequence[str]]
     conditions: Sequence[tuple[str, Condition]] = ()
+    records: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -129,10 +134,9 @@ def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wa
     buckets = _buckets(connection, known, wanted)
     every = [part for part in every if buckets is None or part.bucket in buckets]
     erasure = Erasure(known)
-    tokens = pa.array(sorted(wanted.tokens), pa.string())
     with site.progress(f"looking through {known.name}", len(every)) as advance:
         for part in every:
-            found = _look(site, known, part, wanted, tokens)
+            found = _look(site, known, part, wanted)
             if found is not None:
                 erasure.found.append(found)
             advance()
@@ -178,7 +182,7 @@ def forget(connection: Connection, tokens: Sequence[str]) -> None:
 
 def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int] | None:
     """Return the buckets to look through, None for all of them."""
-    if wanted.conditions:
+    if wanted.conditions or wanted.records:
         return None
     found: set[int] = set()
     tokens = list(wanted.tokens)
@@ -191,11 +195,13 @@ def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int]
     return found
 
 
-def _look(
-    site: Site, known: DataSet, part: Part, wanted: Wanted, tokens: pa.Array
-) -> _Found | None:
+def _look(site: Site, known: DataSet, part: Part, wanted: Wanted) -> _Found | None:
     table = fragments.read(site, part.key, part.sha256)
-    masks = [pc.is_in(table[column], tokens) for column in known.subject_columns]
+    named = [(table[column], wanted.tokens) for column in known.subject_columns]
+    if wanted.records:
+        own = site.keys.tokens(record_type(known.name), table[known.id_column].to_pylist())
+        named.append((pa.chunked_array([pa.array(own, pa.string())]), wanted.records))
+    masks = [pc.is_in(column, pa.array(sorted(asked), pa.string())) for column, asked in named]
     met = [(request, condition.mask(table)) for request, condition in wanted.conditions]
     masks += [mask for _, mask in met]
     if not masks:
@@ -208,8 +214,12 @@ def _look(
     gone = table.filter(leaves)
     requests: dict[str, int] = {}
     by_condition: dict[str, list[Any]] = {}
-    for row in zip(*(gone[column].to_pylist() for column in known.subject_columns), strict=True):
-        for request in {r for token in row for r in wanted.tokens.get(token, ())}:
+    asked_by = [
+        [asked.get(token, ()) for token in column.filter(leaves).to_pylist()]
+        for column, asked in named
+    ]
+    for row in zip(*asked_by, strict=True):
+        for request in {request for each in row for request in each}:
             requests[request] = requests.get(request, 0) + 1
     for request, mask in met:
         by_condition[request] = table[known.id_column].filter(mask).to_pylist()

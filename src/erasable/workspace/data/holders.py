@@ -1,22 +1,57 @@
-"""Hold the ledger's index of people against the data: whom it lacks, an erasure would miss.
+"""Whose records are in the data: read from all of it, and held against the ledger's index.
 
 The law kept here: every token in the records of a data set is an identity of the ledger, and is
-held in the bucket where its records are.
+held in the bucket where its records are. Whom the index lacks, an erasure would miss.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError
 from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import tokens_in
+from erasable.workspace.data.admission import record_type, tokens_in
 from erasable.workspace.data.catalogue import DataSet, Part, every, parts
 from erasable.workspace.identity.subjects import held
 from erasable.workspace.ledger.schema import fragment, holding, identity
 from erasable.workspace.site import Site
 
-__all__ = ["compare_index_with_data"]
+__all__ = ["compare_index_with_data", "tokens_held"]
+
+
+def tokens_held(site: Site, connection: Connection, tokens: Mapping[str, str]) -> set[str]:
+    """Return which tokens any version of any data set holds; every fragment is read.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+    tokens : mapping of token to type
+        Of people, or of records; see `erasable.workspace.data.admission.record_type`.
+
+    Raises
+    ------
+    WorkspaceError
+        A fragment is not there, or is not what was put.
+    """
+    found: set[str] = set()
+    for known in every(connection):
+        named = record_type(known.name)
+        of_records = {token for token, kind in tokens.items() if kind == named}
+        columns = known.subject_columns + ([known.id_column] if of_records else [])
+        fragments_of = parts(connection, known.id) if tokens and columns else []
+        with site.progress(f"looking through {known.name}", len(fragments_of)) as advance:
+            for part in fragments_of:
+                table = fragments.read(site, part.key, part.sha256, columns)
+                for column in known.subject_columns:
+                    found.update(tokens.keys() & tokens_in(table[column]))
+                if of_records:
+                    ids = table[known.id_column].to_pylist()
+                    found.update(of_records.intersection(site.keys.tokens(named, ids)))
+                advance()
+    return found
 
 
 def compare_index_with_data(site: Site) -> list[str]:

@@ -6,7 +6,8 @@ can be held against the ledger and says nothing else:
 
 - texts of an operator's (a reason, a hold, a command) as keyed hashes, which no one can guess at
   without the workspace's keys;
-- what a request asks for as a commitment under the request's own salt, which is destroyed with it.
+- what a request asks for as a commitment under the request's own salt, which is destroyed with it;
+- whom it keeps out once it is carried out as another; see `suppressions`.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ def acknowledged(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     ...        "tokens": [["id", "5f"]], "condition": None, "salt": "00" * 32}
     >>> acknowledged(Keys.new(), row)
     {'due_at': None, 'hold': None, 'received_at': '2026-11-02T00:00:00.000000Z', 'regulation':
-     'none', 'scope': '...'}
+     'none', 'scope': '...', 'types': None}
     """
-    return _some(keys, row, ("due_at", "hold", "received_at", "regulation", "scope"))
+    return _some(keys, row, ("due_at", "hold", "received_at", "regulation", "scope", "types"))
 
 
 def changed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -76,7 +77,9 @@ def changed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     return _some(keys, row, ("due_at", "extended_at", "extension", "hold", "reason"))
 
 
-def erased(matched: int, tasks: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
+def erased(
+    matched: int, tasks: Iterable[Mapping[Any, Any]], suppressed: str | None = None
+) -> dict[str, Any]:
     """Tell what was done for a request (request-erased).
 
     Parameters
@@ -85,9 +88,16 @@ def erased(matched: int, tasks: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
         Records found.
     tasks : iterable of mapping
         Its rows of table `task`.
+    suppressed : str, default=None
+        The commitment to whom it keeps out from now on; None where it adds nobody.
+
+    Examples
+    --------
+    >>> erased(0, ())
+    {'matched': 0, 'tasks': [], 'suppressed': None}
     """
     done = sorted(map(task, tasks), key=lambda one: (one["target"], one["target_id"]))
-    return {"matched": matched, "tasks": done}
+    return {"matched": matched, "tasks": done, "suppressed": suppressed}
 
 
 def completed(at: datetime, receipt: str) -> dict[str, Any]:
@@ -155,7 +165,7 @@ def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
         **{name: _moment(row[name]) for name in _MOMENTS},
         **{name: _keyed(keys, row[name]) for name in ("extension", "hold", "reason")},
         "scope": scope,
-        **{name: row[name] for name in ("batch", "matched")},
+        **{name: row[name] for name in ("batch", "matched", "types")},
     }
 
 
@@ -174,7 +184,18 @@ def _some(keys: Keys, row: Mapping[Any, Any], names: Iterable[str]) -> dict[str,
 
 
 _EMPTY = dict.fromkeys(
-    ("tokens", "condition", "salt", "type", "batch", "matched", "reason", "extension", *_MOMENTS)
+    (
+        "tokens",
+        "condition",
+        "salt",
+        "type",
+        "types",
+        "batch",
+        "matched",
+        "reason",
+        "extension",
+        *_MOMENTS,
+    )
 )
 
 

@@ -83,6 +83,7 @@ def statement(
         "predicate": {
             "request": request.id,
             "regulation": request.regulation,
+            "types": request.types,  # under which an identity was looked for
             **_times(request, at),
             "matched": bool(request.matched),
             "records": request.matched or 0,

@@ -35,6 +35,7 @@ __all__ = [
     "link",
     "tokens_of",
     "types_in_use",
+    "types_tried",
 ]
 
 DEFAULT_TYPE = "id"
@@ -109,7 +110,7 @@ def candidates(
         Where it is known under some types, these are returned. Where nobody has it, all that it
         suits are.
     types : sequence of str
-        The one that was named, or those in use; see `types_in_use`.
+        The one that was named, or those in use; see `types_tried`.
 
     Raises
     ------
@@ -137,8 +138,7 @@ def find(site: Site, connection: Connection, value: Any, type: str | None = None
     InvalidIdsError, InvalidParameterError
         See `candidates`.
     """
-    types = types_in_use(connection) if type is None else [type]
-    tried = candidates(site, connection, value, types)
+    tried = candidates(site, connection, value, types_tried(connection, type))
     rows = _rows(connection, [token for _, token in tried])
     if not rows:
         return None
@@ -264,6 +264,15 @@ def types_in_use(connection: Connection) -> list[str]:
     """Return every type that an identity has been kept under, in order."""
     row = connection.execute(select(meta.c.value).where(meta.c.name == _TYPES)).first()
     return [] if row is None else list(row[0])
+
+
+def types_tried(connection: Connection, type: str | None) -> list[str]:
+    """Return under which types an identity is looked for: the one named, or those in use.
+
+    Where none is in use yet, it is "id". Which of them an identity suits is not said: this is told
+    to whoever asked, and in the log.
+    """
+    return [type] if type is not None else types_in_use(connection) or [DEFAULT_TYPE]
 
 
 def _note_types(connection: Connection, types: Iterable[str]) -> None:

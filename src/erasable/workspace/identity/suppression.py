@@ -1,57 +1,62 @@
 """Who is not to be let in again: the tokens of subjects that were erased.
 
 The law kept here: what is on the list is dropped at every later ingestion, until it is released.
-The list can be kept outside, signed, so that a restored backup learns of the erasures since.
+The log commits to all of it; see `evidence.suppressions`.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, delete, func, select
 
-from erasable.core.errors import (
-    EvidenceError,
-    InvalidIdsError,
-    InvalidParameterError,
-    NotInWorkspaceError,
-)
-from erasable.workspace.evidence import envelope, log
-from erasable.workspace.identity.canonical import check_type
-from erasable.workspace.identity.subjects import hashed, held, types_in_use
+from erasable.core.errors import EvidenceError, InvalidIdsError, NotInWorkspaceError
+from erasable.workspace.evidence import log, suppressions
+from erasable.workspace.identity.subjects import batches, hashed, held, types_in_use
 from erasable.workspace.ledger.schema import suppression
-from erasable.workspace.store.disk import Disk
 
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
 __all__ = [
-    "OUTSIDE",
-    "export",
-    "import_list",
+    "TakenIn",
     "listing",
-    "publish",
     "release",
     "suppress",
     "suppressed",
+    "take_in",
     "uses",
 ]
 
-OUTSIDE = "ERASABLE_EXPORT"
-"""The environment variable that names a folder for what a restored backup needs."""
 
-PAYLOAD_TYPE = "application/vnd.erasable.suppression+json"
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """What became of an exported list.
 
-_LIST, _HEAD = "suppression.json", "head.json"  # what is written outside
-_VERSION = 1
-_FOREIGN = (
-    "the suppression list {what}; expected one that this workspace exported; choose that file"
-)
+    Attributes
+    ----------
+    n_listed : int
+        Identities in it.
+    n_new : int
+        Put on the list of the workspace.
+    n_released : int
+        Left out: they were let in again, and the log knows of that.
+    n_mended : int
+        Requests of which the list had been changed behind the log's back.
+
+    Examples
+    --------
+    >>> TakenIn(3, 2, 1, 0).n_new
+    2
+    """
+
+    n_listed: int
+    n_new: int
+    n_released: int
+    n_mended: int
 
 
 def suppressed(connection: Connection, tokens: Iterable[str]) -> set[str]:
@@ -67,34 +72,43 @@ def suppressed(connection: Connection, tokens: Iterable[str]) -> set[str]:
 
 
 def suppress(
-    connection: Connection,
-    identities: Iterable[tuple[str, str]],
-    request_id: str,
-    now: datetime,
-) -> int:
+    connection: Connection, identities: Iterable[tuple[str, str, str]], now: datetime
+) -> dict[str, str]:
     """Put tokens on the list; those that are there already stay as they are.
 
     Parameters
     ----------
     connection : Connection
         Of a transaction.
-    identities : iterable of (token, type)
-    request_id : str
-        Why they are on it.
+    identities : iterable of (token, type, request)
+        With the id of the request that is why they are on it.
     now : datetime
 
     Returns
     -------
-    int
-        How many were new.
+    dict
+        By request, of those that put a token on the list: the commitment to all that it keeps out,
+        for its entry in the log.
     """
-    return _add(
+    new = _not_there(
         connection,
         [
-            {"token": token, "type": type, "request_id": request_id, "since": now}
-            for token, type in identities
+            {"token": token, "type": type, "request_id": request, "since": now}
+            for token, type, request in identities
         ],
     )
+    by_request = _by_request(new)
+    before = suppressions.kept_out(connection, by_request)
+    if new:
+        connection.execute(suppression.insert(), new)
+    # What is there that the log does not vouch for is left out, so that it is told of.
+    rows = {
+        request: [*before[request].rows, *own]
+        if request in before and before[request].is_said_of(before[request].rows)
+        else own
+        for request, own in by_request.items()
+    }
+    return suppressions.commit_to(connection, rows)
 
 
 def release(site: Site, value: Any, type: str | None = None) -> str:
@@ -116,6 +130,8 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
         It is there under several types, or suits none.
     InvalidParameterError
         There is no such type.
+    EvidenceError
+        The list was changed behind the log's back.
     """
     with site.ledger.transaction() as connection:
         types = {*types_in_use(connection), *connection.execute(_TYPES).scalars()}
@@ -135,8 +151,12 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
                 "name the type with --type"
             )
         (row,) = rows
+        kept = suppressions.vouched(connection, row.request_id)
         connection.execute(delete(suppression).where(suppression.c.token == row.token))
-        log.append(site, connection, "suppression-released", row.request_id, {}, site.now())
+        left = [each for each in kept if each["token"] != row.token]
+        made = suppressions.commit_to(connection, {row.request_id: left})
+        body = {"suppressed": made[row.request_id]}
+        log.append(site, connection, "suppression-released", row.request_id, body, site.now())
         return str(row.type)
 
 
@@ -160,138 +180,90 @@ def listing(connection: Connection) -> list[dict[str, Any]]:
     return [dict(row) for row in rows.mappings()]
 
 
-def export(site: Site) -> dict[str, Any]:
-    """Return the list as signed JSON (a DSSE envelope), to be kept outside the workspace.
+def take_in(site: Site, connection: Connection, listed: Sequence[dict[str, Any]]) -> TakenIn:
+    """Put on the list what an exported one holds, as after a backup was restored.
 
-    It holds tokens, which say nothing without the workspace's keys.
-    """
-    with site.ledger.reading() as connection:
-        kept = {
-            "version": _VERSION,
-            "workspace": site.ledger.get(connection, "workspace"),
-            "at": site.now().isoformat(),
-            "entries": [
-                {**entry, "since": entry["since"].isoformat()} for entry in listing(connection)
-            ],
-        }
-    payload = json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
-    return envelope.seal(site.keys.signer, payload, PAYLOAD_TYPE)
-
-
-def import_list(site: Site, exported: Any) -> int:
-    """Put on the list what an export holds, as after a backup was restored.
-
-    Nothing is taken off. A release since the export is undone, and has to be made again. Records
-    of these subjects that came back with the backup are still to be erased, by a request.
+    Of a request that the log does not know to keep anybody out, it is put on the list. Of one that
+    the log knows, what the list lacks was released, and is left out. Where the list was changed
+    behind the log's back, the exported one takes its place if it is what the log says. Each time
+    an entry of the log commits to the list as it is then.
 
     Parameters
     ----------
     site : Site
-    exported : dict
-        What `export` returned.
-
-    Returns
-    -------
-    int
-        How many entries were new.
+    connection : Connection
+        Of a transaction.
+    listed : sequence of dict
+        From `outside.read_list`.
 
     Raises
     ------
     EvidenceError
-        The export was not signed by this workspace, or is none.
+        The list was changed behind the log's back, and the exported one is not what the log says.
     """
-    payload = envelope.unseal(exported, site.keys.public_pem, PAYLOAD_TYPE)
-    try:
-        kept = json.loads(payload)
-        if kept["version"] != _VERSION:
-            raise EvidenceError(_FOREIGN.format(what="is of another version"))
-        entries = [
-            {
-                "token": str(entry["token"]),
-                "type": check_type(entry["type"]),
-                "request_id": str(entry["request_id"]),
-                "since": _moment(entry["since"]),
-            }
-            for entry in kept["entries"]
-        ]
-    except EvidenceError:
-        raise
-    except (InvalidParameterError, KeyError, TypeError, ValueError):
-        raise EvidenceError(_FOREIGN.format(what="is damaged")) from None
-    with site.ledger.transaction() as connection:
-        if kept.get("workspace") != site.ledger.get(connection, "workspace"):
-            raise EvidenceError(_FOREIGN.format(what="is of another workspace"))
-        return _add(connection, entries)
-
-
-def publish(site: Site) -> Path | None:
-    """Write the list and a signed head of the log into the folder that was named for them.
-
-    `erasable init --export` names it, or ERASABLE_EXPORT, which goes before.
-
-    It is to be outside the workspace, so that a backup of the workspace, restored, does not bring
-    back who was erased since, and cannot pass for the newest state.
-
-    Returns
-    -------
-    Path or None
-        The folder; None where none was named.
-
-    Raises
-    ------
-    EvidenceError
-        The head there is not of the past of this log, as after a backup was restored; what is
-        there stays: it alone knows who was erased since.
-    WorkspaceDiskError
-        The folder cannot be written to.
-    """
-    with site.ledger.reading() as connection:
-        folder = os.environ.get(OUTSIDE) or site.ledger.get(connection, "export")
-    if not folder:
-        return None
-    outside = Disk(Path(folder).absolute())
-    _check_past(site, outside)
-    with site.ledger.transaction() as connection:
-        head = log.head(site, connection)
-    for name, kept in ((_LIST, export(site)), (_HEAD, head)):
-        outside.write(name, (json.dumps(kept, indent=2) + "\n").encode())
-    return outside.root
-
-
-def _check_past(site: Site, outside: Disk) -> None:
-    """Refuse to write over a head that this log does not contain."""
-    try:
-        kept = json.loads(outside.read(_HEAD))
-    except (NotInWorkspaceError, ValueError):
-        return  # none yet, or nothing that could tell of erasures
-    try:
-        told = log.verify_since(site, kept)
-    except EvidenceError:
-        told = ["it is not a head of this workspace"]
-    if told:
-        raise EvidenceError(
-            f"{str(outside.path(_HEAD))!r} was not written over ({told[0]}); expected a head of "
-            "the past of this log; where a backup was restored, erase again whom the list beside "
-            "it names, then move both files away"
-        )
+    by_request = _by_request(listed)
+    known = suppressions.kept_out(connection, by_request)
+    there = suppressed(connection, [entry["token"] for entry in listed])
+    absent = [entry for entry in listed if entry["token"] not in there]
+    new: list[dict[str, Any]] = []
+    rows: dict[str, list[dict[str, Any]]] = {}
+    n_released = n_mended = 0
+    for request, own in by_request.items():
+        kept = known.get(request, suppressions.Kept())
+        if kept.said is None:
+            vouched = [row for row in kept.rows if row in own]
+            added = [entry for entry in own if entry["token"] not in there]
+            if vouched or added:
+                rows[request] = [*vouched, *added]
+            new += added
+        elif kept.difference() is None:
+            n_released += sum(entry["token"] not in there for entry in own)
+        elif kept.is_said_of(own):
+            _take_off(connection, request, own)
+            n_mended += 1
+            rows[request] = own
+            new += own
+        else:
+            raise EvidenceError(
+                f"the suppression list was changed behind the log's back: for request {request!r} "
+                f"it holds {kept.difference()}; expected an exported list that says what the log "
+                "says; pass the newest one, or restore the ledger from a backup first"
+            )
+    if new:
+        connection.execute(suppression.insert(), new)
+    made, now = suppressions.commit_to(connection, rows), site.now()
+    log.append_many(
+        site,
+        connection,
+        [
+            ("suppression-imported", request, {"suppressed": one}, now)
+            for request, one in made.items()
+        ],
+    )
+    return TakenIn(len(listed), len(absent) - n_released, n_released, n_mended)
 
 
 _TYPES = select(suppression.c.type).distinct()
 
 
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError("no zone")
-    return moment
-
-
-def _add(connection: Connection, entries: Iterable[dict[str, Any]]) -> int:
+def _not_there(connection: Connection, entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each entry once that is not on the list yet."""
     wanted: dict[str, dict[str, Any]] = {}
     for entry in entries:
         wanted.setdefault(entry["token"], entry)
     there = suppressed(connection, wanted)
-    new = [entry for token, entry in wanted.items() if token not in there]
-    if new:
-        connection.execute(suppression.insert(), new)
-    return len(new)
+    return [entry for token, entry in wanted.items() if token not in there]
+
+
+def _take_off(connection: Connection, request: str, entries: Iterable[dict[str, Any]]) -> None:
+    """Take off the list what a request keeps out, and these entries, whosever they are now."""
+    connection.execute(delete(suppression).where(suppression.c.request_id == request))
+    for some in batches([entry["token"] for entry in entries]):
+        connection.execute(delete(suppression).where(suppression.c.token.in_(some)))
+
+
+def _by_request(entries: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for entry in entries:
+        found.setdefault(entry["request_id"], []).append(entry)
+    return found

@@ -42,6 +42,7 @@ __all__ = [
     "receipt",
     "request",
     "suppression",
+    "suppression_salt",
     "task",
 ]
 
@@ -148,13 +149,23 @@ holding = Table(
     Column("bucket", Integer, primary_key=True),
 )
 
+# Whose records are kept out. Who came by an exported list may be of a request unknown here.
 suppression = Table(
     "suppression",
     metadata,
     Column("token", String(64), primary_key=True),
     Column("type", String(64), nullable=False),
-    Column("request_id", String(40), nullable=False),
+    Column("request_id", String(40), nullable=False, index=True),
     Column("since", Moment, nullable=False),
+)
+
+# The log holds a commitment to all that a request keeps out, under a salt that is nowhere else.
+suppression_salt = Table(
+    "suppression_salt",
+    metadata,
+    Column("request_id", String(40), primary_key=True),
+    Column("salt", String(64), nullable=False),
+    Column("n_tokens", BigInteger, nullable=False),  # committed to
 )
 
 model = Table(
@@ -222,6 +233,7 @@ request = Table(
     Column("hold", Text),
     Column("reason", Text),  # of a denial or cancellation
     Column("type", String(64)),
+    Column("types", JSON),  # [type, ...] that the identity was looked for under; it stays
     Column("tokens", JSON),  # [[type, token], ...], or None
     Column("condition", JSON),  # {"dataset": id, "where": text}, or None
     Column("salt", String(64)),

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from erasable.workspace.data import erasing
+from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log
@@ -127,7 +128,9 @@ def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
 def look(site: Site, connection: Connection, batch: Batch) -> None:
     """Find the records of a batch in every data set; nothing is written."""
     for known in every(connection):
-        wanted = erasing.Wanted(batch.tokens, batch.conditions.get(known.id, []))
+        kind = record_type(known.name)
+        records = {t: asked for t, asked in batch.tokens.items() if batch.types[t] == kind}
+        wanted = erasing.Wanted(batch.tokens, batch.conditions.get(known.id, []), records)
         erasure = erasing.find_records(site, connection, known.id, wanted)
         if erasure.found:
             batch.erasures.append(erasure)

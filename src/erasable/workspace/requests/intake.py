@@ -33,6 +33,7 @@ __all__ = [
     "asked",
     "cancel",
     "deny",
+    "enter",
     "extend",
     "find",
     "hold",
@@ -66,6 +67,8 @@ class Request:
     matched : int or None
         Records erased, once that is known.
     completed_at : datetime or None
+    types : list of str or None
+        Under which types an identity was looked for; None of a condition.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Request:
     reason: str | None
     matched: int | None
     completed_at: datetime | None
+    types: list[str] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -115,7 +119,8 @@ def acknowledge(
     values : sequence
         Identities. One that nobody has is taken in too: it will be answered "no match".
     type : str, default=None
-        Type of the identities; by default every type that is in use is tried.
+        Type of the identities; by default every type is tried that has been in use so far: in a
+        data set, or by a link. The requests say which these were.
     regulation : {"gdpr", "ccpa", "none"}
         One month, 45 days, or no due date.
     where, dataset : str, default=None
@@ -146,29 +151,47 @@ def acknowledge(
         )
     due = calendar.due(regulation, received)
     with site.ledger.transaction() as connection:
-        rows: list[dict[str, Any]] = [
-            {
-                "id": _new_id(), "state": "pending", "regulation": regulation,
-                "received_at": received, "due_at": due, "hold": hold, "type": type,
-                "tokens": tokens, "condition": condition, "salt": secrets.token_hex(32),
-                "changed_at": now,
-            }
-            for tokens, condition in asked(site, connection, values, type, where, dataset)
-        ]  # fmt: skip
-        connection.execute(insert(request_table), rows)
-        log.append_many(
+        wanted = asked(site, connection, values, type, where, dataset)
+        common = {
+            "regulation": regulation, "received_at": received, "due_at": due, "hold": hold,
+            "type": type, "changed_at": now,
+            "types": None if where is not None else subjects.types_tried(connection, type),
+        }  # fmt: skip
+        return enter(
             site,
             connection,
-            [
-                ("request-acknowledged", row["id"], entries.acknowledged(site.keys, row), now)
-                for row in rows
-            ],
+            [{"tokens": tokens, "condition": met, **common} for tokens, met in wanted],
         )
-        taken: dict[str, Request] = {}
-        for some in subjects.batches([row["id"] for row in rows]):
-            query = select(*_COLUMNS).where(request_table.c.id.in_(some))
-            taken |= {row.id: Request(*row) for row in connection.execute(query)}
-        return [taken[row["id"]] for row in rows]
+
+
+def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) -> list[Request]:
+    """Enter requests into the ledger and the log, in the caller's transaction.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+    rows : sequence of dict
+        Of table `request`, but for what every new one has: an id, a salt, and that it is pending.
+    """
+    rows = [
+        {**row, "id": _new_id(), "state": "pending", "salt": secrets.token_hex(32)} for row in rows
+    ]
+    if rows:
+        connection.execute(insert(request_table), rows)
+    log.append_many(
+        site,
+        connection,
+        [
+            ("request-acknowledged", r["id"], entries.acknowledged(site.keys, r), r["changed_at"])
+            for r in rows
+        ],
+    )
+    taken: dict[str, Request] = {}
+    for some in subjects.batches([row["id"] for row in rows]):
+        query = select(*_COLUMNS).where(request_table.c.id.in_(some))
+        taken |= {row.id: Request(*row) for row in connection.execute(query)}
+    return [taken[row["id"]] for row in rows]
 
 
 def asked(
@@ -187,7 +210,7 @@ def asked(
         )
     if where is not None:
         return [(None, _condition(connection, where, dataset))]
-    types = subjects.types_in_use(connection) if type is None else [type]
+    types = subjects.types_tried(connection, type)
     return [(subjects.candidates(site, connection, value, types), None) for value in values]
 
 

@@ -28,11 +28,12 @@ def describe(site: Site, value: Any, type: str | None = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        known, n_identities, datasets (name: records), models (name: records), requests (ids of
-        open ones).
+        known, types (under which it was looked for), n_identities, datasets (name: records),
+        models (name: records), requests (ids of open ones).
     """
     with site.ledger.reading() as connection:
         wanted = asked(site, connection, [value], type, None, None)
+        types = subjects.types_tried(connection, type)
         pairs = subjects.expand(connection, wanted[0][0] or [])
         tokens = {token for _, token in pairs}
         open_ones = connection.execute(
@@ -48,6 +49,7 @@ def describe(site: Site, value: Any, type: str | None = None) -> dict[str, Any]:
     }
     return {
         "known": bool(found["dataset"]),
+        "types": types,
         "n_identities": len(pairs),
         "datasets": found["dataset"],
         "models": found["model"],

@@ -26,7 +26,7 @@ from erasable.core.errors import (
 from erasable.workspace.data import erasing
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.evidence import entries, log, receipts
-from erasable.workspace.identity import subjects, suppression
+from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.ledger.schema import measurement, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, hooks
@@ -124,7 +124,7 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
 
 def _publish(site: Site) -> list[str]:
     try:
-        suppression.publish(site)
+        outside.publish(site)
     except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
         return [f"the list of the erased was not exported: {error}"]
     return []
@@ -193,7 +193,7 @@ def _swap(site: Site, batch: Batch) -> dict[str, int]:
             by_request.setdefault(each["request_id"], []).append(each)
         if tasks:
             connection.execute(insert(task), tasks)
-        _suppress(site, connection, batch, matched)
+        kept_out = _suppress(site, connection, batch, matched)
         for request, count in matched.items():
             connection.execute(
                 update(request_table)
@@ -211,7 +211,12 @@ def _swap(site: Site, batch: Batch) -> dict[str, int]:
             site,
             connection,
             [
-                ("request-erased", request, entries.erased(n, by_request.get(request, ())), now)
+                (
+                    "request-erased",
+                    request,
+                    entries.erased(n, by_request.get(request, ()), kept_out.get(request)),
+                    now,
+                )
                 for request, n in matched.items()
             ],
         )
@@ -264,19 +269,26 @@ def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
     }
 
 
-def _suppress(site: Site, connection: Connection, batch: Batch, matched: dict[str, int]) -> None:
-    """Keep out what was erased: people by their tokens, records that met a condition by ids."""
-    for request in batch.requests:
-        if matched[request] == 0:
-            continue  # nobody: a slip of the pen must not keep out a stranger for ever
-        own = [(t, batch.types[t]) for t, asked in batch.tokens.items() if request in asked]
-        suppression.suppress(connection, own, request, site.now())
+def _suppress(
+    site: Site, connection: Connection, batch: Batch, matched: dict[str, int]
+) -> dict[str, str]:
+    """Keep out what was erased: people by their tokens, records that met a condition by ids.
+
+    Returns commitments to what each request keeps out, for the log.
+    """
+    erased = [
+        (token, batch.types[token], request)
+        for token, asked in batch.tokens.items()
+        for request in asked
+        if matched[request]  # or a slip of the pen would keep out a stranger for ever
+    ]
     for erasure in batch.erasures:
         kind = record_type(erasure.dataset.name)
         for request, ids in erasure.ids_of_conditions().items():
-            found = [(token, kind) for token in site.keys.tokens(kind, ids) if token is not None]
-            suppression.suppress(connection, found, request, site.now())
+            tokens = site.keys.tokens(kind, ids)
+            erased += [(token, kind, request) for token in tokens if token is not None]
     subjects.forget(connection, sorted(batch.tokens))
+    return suppression.suppress(connection, erased, site.now())
 
 
 # -- after it --------------------------------------------------------------------------------------

@@ -87,6 +87,7 @@ def upgrade() -> None:
         sa.Column("hold", sa.Text(), nullable=True),
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("type", sa.String(length=64), nullable=True),
+        sa.Column("types", sa.JSON(), nullable=True),
         sa.Column("tokens", sa.JSON(), nullable=True),
         sa.Column("condition", sa.JSON(), nullable=True),
         sa.Column("salt", sa.String(length=64), nullable=True),
@@ -105,6 +106,14 @@ def upgrade() -> None:
         sa.Column("request_id", sa.String(length=40), nullable=False),
         sa.Column("since", Moment(), nullable=False),
         sa.PrimaryKeyConstraint("token", name=op.f("pk_suppression")),
+    )
+    op.create_index(op.f("ix_suppression_request_id"), "suppression", ["request_id"], unique=False)
+    op.create_table(
+        "suppression_salt",
+        sa.Column("request_id", sa.String(length=40), nullable=False),
+        sa.Column("salt", sa.String(length=64), nullable=False),
+        sa.Column("n_tokens", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("request_id", name=op.f("pk_suppression_salt")),
     )
     op.create_table(
         "dataset_version",

@@ -1,0 +1,214 @@
+"""Hold the suppression list against the log: who is taken off it, or put on it, unseen, is found.
+
+The law kept here: whenever the list changes, an entry of the log commits to all that a request
+keeps out from then on (request-erased, suppression-released, suppression-imported: "suppressed").
+The commitment is salted: with the log and receipts alone nobody can tell whether a token is in it.
+The salt is kept in the ledger beside the tokens, and destroyed when they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, delete, select
+
+from erasable.core.errors import EvidenceError
+from erasable.workspace.evidence.commitments import commitment, matches, new_salt
+from erasable.workspace.evidence.wire import pack, stamp, unpack
+from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
+
+if TYPE_CHECKING:
+    from erasable.workspace.site import Site
+
+__all__ = ["KINDS", "Kept", "commit_to", "compare_list_with_log", "kept_out", "vouched"]
+
+KINDS = ("request-erased", "suppression-released", "suppression-imported")
+"""The entries of the log that say whom a request keeps out: the last one counts."""
+
+_AT_ONCE = 500  # variables in a statement to the database
+
+
+@dataclass(slots=True)
+class Kept:
+    """Whom a request keeps out: what the list holds, and what the log says.
+
+    Attributes
+    ----------
+    rows : list of dict
+        Of table `suppression`.
+    salt : str or None
+        Of the commitment; None where it is not there.
+    n_tokens : int
+        How many rows were committed to, as the ledger says.
+    said : str or None
+        The commitment in the log; None where the log says nothing.
+    position : int or None
+        Of the entry that says it.
+
+    Examples
+    --------
+    >>> Kept().difference() is None, Kept(rows=[{}]).difference()
+    (True, '1 identity that the log does not know of')
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    salt: str | None = None
+    n_tokens: int = 0
+    said: str | None = None
+    position: int | None = None
+
+    def is_said_of(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+        """Tell whether the log commits to these rows."""
+        if self.said is None or self.salt is None:
+            return False
+        try:
+            return matches(self.salt, self.said, _text(self.n_tokens, rows))
+        except (TypeError, ValueError):  # the salt, or what the entry says, is none
+            return False
+
+    def difference(self) -> str | None:
+        """Say in a few words what is wrong with the list, or None where nothing is."""
+        n = len(self.rows)
+        if self.said is None:
+            return f"{_identities(n)} that the log does not know of" if n else None
+        if self.is_said_of(self.rows):
+            return None
+        if self.salt is None:
+            return f"{_identities(n)}, and its salt is missing"
+        if n != self.n_tokens:
+            return f"{_identities(n)}, and not {self.n_tokens}"
+        return f"{_identities(n)}, one of which, or the salt, was altered"
+
+
+def commit_to(
+    connection: Connection, kept: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, str]:
+    """Commit to what requests keep out, under new salts; those before are destroyed.
+
+    Parameters
+    ----------
+    connection : Connection
+        Of a transaction; the commitments have to go into the log in the same one.
+    kept : mapping of request id to rows
+        Rows of table `suppression`, all of a request's.
+
+    Returns
+    -------
+    dict
+        Commitments, by request.
+    """
+    for some in _chunks(list(kept)):
+        connection.execute(delete(suppression_salt).where(suppression_salt.c.request_id.in_(some)))
+    salts = {request: new_salt() for request in kept}
+    rows = [
+        {"request_id": request, "salt": salt, "n_tokens": len(kept[request])}
+        for request, salt in salts.items()
+    ]
+    if rows:
+        connection.execute(suppression_salt.insert(), rows)
+    return {
+        request: commitment(salt, _text(len(kept[request]), kept[request]))
+        for request, salt in salts.items()
+    }
+
+
+def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> dict[str, Kept]:
+    """Return whom requests keep out, by their ids; by default of all that keep anybody out.
+
+    Returns
+    -------
+    dict
+        Without requests of which neither the list nor the log says anything.
+    """
+    wanted = None if requests is None else list(requests)
+    found: dict[str, Kept] = {}
+    for row in _rows(connection, suppression, suppression.c.request_id, wanted):
+        found.setdefault(row.request_id, Kept()).rows.append(row._asdict())
+    words = log_entry.c.kind.in_(KINDS)
+    for row in _rows(connection, log_entry, log_entry.c.subject, wanted, words):
+        said = _said(row.body)
+        if said is not None:
+            about = found.setdefault(row.subject, Kept())
+            if about.position is None or about.position < row.position:
+                about.said, about.position = said, row.position
+    for row in _rows(connection, suppression_salt, suppression_salt.c.request_id, wanted):
+        if row.request_id in found:
+            found[row.request_id].salt = row.salt
+            found[row.request_id].n_tokens = row.n_tokens
+    return found
+
+
+def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
+    """Return the rows of a request which the log commits to; that they differ is refused.
+
+    Raises
+    ------
+    EvidenceError
+        The list was changed behind the log's back: who commits to it anew would hide that.
+    """
+    kept = kept_out(connection, [request]).get(request, Kept())
+    if (told := kept.difference()) is not None:
+        raise EvidenceError(_told(request, kept, told))
+    return kept.rows
+
+
+def compare_list_with_log(site: Site) -> list[str]:
+    """Tell of tokens that were taken off the suppression list, put on it or altered.
+
+    Returns
+    -------
+    list of str
+        What does not hold, a line for each request; empty where all is well.
+    """
+    with site.ledger.reading() as connection:
+        every = sorted(kept_out(connection).items())
+    return [
+        _told(request, kept, told)
+        for request, kept in every
+        if (told := kept.difference()) is not None
+    ]
+
+
+def _told(request: str, kept: Kept, told: str) -> str:
+    said = "the log" if kept.position is None else f"entry {kept.position} of the log"
+    return (
+        f"the suppression list is not what {said} says: for request {request!r} it holds {told}; "
+        "expected it as it was left; run `erasable suppress import` with a list that was exported "
+        "since, or restore the ledger from a backup"
+    )
+
+
+def _text(n: int, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write down rows, so that the same ones are always the same text."""
+    listed = sorted([row["token"], row["type"], stamp(row["since"])] for row in rows)
+    return pack({"n": n, "rows": listed}).decode()
+
+
+def _said(body: bytes) -> str | None:
+    try:
+        said = unpack(body, "it").get("suppressed")
+    except EvidenceError:  # verify_log says so
+        return None
+    return None if said is None else str(said)
+
+
+def _rows(
+    connection: Connection, table: Any, column: Any, wanted: list[str] | None, *where: Any
+) -> Iterable[Row[Any]]:
+    query = select(table).where(*where)
+    if wanted is None:
+        yield from connection.execute(query)
+        return
+    for some in _chunks(wanted):
+        yield from connection.execute(query.where(column.in_(some)))
+
+
+def _chunks(values: Sequence[str]) -> Iterable[Sequence[str]]:
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]
+
+
+def _identities(n: int) -> str:
+    return "1 identity" if n == 1 else f"{n or 'no'} identities"

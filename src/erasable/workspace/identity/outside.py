@@ -1,0 +1,173 @@
+"""What is kept outside of the workspace: whom it keeps out, and how long its log was.
+
+The law kept here: both are signed. A backup of the workspace, restored, learns from them who was
+erased since, and cannot pass for the newest state.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from erasable.core.errors import EvidenceError, InvalidParameterError, NotInWorkspaceError
+from erasable.workspace.evidence import envelope, log
+from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.identity.suppression import listing
+from erasable.workspace.store.disk import Disk
+
+if TYPE_CHECKING:
+    from erasable.workspace.site import Site
+
+__all__ = ["OUTSIDE", "export", "publish", "read_list"]
+
+OUTSIDE = "ERASABLE_EXPORT"
+"""The environment variable that names a folder for what a restored backup needs."""
+
+PAYLOAD_TYPE = "application/vnd.erasable.suppression+json"
+
+_LIST, _HEAD = "suppression.json", "head.json"  # what is written outside
+_VERSION = 1
+_FOREIGN = (
+    "the suppression list {what}; expected one that this workspace exported; choose that file"
+)
+_OTHER_SECRET = (
+    "was made under another secret than this workspace's, so that its tokens mean nobody here"
+)
+
+
+def export(site: Site) -> dict[str, Any]:
+    """Return the list as signed JSON (a DSSE envelope), to be kept outside the workspace.
+
+    It holds tokens, which say nothing without the workspace's keys.
+    """
+    with site.ledger.reading() as connection:
+        kept = {
+            "version": _VERSION,
+            "workspace": site.ledger.get(connection, "workspace"),
+            "secret": site.keys.fingerprint,
+            "at": site.now().isoformat(),
+            "entries": [
+                {**entry, "since": entry["since"].isoformat()} for entry in listing(connection)
+            ],
+        }
+    payload = json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
+    return envelope.seal(site.keys.signer, payload, PAYLOAD_TYPE)
+
+
+def read_list(site: Site, exported: Any) -> list[dict[str, Any]]:
+    """Read what `export` returned, here or before a backup was restored.
+
+    Returns
+    -------
+    list of dict
+        As `listing` returns it.
+
+    Raises
+    ------
+    EvidenceError
+        It was not signed by this workspace, is of another one, or is none.
+    """
+    payload = _unsealed(site, exported)
+    try:
+        kept = json.loads(payload)
+        if kept["version"] != _VERSION:
+            raise EvidenceError(_FOREIGN.format(what="is of another version"))
+        if kept["secret"] != site.keys.fingerprint:
+            raise EvidenceError(_FOREIGN.format(what=_OTHER_SECRET))
+        entries = [
+            {
+                "token": str(entry["token"]),
+                "type": check_type(entry["type"]),
+                "request_id": str(entry["request_id"]),
+                "since": _moment(entry["since"]),
+            }
+            for entry in kept["entries"]
+        ]
+    except EvidenceError:
+        raise
+    except (InvalidParameterError, KeyError, RecursionError, TypeError, ValueError):
+        raise EvidenceError(_FOREIGN.format(what="is damaged")) from None
+    with site.ledger.reading() as connection:
+        if kept.get("workspace") != site.ledger.get(connection, "workspace"):
+            raise EvidenceError(_FOREIGN.format(what="is of another workspace"))
+    return list({entry["token"]: entry for entry in entries}.values())
+
+
+def publish(site: Site) -> Path | None:
+    """Write the list and a signed head of the log into the folder that was named for them.
+
+    `erasable init --export` names it, or ERASABLE_EXPORT, which goes before.
+
+    It is to be outside the workspace, so that a backup of the workspace, restored, does not bring
+    back who was erased since, and cannot pass for the newest state.
+
+    Returns
+    -------
+    Path or None
+        The folder; None where none was named.
+
+    Raises
+    ------
+    EvidenceError
+        The head there is not of the past of this log, as after a backup was restored; what is
+        there stays: it alone knows who was erased since.
+    WorkspaceDiskError
+        The folder cannot be written to.
+    """
+    with site.ledger.reading() as connection:
+        folder = os.environ.get(OUTSIDE) or site.ledger.get(connection, "export")
+    if not folder:
+        return None
+    outside = Disk(Path(folder).absolute())
+    _check_past(site, outside)
+    with site.ledger.transaction() as connection:
+        head = log.head(site, connection)
+    for name, kept in ((_LIST, export(site)), (_HEAD, head)):
+        outside.write(name, (json.dumps(kept, indent=2) + "\n").encode())
+    return outside.root
+
+
+def _check_past(site: Site, outside: Disk) -> None:
+    """Refuse to write over a head that this log does not contain."""
+    try:
+        kept = json.loads(outside.read(_HEAD))
+    except (NotInWorkspaceError, ValueError):
+        return  # none yet, or nothing that could tell of erasures
+    try:
+        told = log.verify_since(site, kept)
+    except EvidenceError:
+        told = ["it is not a head of this workspace"]
+    if told:
+        raise EvidenceError(
+            f"{str(outside.path(_HEAD))!r} was not written over ({told[0]}); expected a head of "
+            "the past of this log; where a backup was restored, run `erasable suppress import` "
+            "with the list beside it, then move both files away"
+        )
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("no zone")
+    return moment
+
+
+def _unsealed(site: Site, exported: Any) -> bytes:
+    """Return what was signed; say so where another workspace signed it."""
+    try:
+        return envelope.unseal(exported, site.keys.public_pem, PAYLOAD_TYPE)
+    except EvidenceError:
+        if _secret_of(exported) in (None, site.keys.fingerprint):
+            raise
+        raise EvidenceError(_FOREIGN.format(what=_OTHER_SECRET)) from None
+
+
+def _secret_of(exported: Any) -> Any:
+    """Return the secret that a list names, or None; its signature is not asked."""
+    try:
+        return json.loads(envelope.peek(exported))["secret"]
+    except (EvidenceError, KeyError, RecursionError, TypeError, ValueError):
+        return None

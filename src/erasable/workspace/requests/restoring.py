@@ -1,0 +1,135 @@
+"""Bring a restored backup up to date: erase again who was erased since it was made.
+
+The law kept here: after an exported list is taken in, whoever it names is kept out, and for all of
+them whose records came back with the backup there is an open request. Both are one transaction; to
+take it in again changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from erasable.workspace.data.holders import tokens_held
+from erasable.workspace.identity import outside, subjects, suppression
+from erasable.workspace.ledger.schema import identity
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.requests import intake
+from erasable.workspace.requests.intake import OPEN, Request
+from erasable.workspace.site import Site
+
+__all__ = ["Imported", "import_list"]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an exported list has brought about.
+
+    Attributes
+    ----------
+    n_listed : int
+        Identities in it: people, and records that met the condition of a request.
+    n_new : int
+        Put on the list of the workspace.
+    n_released : int
+        Left out: they were let in again, and the log knows of that.
+    n_mended : int
+        Requests of which the list had been changed behind the log's back.
+    n_waiting : int
+        Identities kept out whose records are there, and that an open request asks for already.
+    requests : tuple of Request
+        Opened, to erase those that nobody asks for.
+
+    Examples
+    --------
+    >>> Imported(3, 3, 0, 0, 0, ()).n_new
+    3
+    """
+
+    n_listed: int
+    n_new: int
+    n_released: int
+    n_mended: int
+    n_waiting: int
+    requests: tuple[Request, ...]
+
+
+def import_list(site: Site, exported: Any) -> Imported:
+    """Take in a list that was exported, and open requests for whose records are there.
+
+    They are due under no law: the law has been answered, when they were erased first. Carry them
+    out at once.
+
+    Parameters
+    ----------
+    site : Site
+    exported : dict
+        What `erasable.workspace.identity.outside.export` returned, as a rule before a backup was
+        restored.
+
+    Returns
+    -------
+    Imported
+
+    Raises
+    ------
+    EvidenceError
+        It was not signed by this workspace, or the list of the workspace was changed behind the
+        log's back and it does not say how it was.
+    WorkspaceBusyError
+        Another process is at work: no record may come in meanwhile.
+    WorkspaceError
+        A data set cannot be read.
+    """
+    listed = outside.read_list(site, exported)
+    with site.lock():
+        with site.ledger.reading() as connection:
+            types = {entry["token"]: entry["type"] for entry in suppression.listing(connection)}
+            types |= {entry["token"]: entry["type"] for entry in listed}
+            held = tokens_held(site, connection, types)
+        with site.ledger.transaction() as connection:
+            taken = suppression.take_in(site, connection, listed)
+            back = [each for each in suppression.listing(connection) if each["token"] in held]
+            asked = _asked_for(connection)
+            missing = [each for each in back if each["token"] not in asked]
+            now = site.now()
+            rows = [
+                {
+                    "regulation": "none", "received_at": now, "due_at": None, "hold": None,
+                    "type": None, "types": sorted({kind for kind, _ in tokens}), "tokens": tokens,
+                    "condition": None, "changed_at": now,
+                }
+                for tokens in _per_person(connection, missing)
+            ]  # fmt: skip
+            opened = intake.enter(site, connection, rows)
+    return Imported(
+        taken.n_listed, taken.n_new, taken.n_released, taken.n_mended,
+        len(back) - len(missing), tuple(opened),
+    )  # fmt: skip
+
+
+def _asked_for(connection: Connection) -> set[str]:
+    """Return the tokens of everybody for whom there is an open request, on hold or not."""
+    rows = connection.execute(select(request_table.c.tokens).where(request_table.c.state.in_(OPEN)))
+    own = [(kind, token) for tokens in rows.scalars() for kind, token in tokens or ()]
+    return {token for _, token in subjects.expand(connection, own)}
+
+
+def _per_person(
+    connection: Connection, entries: list[dict[str, Any]]
+) -> list[list[tuple[str, str]]]:
+    """Put together what is one request: the tokens of a subject, the records of a condition.
+
+    What was linked after the backup was made is several people in it: several requests.
+    """
+    owners: dict[str, str] = {}
+    for some in subjects.batches([entry["token"] for entry in entries]):
+        known = select(identity.c.token, identity.c.subject).where(identity.c.token.in_(some))
+        owners |= {row.token: row.subject for row in connection.execute(known)}
+    found: dict[str, list[tuple[str, str]]] = {}
+    for entry in entries:
+        one = owners.get(entry["token"], entry["request_id"])
+        found.setdefault(one, []).append((entry["type"], entry["token"]))
+    return list(found.values())
