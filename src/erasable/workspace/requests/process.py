@@ -19,6 +19,7 @@ from sqlalchemy import Connection, insert, select, update
 from erasable.core.errors import (
     ErasableError,
     EvidenceError,
+    LedgerError,
     WorkspaceBusyError,
     WorkspaceDiskError,
     WorkspaceError,
@@ -146,7 +147,7 @@ def _prepare(site: Site, batch: Batch) -> None:
         for row, version, ids in sorted(models, key=lambda each: each[0].features or []):
             try:
                 prepared = deleting.prepare(site, row, version, ids, reader)
-            except (WorkspaceBusyError, WorkspaceDiskError):
+            except (LedgerError, WorkspaceBusyError, WorkspaceDiskError):
                 raise
             except WorkspaceError as error:
                 raise WorkspaceError(
