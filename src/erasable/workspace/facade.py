@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.desk import Desk
 from erasable.workspace.site import Site
+from erasable.workspace.store.own import refuse_own
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,8 +59,10 @@ class Workspace(Desk):
         Raises
         ------
         WorkspaceError
-            There is one already.
+            There is one already, or `export` is a folder of the workspace's own.
         """
+        if export is not None:
+            refuse_own(export, path)
         site = Site.create(path)
         if export is not None:
             with site.ledger.transaction() as connection:
@@ -202,7 +205,10 @@ class Workspace(Desk):
         return using.predict(self.site, name, os.fspath(source))
 
     def export(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Write a model, without records, for prediction elsewhere."""
+        """Write a model, without records, for prediction elsewhere.
+
+        See `erasable.workspace.models.using.export`.
+        """
         from erasable.workspace.models import using
 
         using.export(self.site, name, path)

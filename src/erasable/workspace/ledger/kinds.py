@@ -87,6 +87,8 @@ class Json(TypeDecorator[Any]):
         read = self.impl_instance.result_processor(dialect, coltype)
 
         def process(value: Any) -> Any:
+            if value is None:  # nothing at all, as where a join has no row
+                return None
             try:
                 found = value if read is None else read(value)
             except (json.JSONDecodeError, RecursionError, TypeError, UnicodeDecodeError):

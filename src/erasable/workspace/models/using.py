@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from erasable.core.errors import NotInWorkspaceError, SourceError, WorkspaceError
@@ -12,12 +11,12 @@ from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.site import Site
-from erasable.workspace.store.disk import Disk
+from erasable.workspace.store.own import refuse_own, write_for_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["export", "predict"]
+__all__ = ["export", "opened", "predict"]
 
 
 def export(site: Site, name: str, path: str | os.PathLike[str]) -> None:
@@ -34,19 +33,38 @@ def export(site: Site, name: str, path: str | os.PathLike[str]) -> None:
     ------
     NotInWorkspaceError
         There is no such model, or no file of it.
+    WorkspaceError
+        The path is of the workspace itself, a folder, or in a folder that is not there.
+    WorkspaceBusyError
+        Another process is at work; no model from before its end is handed out after it.
     WorkspaceDiskError
         The file cannot be written.
     """
-    _, version = _found(site, name)
-    target = Path(path).absolute()
-    if target.is_dir():
-        raise WorkspaceError(f"{str(path)!r} is a folder; expected the name of a file; add one")
-    if not target.parent.is_dir():
-        raise WorkspaceError(
-            f"{str(path)!r} cannot be written; expected a folder {str(target.parent)!r}; "
-            "make it first"
-        )
-    Disk(target.parent).write(target.name, site.store.open(version.stored))
+    refuse_own(path, site.root)
+    with site.lock():
+        _, _, data = opened(site, name)
+        write_for_user(path, site.root, data)
+
+
+def opened(site: Site, name: str) -> tuple[Model, Version, bytes]:
+    """Return a model, its version and its file, all of one moment.
+
+    A process at work beside us may put another version in its place and remove the file between
+    two looks; then the newer one is taken.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such model, or no file of it.
+    """
+    model, version = _found(site, name)
+    while True:
+        try:
+            return model, version, site.store.open(version.stored)
+        except NotInWorkspaceError:
+            missing, (model, version) = version, _found(site, name)
+            if version.key == missing.key:
+                raise
 
 
 def predict(site: Site, name: str, source: str) -> pa.Table:
@@ -79,7 +97,7 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
     from erasable.workspace.data.catalogue import get
     from erasable.workspace.data.sources import Source
 
-    model, version = _found(site, name)
+    model, _, data = opened(site, name)
     design = design_of(model)
     if design is None:
         raise WorkspaceError(
@@ -99,7 +117,7 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
             f"{source!r} lacks the columns {', '.join(missing)}; expected all that {name!r} "
             "learned from; add them"
         )
-    fitted: Any = of_bytes(site.store.open(version.stored))
+    fitted: Any = of_bytes(data)
     if not hasattr(fitted, "predict"):
         raise WorkspaceError(
             f"{name!r} is a {type(fitted).__name__}, which does not predict; expected a "
