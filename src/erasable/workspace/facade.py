@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.desk import Desk
 from erasable.workspace.site import Site
@@ -88,7 +89,8 @@ class Workspace(Desk):
         """Take a data set in; see `erasable.workspace.data.datasets.add`.
 
         `subjects` are names of columns, alone ("patient", of type "id") or with a type
-        ("sender:email").
+        ("sender:email"); what is behind the last colon is the type, so that a column "J:R" is
+        "J:R:id", or ("J:R", "id").
         """
         from erasable.workspace.data import datasets
         from erasable.workspace.data.sources import Source
@@ -291,4 +293,13 @@ def _typed(subject: str | tuple[str, str]) -> tuple[str, str]:
     if not isinstance(subject, str):
         return subject
     column, colon, kind = subject.rpartition(":")
-    return (column, kind) if colon else (subject, "id")
+    if not colon:
+        return subject, "id"
+    from erasable.workspace.identity.canonical import check_type
+
+    try:
+        return column, check_type(kind)
+    except errors.InvalidParameterError as error:
+        raise errors.InvalidParameterError(
+            f"{error}; where the colon belongs to the name of the column, write '{subject}:id'"
+        ) from None
