@@ -274,6 +274,12 @@ class Workspace(Desk):
         since_then = [] if since is None else log.verify_since(self.site, since)
         return told + compare_index_with_data(self.site) + since_then
 
+    def remarks(self) -> list[str]:
+        """Say what is odd about the times of the log, and proves nothing, a line each."""
+        from erasable.workspace.evidence import clock
+
+        return clock.remarks(self.site)
+
     # -- all of it ---------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
