@@ -1,4 +1,4 @@
-"""Who only looks, beside a process at work, sees one state, or is told that the workspace is busy."""
+"""Who only looks, beside a process at work, sees one state, or is told that it is busy."""
 
 from __future__ import annotations
 

@@ -206,14 +206,14 @@ class Workspace(Desk):
 
         return using.predict(self.site, name, os.fspath(source))
 
-    def export(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Write a model, without records, for prediction elsewhere.
+    def export(self, name: str, path: str | os.PathLike[str]) -> list[str]:
+        """Write a model, without records, for prediction elsewhere; return warnings.
 
         See `erasable.workspace.models.using.export`.
         """
         from erasable.workspace.models import using
 
-        using.export(self.site, name, path)
+        return using.export(self.site, name, path)
 
     def verify(self, names: Sequence[str] | None = None, *, retrain: bool = False) -> list[Verdict]:
         """Fit models again on what is left, and compare bit for bit."""

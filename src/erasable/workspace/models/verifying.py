@@ -50,7 +50,8 @@ class Verdict:
     ----------
     model : str
     verdict : str
-        "equal"; "different": no refit comes to this model; "other version": it was made by other
+        "equal"; "different": no refit comes to this model, which with a program of the user's may
+        be the program's doing (`detail` says so); "other version": it was made by other
         software, which comes to other numbers; "damaged": the file is not what was written, or
         what it holds is not what was committed to; "not covered": it was trained elsewhere; "not
         checked": its command was not run again; "retired": there is none.

@@ -85,7 +85,8 @@ def _is_own(path: Path, root: Path) -> bool:
         root = root.resolve()
         # What would be replaced is the link; what would be written through it is its target.
         return any(
-            _is_named_own(place, root) or any(place.is_relative_to(own) for own in _own_places(root))
+            _is_named_own(place, root)
+            or any(place.is_relative_to(own) for own in _own_places(root))
             for place in (path.parent.resolve() / path.name, path.resolve())
         )
     except (OSError, RuntimeError, ValueError):  # no path at all
