@@ -34,7 +34,8 @@ def count(records: pa.Table, known: DataSet) -> int:
     if not known.subjects:
         return records.num_rows
     gaps = [pc.is_null(records[column]) for column in known.subject_columns]
-    return int(pc.sum(reduce(pc.and_, gaps)).as_py() or 0)
+    found: int = pc.sum(reduce(pc.and_, gaps)).as_py() or 0
+    return found
 
 
 def remarks(raw: pa.Table, known: DataSet) -> tuple[str, ...]:
