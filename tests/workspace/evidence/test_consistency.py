@@ -32,6 +32,8 @@ def test_a_ledger_that_nobody_touched_is_what_the_log_says(scene: Site) -> None:
     assert compare_ledger_with_log(scene) == []
 
 
+ALL = {"dataset": 1, "where": ""}
+
 TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     # table, which row, column, new value, whom the finding names, what it names
     (request, {"id": "R-LATER"}, "state", "denied", "request 'R-LATER'", "in its state"),
@@ -54,7 +56,7 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     (request, {"id": "R-LATER"}, "type", "id", "request 'R-LATER'", "or condition"),
     (request, {"id": "R-LATER"}, "salt", "00" * 32, "request 'R-LATER'", "or condition"),
     (request, {"id": "R-LATER"}, "salt", None, "request 'R-LATER'", "or condition"),
-    (request, {"id": "R-WHERE"}, "condition", {"dataset": 1, "where": ""}, "request 'R-WHERE'", "or condition"),
+    (request, {"id": "R-WHERE"}, "condition", ALL, "request 'R-WHERE'", "or condition"),
     (request, {"id": "R-DONE"}, "tokens", [["id", "0"]], "request 'R-DONE'", "still holds"),
     (request, {"id": "R-DENIED"}, "salt", "00" * 32, "request 'R-DENIED'", "still holds"),
     (request, {"id": "R-DONE"}, "batch", "B-2", "request 'R-DONE'", "in its batch"),
