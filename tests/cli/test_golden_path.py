@@ -102,7 +102,7 @@ def test_the_models_equal_a_refit(folder: Path) -> None:
     assert verdicts["equal"] is True
     assert [each["model"] for each in verdicts["models"]] == MODELS
     assert {each["verdict"] for each in verdicts["models"]} == {"equal"}
-    assert told("log", "verify", folder=folder) == {"holds": True, "problems": []}
+    assert told("log", "verify", folder=folder) == {"holds": True, "problems": [], "remarks": []}
 
 
 def test_a_stranger_checks_the_receipt(folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sites import make_site, visits, write_csv
 
-from erasable.core.errors import WorkspaceDiskError
+from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
 
 VOID = {"meta", "br", "link", "path", "use", "rect"}
@@ -84,6 +84,6 @@ def test_an_empty_workspace_has_a_page_too(tmp_path: Path) -> None:
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     Balanced().feed(text)
     assert text.count("None yet.") == 3
-    with pytest.raises(WorkspaceDiskError, match="name another"):
+    with pytest.raises(WorkspaceError, match="make it first"):
         workspace.report(tmp_path / "nowhere" / "page.html")
     assert workspace.status()["requests"] == {}

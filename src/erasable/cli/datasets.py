@@ -53,7 +53,8 @@ def register(app: typer.Typer) -> None:
             typer.Option(
                 metavar="COL:TYPE,...",
                 help="Columns that say whose records they are, with the type of their values: id "
-                "(by default), email, integer or exact. Only pseudonyms of them are kept.",
+                "(by default), email, integer or exact. Only pseudonyms of them are kept. A colon "
+                "in a column's name needs the type: J:R:id.",
             ),
         ] = None,
         query: Query = None,
@@ -148,7 +149,9 @@ def _subjects(found: dict[str, Any]) -> str:
 def _print_change(change: Any, as_json: bool) -> None:
     names = (
         "name", "version", "n_records", "n_added", "n_changed", "n_removed", "n_suppressed",
+        "n_without_subject", "warnings",
     )  # fmt: skip
+    show.warn(change.warnings)
     if as_json:
         show.print_json({name: getattr(change, name) for name in names})
         return
@@ -159,6 +162,7 @@ def _print_change(change: Any, as_json: bool) -> None:
             (change.n_changed, "changed"),
             (change.n_removed, "removed"),
             (change.n_suppressed, "kept out because their subjects have been erased"),
+            (change.n_without_subject, "without a subject"),
         )
         if n
     ]

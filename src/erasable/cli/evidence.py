@@ -138,9 +138,10 @@ def _register_log(group: typer.Typer) -> None:
         """Check the log, and the ledger against it; exit code 1 if they do not agree."""
         found = opened(where)
         head = None if since is None else load_json(since, "a head of the log")
-        problems = found.verify_log(head)
+        problems, remarks = found.verify_log(head), found.remarks()
+        show.warn(remarks)
         if as_json:
-            show.print_json({"holds": not problems, "problems": problems})
+            show.print_json({"holds": not problems, "problems": problems, "remarks": remarks})
         else:
             for problem in problems:
                 show.line(show.one_line(problem))

@@ -11,12 +11,9 @@ from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
-from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
+from erasable.core.errors import EvidenceError, NotInWorkspaceError
 
 __all__ = ["load", "load_json", "perhaps", "public_key", "replacing"]
-
-OWN = frozenset({"artifacts", "keys.json", "lock", "scratch"})
-"""What a workspace keeps in its folder, beside the ledger."""
 
 _LARGEST = 64 * 2**20
 
@@ -114,11 +111,11 @@ def replacing(path: str, workspace: str) -> Iterator[Path]:
     ...     Path(folder, "out.txt").read_text()
     'done'
     """
+    from erasable.workspace.store.own import refuse_own
+
     place = Path(path)
-    if _belongs_to(place, Path(workspace)):
-        raise WorkspaceError(
-            f"{path!r} is a file of the workspace itself; expected another place; name one"
-        )
+    if path:
+        refuse_own(path, workspace)
     if not path or place.is_dir():
         raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
     beside = place.with_name(f".{place.name[:40]}.{secrets.token_hex(4)}")
@@ -150,12 +147,3 @@ def perhaps(path: str | None, workspace: str) -> Iterator[Path | None]:
         return
     with replacing(path, workspace) as place:
         yield place
-
-
-def _belongs_to(place: Path, workspace: Path) -> bool:
-    """Tell whether a workspace is made of a file; beside its own it may hold those of the user."""
-    try:
-        within = place.resolve().relative_to(workspace.resolve()).parts
-    except (OSError, RuntimeError, ValueError):  # elsewhere, or no path at all
-        return False
-    return bool(within) and (within[0] in OWN or within[0].startswith("ledger.db"))

@@ -230,9 +230,10 @@ def _register_using(group: typer.Typer) -> None:
     ) -> None:
         """Write a model without records, for prediction elsewhere."""
         with replacing(path, where) as place:
-            opened(where).export(name, place)
+            told = opened(where).export(name, place)
+        show.warn(told)
         if as_json:
-            show.print_json({"model": name, "path": path})
+            show.print_json({"model": name, "path": path, "warnings": told})
             return
         show.line(f"wrote {show.one_line(path)}")
 

@@ -121,11 +121,8 @@ def _register_process(app: typer.Typer) -> None:
     @command(app, "process", example="erasable process", panel=PANEL)
     def process(where: Where = ".", as_json: Json = False) -> None:
         """Carry out every request that is pending, in every data set and model."""
-        import sys
-
         done = opened(where).process()
-        for warning in done.warnings:
-            sys.stderr.write(f"warning: {show.one_line(warning)}\n")
+        show.warn(done.warnings)
         if as_json:
             show.print_json(
                 {

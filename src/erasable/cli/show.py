@@ -20,6 +20,7 @@ __all__ = [
     "seconds",
     "table",
     "types",
+    "warn",
     "words",
 ]
 
@@ -44,6 +45,17 @@ def print_json(value: Mapping[str, Any]) -> None:
             json.loads(json.dumps(value, default=_plain), parse_constant=_null), indent=2
         )
     sys.stdout.write(text + "\n")
+
+
+def warn(told: Iterable[str]) -> None:
+    """Print warnings to standard error, a line each.
+
+    Examples
+    --------
+    >>> warn([])
+    """
+    for each in told:
+        sys.stderr.write(f"warning: {one_line(each)}\n")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str = "") -> None:

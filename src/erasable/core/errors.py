@@ -23,6 +23,7 @@
         ├── WorkspaceBusyError           another process is at work on it
         ├── WorkspaceDiskError (OSError) a file of it cannot be read or written
         ├── WorkspaceVersionError        it was made by another version of erasable
+        ├── LedgerError                  its ledger is damaged, or was tampered with
         ├── SourceError (ValueError)     a source of data cannot be read, or has changed
         └── EvidenceError (ValueError)   a key, a signature, a proof or an entry does not hold
 
@@ -50,6 +51,7 @@ __all__ = [
     "InvalidParameterError",
     "InvalidTypeError",
     "KeyCollisionError",
+    "LedgerError",
     "MagnitudeError",
     "NotInWorkspaceError",
     "SourceError",
@@ -145,6 +147,10 @@ class WorkspaceDiskError(WorkspaceError, OSError):
 
 class WorkspaceVersionError(WorkspaceError, RuntimeError):
     """The workspace was made by another version of erasable."""
+
+
+class LedgerError(WorkspaceError):
+    """The ledger is none, is damaged, or holds what erasable would not have written there."""
 
 
 class SourceError(WorkspaceError, ValueError):

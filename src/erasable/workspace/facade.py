@@ -6,9 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.desk import Desk
 from erasable.workspace.site import Site
+from erasable.workspace.store.own import refuse_own
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,8 +60,10 @@ class Workspace(Desk):
         Raises
         ------
         WorkspaceError
-            There is one already.
+            There is one already, or `export` is a folder of the workspace's own.
         """
+        if export is not None:
+            refuse_own(export, path)
         site = Site.create(path)
         if export is not None:
             with site.ledger.transaction() as connection:
@@ -85,7 +89,8 @@ class Workspace(Desk):
         """Take a data set in; see `erasable.workspace.data.datasets.add`.
 
         `subjects` are names of columns, alone ("patient", of type "id") or with a type
-        ("sender:email").
+        ("sender:email"); what is behind the last colon is the type, so that a column "J:R" is
+        "J:R:id", or ("J:R", "id").
         """
         from erasable.workspace.data import datasets
         from erasable.workspace.data.sources import Source
@@ -201,11 +206,14 @@ class Workspace(Desk):
 
         return using.predict(self.site, name, os.fspath(source))
 
-    def export(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Write a model, without records, for prediction elsewhere."""
+    def export(self, name: str, path: str | os.PathLike[str]) -> list[str]:
+        """Write a model, without records, for prediction elsewhere; return warnings.
+
+        See `erasable.workspace.models.using.export`.
+        """
         from erasable.workspace.models import using
 
-        using.export(self.site, name, path)
+        return using.export(self.site, name, path)
 
     def verify(self, names: Sequence[str] | None = None, *, retrain: bool = False) -> list[Verdict]:
         """Fit models again on what is left, and compare bit for bit."""
@@ -267,6 +275,12 @@ class Workspace(Desk):
         since_then = [] if since is None else log.verify_since(self.site, since)
         return told + compare_index_with_data(self.site) + since_then
 
+    def remarks(self) -> list[str]:
+        """Say what is odd about the times of the log, and proves nothing, a line each."""
+        from erasable.workspace.evidence import clock
+
+        return clock.remarks(self.site)
+
     # -- all of it ---------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
@@ -286,4 +300,13 @@ def _typed(subject: str | tuple[str, str]) -> tuple[str, str]:
     if not isinstance(subject, str):
         return subject
     column, colon, kind = subject.rpartition(":")
-    return (column, kind) if colon else (subject, "id")
+    if not colon:
+        return subject, "id"
+    from erasable.workspace.identity.canonical import check_type
+
+    try:
+        return column, check_type(kind)
+    except errors.InvalidParameterError as error:
+        raise errors.InvalidParameterError(
+            f"{error}; where the colon belongs to the name of the column, write '{subject}:id'"
+        ) from None

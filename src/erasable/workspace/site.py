@@ -80,8 +80,8 @@ class Site:
 
     def __init__(self, root: str | os.PathLike[str], *, wait: float = 10.0) -> None:
         self.root = Path(root).resolve()
-        self.disk = Disk(self.root)
-        self.store: ArtifactStore = LocalStore(Disk(self.root / ARTIFACTS))
+        self.disk = Disk(self.root, private=True)
+        self.store: ArtifactStore = LocalStore(Disk(self.root / ARTIFACTS, private=True))
         self.ledger = Ledger(sqlite_url(self.root / LEDGER))
         self.progress: Progress = _silent
         self._wait = wait
@@ -106,12 +106,13 @@ class Site:
                 "use it, or choose another folder"
             )
         with at("open", str(site.root)):
-            site.root.mkdir(parents=True, exist_ok=True)
+            site.root.mkdir(0o700, parents=True, exist_ok=True)
         site.disk.make(ARTIFACTS)
         keys = Keys.make(site.disk)
+        site._remove_unfinished_ledger()
+        # SQLite gives its other files the mode of this one, which it would make for all to read.
+        site.disk.write(f"{LEDGER}.new", b"")
         building = Ledger(sqlite_url(site.root / f"{LEDGER}.new"))
-        for path in site.root.glob(f"{LEDGER}.new*"):  # of an attempt that was cut off
-            site.disk.remove(path.name)
         building.create()
         now = site.now()
         with building.transaction() as connection:
@@ -124,6 +125,7 @@ class Site:
         building.checkpoint()
         building.close()
         site.disk.rename(f"{LEDGER}.new", LEDGER)
+        site._remove_unfinished_ledger()
         return site
 
     @classmethod
@@ -209,6 +211,7 @@ class Site:
             self.disk.remove_folder(SCRATCH)
         for path in self.root.glob(f"{PARTIAL}*"):
             self.disk.remove(path.name)
+        self._remove_unfinished_ledger()
         with self.ledger.reading() as connection:
             kept = set(connection.execute(select(fragment.c.key)).scalars())
             kept |= set(connection.execute(select(model_version.c.key)).scalars())
@@ -219,3 +222,8 @@ class Site:
         if dropped:
             with self.ledger.transaction() as connection:
                 connection.execute(delete(garbage))
+
+    def _remove_unfinished_ledger(self) -> None:
+        """Remove what the making of the ledger left, where it was cut off or SQLite did."""
+        for path in self.root.glob(f"{LEDGER}.new*"):
+            self.disk.remove(path.name)

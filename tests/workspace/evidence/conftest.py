@@ -118,7 +118,7 @@ def _fit_models(site: Site, connection: Connection) -> None:
         (3, "elsewhere", "uncovered", "uncovered"),
     ):
         row = {
-            "id": id, "name": name, "kind": kind, "recipe": {"estimator": "naive_bayes.GaussianNB"},
+            "id": id, "name": name, "kind": kind, "recipe": {"kind": kind},
             "features": ["age"], "target": "disease", "datasets": [1], "state": state,
             "version": int(kind != "uncovered"), "hook": None, "created_at": RECEIVED,
         }  # fmt: skip

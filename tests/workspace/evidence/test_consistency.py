@@ -32,6 +32,8 @@ def test_a_ledger_that_nobody_touched_is_what_the_log_says(scene: Site) -> None:
     assert compare_ledger_with_log(scene) == []
 
 
+ALL = {"dataset": 1, "where": ""}
+
 TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     # table, which row, column, new value, whom the finding names, what it names
     (request, {"id": "R-LATER"}, "state", "denied", "request 'R-LATER'", "in its state"),
@@ -56,7 +58,7 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     (request, {"id": "R-DONE"}, "types", None, "request 'R-DONE'", "in its types"),
     (request, {"id": "R-LATER"}, "salt", "00" * 32, "request 'R-LATER'", "or condition"),
     (request, {"id": "R-LATER"}, "salt", None, "request 'R-LATER'", "or condition"),
-    (request, {"id": "R-WHERE"}, "condition", {"where": ""}, "request 'R-WHERE'", "or condition"),
+    (request, {"id": "R-WHERE"}, "condition", ALL, "request 'R-WHERE'", "or condition"),
     (request, {"id": "R-DONE"}, "tokens", [["id", "0"]], "request 'R-DONE'", "still holds"),
     (request, {"id": "R-DENIED"}, "salt", "00" * 32, "request 'R-DENIED'", "still holds"),
     (request, {"id": "R-DONE"}, "batch", "B-2", "request 'R-DONE'", "in its batch"),
@@ -70,7 +72,7 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     (task, {"target_id": 2}, "after", "0" * 64, "request 'R-DONE'", "in its tasks"),
     (dataset, {}, "version", 1, "data set 'visits'", "in its version"),
     (dataset, {}, "version", 3, "data set 'visits'", "number of records"),
-    (dataset, {}, "source", {}, "data set 'visits'", "in its source"),
+    (dataset, {}, "source", {"kind": "csv", "place": "x"}, "data set 'visits'", "in its source"),
     (dataset, {}, "id_column", "x", "data set 'visits'", "in its id column"),
     (dataset, {}, "subjects", [], "data set 'visits'", "in its subjects"),
     (dataset, {}, "columns", [], "data set 'visits'", "in its columns"),
@@ -82,7 +84,7 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     (model, {"id": 2}, "state", "ready", "model 'small'", "in its state"),
     (model, {"id": 3}, "state", "ready", "model 'elsewhere'", "in its state"),
     (model, {"id": 1}, "kind", "command", "model 'risk'", "in its kind"),
-    (model, {"id": 1}, "recipe", {}, "model 'risk'", "in its recipe"),
+    (model, {"id": 1}, "recipe", {"kind": "x"}, "model 'risk'", "in its recipe"),
     (model, {"id": 1}, "features", None, "model 'risk'", "in its features"),
     (model, {"id": 1}, "target", "age", "model 'risk'", "in its target"),
     (model, {"id": 1}, "datasets", [], "model 'risk'", "in its data sets"),

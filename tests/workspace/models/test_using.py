@@ -29,6 +29,22 @@ def test_an_exported_model_predicts_elsewhere_and_cannot_delete(risk, tmp_path):
     assert b"p17" not in data
 
 
+def test_a_file_that_holds_records_by_its_nature_is_remarked_on(visits, tmp_path):
+    vectors = "preprocessing.StandardScaler,sklearn.svm.SVC"
+    fitting.fit(visits, "svm", vectors, datasets=["visits"], target="sick")
+    fitting.fit(visits, "bayes", "sklearn.naive_bayes.GaussianNB", target="sick",
+                datasets=["visits"])  # fmt: skip
+    fitting.fit(
+        visits, "words", "feature_extraction.TfidfVectorizer,sklearn.neighbors.NearestNeighbors",
+        datasets=["visits"], features=["note"],
+    )  # fmt: skip
+    for name, holds in (("svm", True), ("bayes", False), ("words", True)):
+        told = using.export(visits, name, tmp_path / name)
+        assert len(told) == holds
+        assert all(line.startswith(f"{name!r} holds records it was trained on") for line in told)
+        assert not any("\n" in line for line in told)
+
+
 def test_predictions_have_the_ids_of_the_source(risk, tmp_path):
     columns = ["visit", "age", "dose", "treated", "cost"]
     (tmp_path / "new.csv").write_text(rows_of_visits(range(300, 310), columns))

@@ -123,6 +123,53 @@ def test_commands_are_run_again_only_where_that_is_asked_for(visits):
     assert [each.verdict for each in again] == ["different", "equal"]
 
 
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A module of the user's: what it makes of records may depend on more than these."""
+    (tmp_path / "programs.py").write_text(
+        "import secrets\n"
+        "extra = b''\n"
+        "def steady(table):\n    return str(table['visit'].to_pylist()).encode() + extra\n"
+        "def chance(table):\n    return secrets.token_bytes(8)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import programs
+
+    yield programs
+    del sys.modules["programs"]
+
+
+def test_a_function_that_is_not_deterministic_is_not_taken_for_tampering(visits, programs):
+    fitting.fit(visits, "m", "programs:chance", datasets=["visits"])
+    verdict, detail = judged(visits)
+    assert verdict == "different"
+    assert "programs:chance is not deterministic: two refits differ from each other" in detail
+    assert "no sign of tampering" in detail
+    assert "\n" not in detail
+
+
+def test_a_function_that_has_changed_may_have_been_tampered_with(visits, programs, monkeypatch):
+    fitting.fit(visits, "m", "programs:steady", datasets=["visits"])
+    assert judged(visits) == ("equal", "")
+    monkeypatch.setattr(programs, "extra", b"!")
+    verdict, detail = judged(visits)
+    assert verdict == "different"
+    assert "it may have been tampered with, or its program has changed since" in detail
+    assert "not deterministic" not in detail
+
+
+def test_a_command_that_comes_to_something_else_may_do_so_for_two_reasons(visits):
+    fitting.register(visits, "chance", datasets=["visits"], retrain=CHANCE)
+    verdict, detail = judged(visits, retrain=True)
+    assert verdict == "different"
+    assert "it may have been tampered with, or its program has changed since" in detail
+
+
+def test_of_an_estimator_no_such_thing_is_said(ridge):
+    take_out_of_data(ridge, ["v3"])
+    assert "its program" not in judged(ridge)[1]
+
+
 def test_what_is_not_covered_is_said(visits):
     fitting.register(visits, "far", datasets=["visits"])
     assert judged(visits)[0] == "not covered"

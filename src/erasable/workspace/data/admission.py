@@ -45,14 +45,15 @@ def read_source(source: Source, id_column: str, subjects: Sequence[tuple[str, st
             "and subject columns that differ; name each once, and copy the id column in the "
             "source where each record is a person"
         )
-    return plain(source.read(text_columns=[id_column, *names]))
+    return plain(source.read(text_columns=[id_column, *names]), identities=names)
 
 
-def plain(table: pa.Table) -> pa.Table:
+def plain(table: pa.Table, identities: Sequence[str] = ()) -> pa.Table:
     """Bring columns to the few types that data sets keep.
 
     Integers become int64 (uint64 where they are that), other numbers float64, times
-    microseconds; text, booleans and days stay.
+    microseconds; text, booleans and days stay. So do decimals in columns of identities: floats
+    do not hold all of their digits.
 
     Raises
     ------
@@ -62,6 +63,8 @@ def plain(table: pa.Table) -> pa.Table:
     arrays = []
     for field, column in zip(table.schema, table.columns, strict=True):
         wanted = _plain_type(field.type)
+        if field.name in identities and pa.types.is_decimal(field.type):
+            wanted = field.type
         try:
             arrays.append(column if wanted == field.type else column.cast(wanted))
         except (pa.ArrowException, TypeError, ValueError):

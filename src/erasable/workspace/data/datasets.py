@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, insert, select, update
 
 from erasable.core.errors import InvalidIdsError, WorkspaceError
-from erasable.workspace.data import fragments
+from erasable.workspace.data import fragments, nobody
 from erasable.workspace.data.admission import admit, conform, read_source, tokens_in
 from erasable.workspace.data.catalogue import DataSet, every, find, table
 from erasable.workspace.data.sources import Source
@@ -43,6 +43,10 @@ class Change:
         In the new version.
     n_added, n_changed, n_removed, n_suppressed : int
         Suppressed records were dropped on the way in: their subjects have been erased.
+    n_without_subject : int
+        Records, of those that came in and stayed, in which no subject column names anybody.
+    warnings : tuple of str
+        What may not be as it was meant, a line each.
 
     Examples
     --------
@@ -57,6 +61,8 @@ class Change:
     n_changed: int
     n_removed: int
     n_suppressed: int
+    n_without_subject: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 def add(
@@ -114,7 +120,10 @@ def add(
         )  # fmt: skip
         records, tokens, n_suppressed = admit(site, known, raw)
         stored = _put(site, known, records)
-        change = Change(name, 1, records.num_rows, records.num_rows, 0, 0, n_suppressed)
+        change = Change(
+            name, 1, records.num_rows, records.num_rows, 0, 0, n_suppressed,
+            nobody.count(records, known), nobody.remarks(raw, known) or _without_subjects(known),
+        )  # fmt: skip
         with site.ledger.transaction() as connection:
             dataset_id = _insert(connection, known)
             record_version(site, connection, dataset_id, "add", change, known)
@@ -148,7 +157,7 @@ def append(site: Site, name: str, source: Source) -> Change:
             )
         change = Change(
             name, known.version + 1, present.num_rows + records.num_rows, records.num_rows,
-            0, 0, n_suppressed,
+            0, 0, n_suppressed, nobody.count(records, known), nobody.remarks(raw, known),
         )  # fmt: skip
         stored = _put(site, known, records)
         with site.ledger.transaction() as connection:
@@ -255,6 +264,15 @@ def _insert(connection: Connection, known: DataSet) -> int:
     )
     key: int = connection.execute(values).inserted_primary_key[0]  # type: ignore[index]
     return key
+
+
+def _without_subjects(known: DataSet) -> tuple[str, ...]:
+    if known.subjects:
+        return ()
+    return (
+        f"no column says whose the records of {known.name!r} are: nobody can be taken out of it by "
+        "an identity, only records by a condition (--where); name such a column with --subject",
+    )
 
 
 def _as_json(known: DataSet) -> list[dict[str, str]]:

@@ -37,8 +37,10 @@ def read_csv(path: Path, separator: str, text_columns: Iterable[str]) -> pa.Tabl
             path,
             read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
             parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            # NA and the like are gaps in columns of numbers, and text in those of text: there they
+            # may be what somebody is called.
             convert_options=pa.csv.ConvertOptions(
-                column_types=dict.fromkeys(text_columns, pa.string())
+                column_types=dict.fromkeys(text_columns, pa.string()), strings_can_be_null=False
             ),
         )
         names = table.column_names

@@ -109,7 +109,8 @@ class Source:
         ----------
         text_columns : sequence of str
             Columns that have to be there, of ids and subjects. From CSV they are read as text, so
-            that "007" stays; elsewhere they keep their type. Blank text and NaN become null.
+            that "007" stays; elsewhere they keep their type. Blank text and NaN become null;
+            "NA" and the like stay.
 
         Returns
         -------

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
-from erasable.workspace.data import fragments
+from erasable.workspace.data import fragments, nobody
 from erasable.workspace.data.admission import admit, conform, read_source
 from erasable.workspace.data.catalogue import DataSet, Part, find, get, parts
 from erasable.workspace.data.datasets import Change, keep, put_part, record_version
@@ -59,8 +59,9 @@ def sync(site: Site, name: str, source: Source) -> Change:
         records, tokens, n_suppressed = admit(site, known, raw)
         differing = _compare(site, known, present, records)
         n_added, n_changed, n_removed = _count(differing, known.id_column)
+        told = nobody.count(records, known), nobody.remarks(raw, known)
         if not differing:
-            return Change(name, known.version, records.num_rows, 0, 0, 0, n_suppressed)
+            return Change(name, known.version, records.num_rows, 0, 0, 0, n_suppressed, *told)
         version = known.version + 1
         stored = []
         with site.progress(f"writing {name}", len(differing)) as advance:
@@ -69,7 +70,7 @@ def sync(site: Site, name: str, source: Source) -> Change:
                     stored.append(put_part(site, known, each.number, each.after))
                 advance()
         change = Change(
-            name, version, records.num_rows, n_added, n_changed, n_removed, n_suppressed
+            name, version, records.num_rows, n_added, n_changed, n_removed, n_suppressed, *told
         )
         numbers = {each.number for each in differing}
         ended = [part.id for part in present if part.bucket in numbers]

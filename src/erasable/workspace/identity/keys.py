@@ -257,7 +257,7 @@ def _place(disk: Disk) -> tuple[Disk, str]:
     if not elsewhere:
         return disk, KEYS
     path = Path(elsewhere).resolve()
-    return Disk(path.parent), path.name
+    return Disk(path.parent, private=True), path.name
 
 
 def _check_private(path: Path) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy import Column, Connection, Row, delete, select, update
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import identity, meta
 
 if TYPE_CHECKING:
@@ -262,8 +263,7 @@ def forget(connection: Connection, tokens: Iterable[str]) -> int:
 
 def types_in_use(connection: Connection) -> list[str]:
     """Return every type that an identity has been kept under, in order."""
-    row = connection.execute(select(meta.c.value).where(meta.c.name == _TYPES)).first()
-    return [] if row is None else list(row[0])
+    return list(setting(connection, _TYPES, []))
 
 
 def types_tried(connection: Connection, type: str | None) -> list[str]:

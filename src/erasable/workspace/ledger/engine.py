@@ -18,15 +18,16 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import (
     ErasableError,
+    LedgerError,
     WorkspaceBusyError,
     WorkspaceDiskError,
-    WorkspaceError,
     WorkspaceVersionError,
 )
-from erasable.workspace.ledger.schema import meta
+from erasable.workspace.ledger.kinds import fits, tampered
+from erasable.workspace.ledger.schema import SETTINGS, meta
 from erasable.workspace.store.points import at
 
-__all__ = ["REVISION", "Ledger", "sqlite_url"]
+__all__ = ["REVISION", "Ledger", "setting", "sqlite_url"]
 
 REVISION = "0001"
 """The newest migration; a test compares it with Alembic's."""
@@ -77,7 +78,7 @@ class Ledger:
 
         Raises
         ------
-        WorkspaceError
+        LedgerError
             They cannot be made.
         """
         from erasable.workspace.ledger.migrate import upgrade
@@ -92,7 +93,7 @@ class Ledger:
         ------
         WorkspaceVersionError
             The tables were made by a newer version.
-        WorkspaceError
+        LedgerError
             The file is no ledger.
         """
         with self.reading() as connection:
@@ -135,9 +136,8 @@ class Ledger:
         self.engine.dispose()
 
     def get(self, connection: Connection, name: str, default: Any = None) -> Any:
-        """Return an entry of the table `meta`."""
-        row = connection.execute(select(meta.c.value).where(meta.c.name == name)).first()
-        return default if row is None else row[0]
+        """Return an entry of the table `meta`; see `setting`."""
+        return setting(connection, name, default)
 
     def set(self, connection: Connection, name: str, value: Any) -> None:
         """Write an entry of the table `meta`."""
@@ -198,6 +198,22 @@ class Ledger:
             time.sleep(0.05)
 
 
+def setting(connection: Connection, name: str, default: Any = None) -> Any:
+    """Return an entry of the table `meta`.
+
+    Raises
+    ------
+    LedgerError
+        It is not what is written there.
+    """
+    row = connection.execute(select(meta.c.value).where(meta.c.name == name)).first()
+    if row is None:
+        return default
+    if not fits(row[0], SETTINGS.get(name, ...)):
+        raise tampered(f"what does not belong there for {name!r}", meta.c.value)
+    return row[0]
+
+
 def _connect_sqlite(dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
     with at("open", "ledger"):
         return dialect.connect(*arguments, **parameters)
@@ -243,8 +259,8 @@ def _no_disk(told: str) -> WorkspaceDiskError:
     )
 
 
-def _broken(told: str) -> WorkspaceError:
-    return WorkspaceError(
+def _broken(told: str) -> LedgerError:
+    return LedgerError(
         f"the ledger is damaged, or is none ({' '.join(told.split())}); expected one made by "
         "`erasable init`; restore it from a backup"
     )

@@ -6,11 +6,7 @@ Alembic's migrations make these tables; a test compares the two.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Column,
     Float,
@@ -22,11 +18,12 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
 )
 
+from erasable.workspace.ledger.kinds import Json, Moment, name_columns
+
 __all__ = [
-    "Moment",
+    "SETTINGS",
     "dataset",
     "dataset_version",
     "fragment",
@@ -46,30 +43,7 @@ __all__ = [
     "task",
 ]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up Integer keys alone
-
-
-class Moment(TypeDecorator[datetime]):
-    """A time, kept as microseconds since 1970 UTC: the same in every database.
-
-    Examples
-    --------
-    >>> Moment().process_bind_param(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None)
-    1000000
-    """
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Any) -> int | None:
-        """Count microseconds."""
-        return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
-
-    def process_result_value(self, value: int | None, dialect: Any) -> datetime | None:
-        """Return an aware time."""
-        return None if value is None else _EPOCH + timedelta(microseconds=value)
-
 
 metadata = MetaData(
     naming_convention={
@@ -85,18 +59,31 @@ meta = Table(
     "meta",
     metadata,
     Column("name", String(64), primary_key=True),
-    Column("value", JSON, nullable=False),
+    Column("value", Json(...), nullable=False),
 )
+
+SETTINGS = {
+    "workspace": str,
+    "created_at": str,
+    "key_id": str,
+    "key_fingerprint": str,
+    "export": str,
+    "identity_types": [str],
+    "verification": {"at": str, "verdicts": [{"model": str, "verdict": str, "detail": str}]},
+}
+"""Shapes (see `Json`) of what is in `meta`; `log` says what is wrong with its own entries."""
 
 dataset = Table(
     "dataset",
     metadata,
     Column("id", _SERIAL, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
-    Column("source", JSON, nullable=False),  # {"kind", "place", "query"?}; never a credential
+    Column("source", Json({"kind": str, "place": str}), nullable=False),  # never a credential
     Column("id_column", Text, nullable=False),
-    Column("subjects", JSON, nullable=False),  # [{"column", "type"}, ...]; the first one groups
-    Column("columns", JSON, nullable=False),  # [{"name", "type"}, ...] as Arrow names types
+    # The first of them groups.
+    Column("subjects", Json([{"column": str, "type": str}]), nullable=False),
+    # The types as Arrow names them.
+    Column("columns", Json([{"name": str, "type": str}]), nullable=False),
     Column("n_buckets", Integer, nullable=False),
     Column("version", Integer, nullable=False),
     Column("salt", String(64)),  # of the commitment to it in the receipts of the last erasure
@@ -111,7 +98,8 @@ dataset_version = Table(
     Column("cause", String(16), nullable=False),  # add, append, sync
     Column("n_records", BigInteger, nullable=False),  # when it was made
     Column("n_suppressed", BigInteger, nullable=False),  # records dropped on the way in
-    Column("columns", JSON),  # of this version: whole numbers may be any numbers in a later one
+    # Of this version: whole numbers may be any numbers in a later one.
+    Column("columns", Json([{"name": str, "type": str}])),
     Column("created_at", Moment, nullable=False),
 )
 
@@ -174,10 +162,10 @@ model = Table(
     Column("id", _SERIAL, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
     Column("kind", String(16), nullable=False),  # estimator, entry, command, uncovered
-    Column("recipe", JSON, nullable=False),
-    Column("features", JSON),  # [column, ...]; None where the recipe chooses
+    Column("recipe", Json({"kind": str}), nullable=False),
+    Column("features", Json([str])),  # columns; None where the recipe chooses
     Column("target", Text),
-    Column("datasets", JSON, nullable=False),  # [data set id, ...]
+    Column("datasets", Json([int]), nullable=False),  # their ids
     Column("state", String(16), nullable=False),  # ready, retired, uncovered
     Column("version", Integer, nullable=False),  # 0: none yet
     Column("hook", Text),  # a command that runs after an update
@@ -191,13 +179,13 @@ model_version = Table(
     Column("model_id", ForeignKey("model.id"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("cause", String(16), nullable=False),  # fit, erase
-    Column("dataset_versions", JSON, nullable=False),  # [version, ...] as in model.datasets
+    Column("dataset_versions", Json([int]), nullable=False),  # as in model.datasets
     Column("key", String(200)),
     Column("sha256", String(64)),
     Column("salt", String(64)),
     Column("commitment", String(64)),
     Column("algorithm", Text, nullable=False),  # what digest() puts before the colon
-    Column("software", JSON, nullable=False),  # versions of packages it was made with
+    Column("software", Json({}), nullable=False),  # versions of packages it was made with
     Column("n_records", BigInteger, nullable=False),
     Column("seconds", Float, nullable=False),
     Column("created_at", Moment, nullable=False),
@@ -233,9 +221,9 @@ request = Table(
     Column("hold", Text),
     Column("reason", Text),  # of a denial or cancellation
     Column("type", String(64)),
-    Column("types", JSON),  # [type, ...] that the identity was looked for under; it stays
-    Column("tokens", JSON),  # [[type, token], ...], or None
-    Column("condition", JSON),  # {"dataset": id, "where": text}, or None
+    Column("types", Json([str])),  # that the identity was looked for under; it stays
+    Column("tokens", Json([[str]])),  # each a type and a token
+    Column("condition", Json({"dataset": int, "where": str})),
     Column("salt", String(64)),
     Column("batch", String(40), index=True),
     Column("matched", BigInteger),  # records found, once it is processed
@@ -282,3 +270,5 @@ log_entry = Table(
     Column("body", LargeBinary, nullable=False),
     Column("leaf", LargeBinary, nullable=False),
 )
+
+name_columns(metadata)

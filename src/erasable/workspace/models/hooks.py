@@ -6,6 +6,7 @@ from erasable.core.errors import ErasableError
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.training import run as run_command
 from erasable.workspace.site import Site
+from erasable.workspace.store.disk import Disk
 
 __all__ = ["run"]
 
@@ -27,7 +28,7 @@ def run(site: Site, name: str) -> str | None:
         return None
     try:
         with site.scratch() as folder:
-            using.export(site, name, folder / "model")
+            Disk(folder).write("model", using.opened(site, name)[2])
             run_command(model.hook, model=folder / "model")
     except ErasableError as error:
         return f"the hook of {name!r} failed: {' '.join(str(error).split())}"

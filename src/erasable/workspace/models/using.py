@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from erasable.core.errors import NotInWorkspaceError, SourceError, WorkspaceError
+from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
+from erasable.workspace.models.design import Design, joined
+from erasable.workspace.models.keeping import keeps_records
+from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.site import Site
-from erasable.workspace.store.disk import Disk
+from erasable.workspace.store.own import refuse_own, write_for_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["export", "predict"]
+__all__ = ["export", "opened", "predict"]
 
 
-def export(site: Site, name: str, path: str | os.PathLike[str]) -> None:
+def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
     """Write a model to a file.
 
     Parameters
@@ -30,23 +32,49 @@ def export(site: Site, name: str, path: str | os.PathLike[str]) -> None:
     path : path-like
         Replaced if it exists. Of an estimator, `erasable.load` reads it.
 
+    Returns
+    -------
+    list of str
+        What whoever hands the file on has to know, a line each: that it holds records.
+
     Raises
     ------
     NotInWorkspaceError
         There is no such model, or no file of it.
+    WorkspaceError
+        The path is of the workspace itself, a folder, or in a folder that is not there.
+    WorkspaceBusyError
+        Another process is at work; no model from before its end is handed out after it.
     WorkspaceDiskError
         The file cannot be written.
     """
-    _, version = _found(site, name)
-    target = Path(path).absolute()
-    if target.is_dir():
-        raise WorkspaceError(f"{str(path)!r} is a folder; expected the name of a file; add one")
-    if not target.parent.is_dir():
-        raise WorkspaceError(
-            f"{str(path)!r} cannot be written; expected a folder {str(target.parent)!r}; "
-            "make it first"
-        )
-    Disk(target.parent).write(target.name, site.store.open(version.stored))
+    refuse_own(path, site.root)
+    with site.lock():
+        model, version, data = opened(site, name)
+        told = _warnings(site, model, version, data)
+        write_for_user(path, site.root, data)
+    return told
+
+
+def opened(site: Site, name: str) -> tuple[Model, Version, bytes]:
+    """Return a model, its version and its file, all of one moment.
+
+    A process at work beside us may put another version in its place and remove the file between
+    two looks; then the newer one is taken.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such model, or no file of it.
+    """
+    model, version = _found(site, name)
+    while True:
+        try:
+            return model, version, site.store.open(version.stored)
+        except NotInWorkspaceError:
+            missing, (model, version) = version, _found(site, name)
+            if version.key == missing.key:
+                raise
 
 
 def predict(site: Site, name: str, source: str) -> pa.Table:
@@ -79,7 +107,7 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
     from erasable.workspace.data.catalogue import get
     from erasable.workspace.data.sources import Source
 
-    model, version = _found(site, name)
+    model, _, data = opened(site, name)
     design = design_of(model)
     if design is None:
         raise WorkspaceError(
@@ -99,19 +127,44 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
             f"{source!r} lacks the columns {', '.join(missing)}; expected all that {name!r} "
             "learned from; add them"
         )
-    fitted: Any = of_bytes(site.store.open(version.stored))
+    fitted: Any = of_bytes(data)
     if not hasattr(fitted, "predict"):
         raise WorkspaceError(
             f"{name!r} is a {type(fitted).__name__}, which does not predict; expected a "
             f"classifier, regressor or clusterer; write it with `erasable model export {name}`"
         )
-    X: Any = table.select(list(design.features))
-    if design.documents:
-        X = table[design.features[0]].cast(pa.string()).to_pylist()
-    found = {"prediction": pa.array(fitted.predict(X).tolist())}
+    found = {"prediction": pa.array(fitted.predict(_asked(table, design)).tolist())}
     if id_column in table.column_names:
         found = {id_column: table[id_column], **found}
     return pa.table(found)
+
+
+def _warnings(site: Site, model: Model, version: Version, data: bytes) -> list[str]:
+    design = design_of(model)
+    if design is None:
+        return []
+
+    def learned_from() -> pa.Table | list[str]:
+        tables = Reader(site).tables(model.datasets, version.dataset_versions, design)
+        return _asked(joined(tables), design)
+
+    try:
+        if not keeps_records(of_bytes(data), learned_from):
+            return []
+    except ArtifactError:  # of another version of erasable, which may be there where it goes
+        return []
+    return [
+        f"{model.name!r} holds records it was trained on, or a value for each, and so does the "
+        "file: an erasure here does not reach it; hand it on as you would hand on the data"
+    ]
+
+
+def _asked(table: pa.Table, design: Design) -> pa.Table | list[str]:
+    """Return what a model is asked about: the features, or documents."""
+    if design.documents:
+        documents: list[str] = table[design.features[0]].cast("string").to_pylist()
+        return documents
+    return table.select(list(design.features))
 
 
 def _found(site: Site, name: str) -> tuple[Model, Version]:

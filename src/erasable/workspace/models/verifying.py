@@ -15,6 +15,7 @@ from erasable.audit import equality
 from erasable.core.errors import (
     ArtifactError,
     ErasableError,
+    LedgerError,
     WorkspaceBusyError,
     WorkspaceDiskError,
     WorkspaceError,
@@ -37,6 +38,10 @@ from erasable.workspace.site import Site
 __all__ = ["Verdict", "verify"]
 
 
+_TELLS_NOTHING = (LedgerError, WorkspaceBusyError, WorkspaceDiskError)
+"""Errors that come of the workspace, and say nothing of a model."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a verification came to.
@@ -45,7 +50,8 @@ class Verdict:
     ----------
     model : str
     verdict : str
-        "equal"; "different": no refit comes to this model; "other version": it was made by other
+        "equal"; "different": no refit comes to this model, which with a program of the user's may
+        be the program's doing (`detail` says so); "other version": it was made by other
         software, which comes to other numbers; "damaged": the file is not what was written, or
         what it holds is not what was committed to; "not covered": it was trained elsewhere; "not
         checked": its command was not run again; "retired": there is none.
@@ -92,6 +98,8 @@ def verify(
     ------
     NotInWorkspaceError
         There is no such model.
+    LedgerError, WorkspaceBusyError, WorkspaceDiskError
+        The ledger or the disk fails, which says nothing of a model.
     """
     with site.lock():
         with site.ledger.reading() as connection:
@@ -133,7 +141,7 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
         data = site.store.open(version.stored)
         stored = of_bytes(data) if _is_ours(version) else None
         digest = digest_of(model.kind, data) if stored is None else stored.digest()
-    except WorkspaceDiskError:
+    except _TELLS_NOTHING:
         raise
     except ArtifactError as error:
         return ("other version", other) if other else ("damaged", _line(error))
@@ -145,14 +153,16 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
         return "not checked", "its command is run again with --retrain"
     try:
         made = _again(site, model, version)
-    except (WorkspaceBusyError, WorkspaceDiskError):
+    except _TELLS_NOTHING:
         raise
     except ErasableError as error:
         return ("other version", other) if other else ("different", _line(error))
     detail = _compare(made, digest, stored)
     if detail is None:
         return "equal", _staleness(site, model, version)
-    return ("other version", other) if other else ("different", detail)
+    if other:
+        return "other version", other
+    return "different", f"{detail}{_other_causes(site, model, version, made)}"
 
 
 def _again(site: Site, model: Model, version: Version) -> Made:
@@ -169,6 +179,30 @@ def _compare(made: Made, digest: str, stored: Erasable | None) -> str | None:
         return "the file differs"
     found = equality(stored, made.fitted)
     return "; ".join(map(str, found.differences[:3])) or "the digests differ"
+
+
+def _other_causes(site: Site, model: Model, version: Version, made: Made) -> str:
+    """Say what else than tampering makes a program of the user's come to another model."""
+    if model.kind == "entry" and not _repeats(site, model, version, made):
+        return (
+            f"; {model.recipe['entry']} is not deterministic: two refits differ from each other, "
+            "too, so this is no sign of tampering; fix its seeds, and fit the model again"
+        )
+    if model.kind in ("entry", "command"):
+        return (
+            "; it may have been tampered with, or its program has changed since, or depends on "
+            "more than its data, such as a seed or the time"
+        )
+    return ""
+
+
+def _repeats(site: Site, model: Model, version: Version, made: Made) -> bool:
+    try:
+        return _again(site, model, version).digest == made.digest
+    except _TELLS_NOTHING:
+        raise
+    except ErasableError:  # now it fails
+        return False
 
 
 def _is_ours(version: Version) -> bool:

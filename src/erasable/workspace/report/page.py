@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from erasable.core.errors import WorkspaceDiskError
 from erasable.workspace.report import content, plots
 from erasable.workspace.site import Site
+from erasable.workspace.store.own import refuse_own, write_for_user
 
 __all__ = ["render", "write"]
 
@@ -51,17 +51,13 @@ def write(site: Site, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
+    WorkspaceError
+        It is of the workspace itself, a folder, or in a folder that is not there.
     WorkspaceDiskError
         It cannot be written there.
     """
-    page = render(site)
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise WorkspaceDiskError(
-            f"{os.fspath(path)!r} cannot be written ({error.strerror}); expected a place for a "
-            "file; name another"
-        ) from None
+    refuse_own(path, site.root)
+    write_for_user(path, site.root, render(site).encode())
 
 
 def _seconds(value: float | None) -> str:

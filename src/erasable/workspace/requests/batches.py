@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
+from erasable.core.errors import LedgerError
 from erasable.workspace.data import erasing
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
@@ -53,6 +54,7 @@ def plan(site: Site, only: Sequence[str] | None) -> Batch | None:
         if only is not None:
             query = query.where(request_table.c.id.in_(list(only)))
         rows = list(connection.execute(query.order_by(request_table.c.received_at)))
+        _check_scopes(rows)
         rows = _hold_doubtful(site, connection, rows, now)
         if not rows:
             return None
@@ -83,6 +85,16 @@ def put_back(site: Site, batch: Batch) -> None:
             connection,
             [("request-postponed", request, {}, now) for request in batch.requests],
         )
+
+
+def _check_scopes(rows: Sequence[Any]) -> None:
+    for row in rows:
+        if row.tokens is None and row.condition is None:
+            raise LedgerError(
+                f"request {row.id} says neither whose records nor which are to be erased; "
+                "expected one of them: the ledger was damaged, or tampered with; restore it from "
+                "a backup"
+            )
 
 
 def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any) -> list[Any]:

@@ -82,10 +82,17 @@ def preview(
     Returns
     -------
     Preview
+
+    Raises
+    ------
+    WorkspaceBusyError
+        Another process is at work: what is there now is not what will be there.
     """
     rows = [_Row(f"dry-run-{i}", tokens, where) for i, (tokens, where) in enumerate(wanted)]
     effects = []
-    with site.ledger.reading() as connection:
+    # Without the lock, files may go while they are looked through; and for as long as a state of
+    # the ledger is looked at, no process could purge it.
+    with site.lock(), site.ledger.reading() as connection:
         batch = gather(connection, rows)
         look(site, connection, batch)
         for erasure in batch.erasures:

@@ -19,13 +19,14 @@ from sqlalchemy import Connection, insert, select, update
 from erasable.core.errors import (
     ErasableError,
     EvidenceError,
+    LedgerError,
     WorkspaceBusyError,
     WorkspaceDiskError,
     WorkspaceError,
 )
 from erasable.workspace.data import erasing
 from erasable.workspace.data.admission import record_type
-from erasable.workspace.evidence import entries, log, receipts
+from erasable.workspace.evidence import clock, entries, log, receipts
 from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.ledger.schema import measurement, task
 from erasable.workspace.ledger.schema import request as request_table
@@ -55,7 +56,8 @@ class Processed:
         Per model: name, treatment, exactness, n_records, seconds.
     seconds : float
     warnings : list of str
-        What did not go well beside the erasure, such as a hook of the user's.
+        What did not go well beside the erasure, such as a hook of the user's, or a clock that was
+        set back.
 
     Examples
     --------
@@ -94,6 +96,8 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
     began = time.perf_counter()
     done = Processed()
     with site.lock():
+        with site.ledger.reading() as connection:
+            done.warnings += clock.set_back(site, connection)
         done.requests += finish(site)
         batch = plan(site, only)
         if batch is not None:
@@ -146,7 +150,7 @@ def _prepare(site: Site, batch: Batch) -> None:
         for row, version, ids in sorted(models, key=lambda each: each[0].features or []):
             try:
                 prepared = deleting.prepare(site, row, version, ids, reader)
-            except (WorkspaceBusyError, WorkspaceDiskError):
+            except (LedgerError, WorkspaceBusyError, WorkspaceDiskError):
                 raise
             except WorkspaceError as error:
                 raise WorkspaceError(

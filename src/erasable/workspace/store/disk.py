@@ -28,6 +28,8 @@ class Disk:
     Parameters
     ----------
     root : path-like
+    private : bool, default=False
+        Make files and folders that their owner alone may read, where the platform has such modes.
 
     Examples
     --------
@@ -39,8 +41,9 @@ class Disk:
     (b'abc', ['models/1'], True, [])
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, private: bool = False) -> None:
         self.root = Path(root)
+        self._file_mode, self._folder_mode = (0o600, 0o700) if private else (0o644, 0o777)
 
     def path(self, key: str) -> Path:
         """Return where a key is."""
@@ -57,7 +60,7 @@ class Disk:
                 if not made.is_dir():
                     self._make(made)
 
-    def write(self, key: str, data: bytes | memoryview, mode: int = 0o644) -> None:
+    def write(self, key: str, data: bytes | memoryview, mode: int | None = None) -> None:
         """Write a file, whole and synced, or leave what was there.
 
         Raises
@@ -70,7 +73,7 @@ class Disk:
         beside = path.parent / f"{PARTIAL}{secrets.token_hex(8)}"
         with told(path):
             try:
-                self._write(beside, data, mode)
+                self._write(beside, data, self._file_mode if mode is None else mode)
                 self._rename(beside, path)
             except BaseException:
                 with contextlib.suppress(OSError):
@@ -145,7 +148,7 @@ class Disk:
 
     def _make(self, path: Path) -> None:
         with at("open", str(path)):
-            path.mkdir(exist_ok=True)
+            path.mkdir(self._folder_mode, exist_ok=True)
         self._sync_folder(path.parent)
 
     def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from erasable.workspace.ledger.schema import Moment
+from erasable.workspace.ledger.kinds import Moment
 
 revision = "0001"
 down_revision = None

@@ -1,0 +1,81 @@
+"""Remark on a clock that was set back: entries of the log would go back in time.
+
+An order is no proof of a time: entries are ordered by the log, whatever their times say. But a
+due date that was met, by a clock that was set back, was perhaps not.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, select
+
+from erasable.core.errors import EvidenceError
+from erasable.workspace.evidence.wire import stamp, unpack
+from erasable.workspace.ledger.schema import log_entry
+
+if TYPE_CHECKING:
+    from erasable.workspace.site import Site
+
+__all__ = ["remarks", "set_back"]
+
+_SLACK = timedelta(minutes=1)
+"""Clocks are corrected by less; and who waits for another's transaction has read it before."""
+
+
+def set_back(site: Site, connection: Connection) -> list[str]:
+    """Say whether it is earlier now than when the log was last written to.
+
+    Returns
+    -------
+    list of str
+        One line, or none.
+    """
+    newest = select(log_entry.c.body).order_by(log_entry.c.position.desc()).limit(1)
+    last, now = _time(connection.execute(newest).scalar()), site.now()
+    if last is None or last - now <= _SLACK:
+        return []
+    return [
+        f"the clock says {stamp(now)}, but the newest entry of the log was written at "
+        f"{stamp(last)}: the clock was set back, or was ahead then; set it right, or times and due "
+        "dates will not be what they seem"
+    ]
+
+
+def remarks(site: Site) -> list[str]:
+    """Say where the times of the log go back, and whether it is earlier now; see `set_back`.
+
+    Returns
+    -------
+    list of str
+        A line each; nothing of it is a proof that anything was altered.
+    """
+    with site.ledger.reading() as connection:
+        latest, back = None, []
+        order = select(log_entry.c.position, log_entry.c.body).order_by(log_entry.c.position)
+        for position, body in connection.execute(order):
+            at = _time(body)
+            if at is None:
+                continue  # `log.verify_log` says what is wrong with it
+            if latest is not None and latest - at > _SLACK:
+                back.append(position)
+            latest = at
+        told = set_back(site, connection)
+    if back:
+        told.append(
+            f"the clock was set back before entry {back[0]} of the log"
+            + (f", and {len(back) - 1} times after it" if back[1:] else "")
+            + ": entries are in their order, but their times are not"
+        )
+    return told
+
+
+def _time(body: bytes | None) -> datetime | None:
+    if body is None:
+        return None
+    try:
+        at = datetime.fromisoformat(unpack(body, "it")["at"])
+    except (EvidenceError, KeyError, TypeError, ValueError):
+        return None
+    return None if at.tzinfo is None else at

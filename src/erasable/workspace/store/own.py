@@ -1,0 +1,107 @@
+"""What a workspace is made of: files that are written for the user never take its place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from erasable.core.errors import WorkspaceError
+from erasable.workspace.store.disk import PARTIAL, Disk
+
+__all__ = ["refuse_own", "write_for_user"]
+
+_OWN = frozenset({"artifacts", "keys.json", "lock", "scratch"})
+_LEDGER = "ledger.db"  # and what SQLite keeps beside it
+_KEYS = "ERASABLE_KEYS"
+
+
+def refuse_own(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> None:
+    """Refuse a place for a file or folder of the user's that is one of the workspace itself.
+
+    Beside its own files the folder may hold those of the user: it is the current one by default.
+
+    Parameters
+    ----------
+    path : path-like
+        What is to be written; links are followed.
+    root : path-like
+        The folder of the workspace.
+
+    Raises
+    ------
+    WorkspaceError
+        It is the workspace's own, or in a folder of its own.
+
+    Examples
+    --------
+    >>> refuse_own("report.html", ".")
+    >>> refuse_own("./ledger.db-wal", ".")
+    Traceback (most recent call last):
+    erasable.core.errors.WorkspaceError: './ledger.db-wal' is a file of the workspace itself; ...
+    """
+    if _is_own(Path(path), Path(root)):
+        raise WorkspaceError(
+            f"{os.fspath(path)!r} is a file of the workspace itself; expected another place; "
+            "name one"
+        )
+
+
+def write_for_user(path: str | os.PathLike[str], root: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file beside or outside of the workspace, whole; one that is there is replaced.
+
+    Parameters
+    ----------
+    path : path-like
+    root : path-like
+        The folder of the workspace.
+    data : bytes
+
+    Raises
+    ------
+    WorkspaceError
+        It is the workspace's own, a folder, or in a folder that is not there.
+    WorkspaceDiskError
+        It cannot be written there.
+
+    Examples
+    --------
+    >>> write_for_user("missing/report.html", ".", b"")
+    Traceback (most recent call last):
+    erasable.core.errors.WorkspaceError: 'missing/report.html' cannot be written; ...
+    """
+    refuse_own(path, root)
+    target, named = Path(path).absolute(), os.fspath(path)
+    if target.is_dir():
+        raise WorkspaceError(f"{named!r} is a folder; expected the name of a file; add one")
+    if not target.parent.is_dir():
+        raise WorkspaceError(
+            f"{named!r} cannot be written; expected a folder {str(target.parent)!r}; make it first"
+        )
+    Disk(target.parent).write(target.name, data)
+
+
+def _is_own(path: Path, root: Path) -> bool:
+    try:
+        root = root.resolve()
+        # What would be replaced is the link; what would be written through it is its target.
+        return any(
+            _is_named_own(place, root)
+            or any(place.is_relative_to(own) for own in _own_places(root))
+            for place in (path.parent.resolve() / path.name, path.resolve())
+        )
+    except (OSError, RuntimeError, ValueError):  # no path at all
+        return False
+
+
+def _is_named_own(place: Path, root: Path) -> bool:
+    if not place.is_relative_to(root) or place == root:
+        return False
+    first = place.relative_to(root).parts[0].casefold()  # some disks take "Lock" for "lock"
+    return first in _OWN or first.startswith((_LEDGER, PARTIAL))
+
+
+def _own_places(root: Path) -> list[Path]:
+    """Return where links lead that stand in the place of the workspace's own, and its keys."""
+    keys = os.environ.get(_KEYS)
+    own = [root / name for name in (*sorted(_OWN), _LEDGER)]
+    return [place.resolve() for place in ([*own, Path(keys)] if keys else own)]

@@ -1,0 +1,79 @@
+"""Models that hold records by their nature are told from those that do not, by what they hold."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.pipeline import make_pipeline as peer
+from sklearn.preprocessing import StandardScaler as PeerScaler
+from sklearn.svm import SVC, OneClassSVM
+from sklearn.tree import DecisionTreeClassifier
+
+import erasable
+from erasable import Refit
+from erasable.cluster import KMeans
+from erasable.feature_extraction import TfidfVectorizer
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import StandardScaler
+from erasable.workspace.models.keeping import keeps_records
+
+N = 60
+_rng = np.random.default_rng(7)
+AGE, DOSE = _rng.integers(20, 80, N), _rng.normal(size=N)
+X = pa.table({"age": AGE, "dose": DOSE, "treated": _rng.random(N) < 0.5})
+Y = ((AGE > 50) ^ (DOSE > 0.5)).astype(int)
+TEXTS = [f"word{i % 7} word{i % 11} word{i % 13} common" for i in range(N)]
+
+
+def loaded(model, X, y=Y):
+    held = io.BytesIO()
+    model.fit(X, y).save(held)
+    return erasable.load(io.BytesIO(held.getvalue()))
+
+
+HOLD = {
+    "neighbours": Refit(KNeighborsClassifier()),
+    "neighbours in a tree": Refit(KNeighborsClassifier(algorithm="kd_tree")),
+    "support vectors": Refit(SVC()),
+    "support vectors of one class": Refit(OneClassSVM()),
+    "support vectors behind a scaler": make_pipeline(StandardScaler(), Refit(SVC())),
+    "support vectors behind a peer": Refit(peer(PeerScaler(), SVC())),
+    "support vectors in two": make_pipeline(StandardScaler(), Refit(peer(PeerScaler(), SVC()))),
+    "kernel": Refit(KernelRidge()),
+    "process": Refit(GaussianProcessClassifier()),
+    "neighbours in bags": Refit(BaggingClassifier(SVC(), n_estimators=2)),
+}
+HOLD_NONE = {
+    "line": Refit(LogisticRegression()),
+    "line behind a scaler": make_pipeline(StandardScaler(), Refit(LogisticRegression())),
+    "tree": Refit(DecisionTreeClassifier()),
+    "forest": Refit(RandomForestClassifier(n_estimators=3)),
+    "centroids": Refit(NearestCentroid()),
+    "ours": KMeans(n_clusters=3),
+}
+
+
+@pytest.mark.parametrize("model", HOLD.values(), ids=list(HOLD))
+def test_they_hold_records(model):
+    assert keeps_records(loaded(model, X), lambda: X)
+
+
+@pytest.mark.parametrize("model", HOLD_NONE.values(), ids=list(HOLD_NONE))
+def test_they_hold_none(model):
+    assert not keeps_records(loaded(model, X), lambda: X)
+
+
+def test_documents():
+    assert keeps_records(
+        loaded(make_pipeline(TfidfVectorizer(), Refit(SVC())), TEXTS), lambda: TEXTS
+    )
+    simple = make_pipeline(TfidfVectorizer(), Refit(LogisticRegression()))
+    assert not keeps_records(loaded(simple, TEXTS), lambda: TEXTS)

@@ -1,0 +1,86 @@
+"""Who only looks, beside a process at work, sees one state, or is told that it is busy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from filelock import FileLock
+from sites import visits, write_csv
+
+import erasable
+from erasable.core.errors import NotInWorkspaceError, WorkspaceBusyError
+from erasable.workspace import Workspace
+from erasable.workspace.site import LOCK, Site
+from erasable.workspace.store.artifacts import Stored
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    made = Workspace.create(tmp_path / "ws")
+    write_csv(tmp_path / "visits.csv", visits(60))
+    made.add_dataset("visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"])
+    made.fit("risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick")
+    return made
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda workspace, out: workspace.preview(["marker-patient-3"]),
+        lambda workspace, out: workspace.preview(where="age < 30"),
+        lambda workspace, out: workspace.subject("marker-patient-3"),
+        lambda workspace, out: workspace.export("risk", out),
+    ],
+    ids=["preview", "preview of a condition", "subject", "export"],
+)
+def test_who_reads_files_that_may_go_waits_its_turn(
+    workspace: Workspace, tmp_path: Path, look: Callable[[Workspace, Path], object]
+) -> None:
+    path, out = workspace.site.root, tmp_path / "out"
+    other = Workspace(Site.open(path, wait=0.01))
+    with (
+        FileLock(path / LOCK, is_singleton=False),
+        pytest.raises(WorkspaceBusyError, match="another process is at work"),
+    ):
+        look(other, out)
+    assert not out.exists()
+    look(other, out)
+
+
+def test_a_prediction_is_of_one_model_though_another_takes_its_place(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look into the ledger and the file, a whole batch is carried out."""
+    pyarrow.csv.write_csv(pa.table(visits(60)), tmp_path / "new.csv")
+    before = workspace.predict("risk", tmp_path / "new.csv")
+    people = [f"marker-patient-{i}" for i in range(0, 20, 2)]
+    other = Workspace.open(workspace.site.root)
+    other.request(people)
+    store, calls = workspace.site.store, []
+    read = store.open
+
+    def meanwhile(stored: Stored) -> bytes:
+        if not calls:
+            calls.append(stored)
+            other.process()
+        return read(stored)
+
+    monkeypatch.setattr(store, "open", meanwhile)
+    found = workspace.predict("risk", tmp_path / "new.csv")
+    assert calls
+    workspace.export("risk", tmp_path / "risk.model")
+    now = erasable.load(tmp_path / "risk.model")
+    columns = pyarrow.csv.read_csv(tmp_path / "new.csv").select(["age", "weight"])
+    assert found["prediction"].to_pylist() == now.predict(columns).tolist()
+    assert found.column_names == before.column_names
+
+
+def test_a_file_that_is_gone_for_good_is_told(workspace: Workspace, tmp_path: Path) -> None:
+    for path in (workspace.site.root / "artifacts" / "models" / "risk").iterdir():
+        path.unlink()
+    with pytest.raises(NotInWorkspaceError, match="restore it from a backup"):
+        workspace.predict("risk", tmp_path / "visits.csv")
