@@ -6,6 +6,7 @@ handed lies in a scratch folder, and is gone when it has ended.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import io
@@ -239,13 +240,18 @@ def software() -> dict[str, str]:
     >>> sorted(software())
     ['erasable', 'machine', 'numpy', 'python', 'scikit-learn', 'scipy']
     """
-    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     return {
         "erasable": erasable.__version__,
         "machine": platform.machine(),
         "python": platform.python_version(),
-        **versions,
+        **{name: _version_of(name) for name in _PACKAGES},
     }
+
+
+@functools.cache
+def _version_of(package: str) -> str:
+    """Read the version that is installed; what is imported stays what it is."""
+    return importlib.metadata.version(package)
 
 
 def _by_command(site: Site, command: str, data: pa.Table) -> bytes:
