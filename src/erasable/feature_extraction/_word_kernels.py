@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
 __all__ = ["number_words"]
@@ -139,7 +140,7 @@ def number_words(
             if slot < 0:
                 if n_slots == hashes.size:  # the table is half full
                     wider = np.empty(2 * hashes.size, dtype=np.uint64)
-                    wider[:n_slots] = hashes
+                    copy(hashes, wider)
                     hashes = wider
                     table = np.empty(4 * n_slots, dtype=np.int32)
                     _refill(table, hashes, n_slots)
