@@ -27,7 +27,7 @@ demo: setup
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict -n $(WORKERS) src
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS)
 

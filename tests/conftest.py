@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,11 +19,34 @@ ROOT = Path(__file__).resolve().parent.parent
 MINIMUM_TESTS = 8_000
 """A full run that collects fewer has lost some; raise it as tests are added."""
 
+MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
+
 settings.register_profile(
     "erasable", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("erasable-ci", settings.get_profile("erasable"), derandomize=True)
 settings.load_profile("erasable-ci" if os.environ.get("CI") else "erasable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep temporary files in memory, where there is room and nobody named another place.
+
+    A workspace waits for the disk at every step, and tests make hundreds. None is lost by a power
+    cut: what has to be on the disk by when is tested by what was asked of it. Soak tests run on
+    the disk itself.
+    """
+    soaks = config.getoption("markexpr") not in ("", "not soak")
+    if soaks or "TMPDIR" in os.environ or not MEMORY.is_dir():
+        return
+    if shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Keep twelve thousand tests from being searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

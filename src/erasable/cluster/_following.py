@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
 from ._distances import TILE, load_tile, rank_nearest, tile_distances
@@ -112,7 +113,7 @@ def assign(
         m = 0
         if limits.size == 0:
             m = min(TILE, n - at)
-            waiting[:m] = live[at : at + m]
+            copy(live[at : at + m], waiting)
             at += m
         while at < n and m < TILE:
             # Without a branch: who is at risk is hard to predict, and is written to again.

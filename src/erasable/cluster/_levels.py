@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
 from ._filing import BINS, FREE, file_level
@@ -165,8 +166,8 @@ def _pass(
     previous = levels.labels[t][:0]
     if t > 0:
         previous = levels.labels[t - 1]
-        levels.sums[t] = levels.sums[t - 1]
-        levels.counts[t] = levels.counts[t - 1]
+        copy(levels.sums[t - 1], levels.sums[t])
+        copy(levels.counts[t - 1], levels.counts[t])
     assign(
         problem.X, problem.rows, live, problem.mass, levels.centers[t], weights, pairs,
         np.empty(0), 1.0, previous, levels.bounds[t], levels.links[t], levels.labels[t],
@@ -195,8 +196,8 @@ def _follow(
     """
     k, d = before.shape
     if source < t:
-        levels.sums[t] = levels.sums[source]
-        levels.counts[t] = levels.counts[source]
+        copy(levels.sums[source], levels.sums[t])
+        copy(levels.counts[source], levels.counts[t])
     limits = np.empty(k * k if pairs else k)
     stretch = movement(
         levels.centers[t], before, weights, former, pairs, limits, np.empty(k), np.empty((2, d))
@@ -226,8 +227,8 @@ def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files
     files.snapshots[t] = 0.0
     files.stamps[t, 0] = clock
     files.growth[t, 0] = levels.growth[t]
-    files.snapshots[t, 0] = levels.centers[t]
-    files.weights[t, 0] = weights
+    copy(levels.centers[t], files.snapshots[t, 0])
+    copy(weights, files.weights[t, 0])
     levels.tops[t] = file_level(live, levels.bounds[t], levels.links[t], files.head[t],
                                 files.lowest[t])  # fmt: skip
 
@@ -247,18 +248,18 @@ def file_all(
 @kernel
 def _continue(t: int, levels: Levels, files: Files) -> None:
     """Begin level `t` as the level before it, from which it will differ in few records."""
-    levels.sums[t] = levels.sums[t - 1]
-    levels.counts[t] = levels.counts[t - 1]
-    levels.labels[t] = levels.labels[t - 1]
-    levels.bounds[t] = levels.bounds[t - 1]
-    levels.links[t] = levels.links[t - 1]
+    copy(levels.sums[t - 1], levels.sums[t])
+    copy(levels.counts[t - 1], levels.counts[t])
+    copy(levels.labels[t - 1], levels.labels[t])
+    copy(levels.bounds[t - 1], levels.bounds[t])
+    copy(levels.links[t - 1], levels.links[t])
     levels.tops[t] = levels.tops[t - 1]
-    files.head[t] = files.head[t - 1]
-    files.lowest[t] = files.lowest[t - 1]
-    files.stamps[t] = files.stamps[t - 1]
-    files.growth[t] = files.growth[t - 1]
-    files.snapshots[t] = files.snapshots[t - 1]
-    files.weights[t] = files.weights[t - 1]
+    copy(files.head[t - 1], files.head[t])
+    copy(files.lowest[t - 1], files.lowest[t])
+    copy(files.stamps[t - 1], files.stamps[t])
+    copy(files.growth[t - 1], files.growth[t])
+    copy(files.snapshots[t - 1], files.snapshots[t])
+    copy(files.weights[t - 1], files.weights[t])
 
 
 @kernel
@@ -319,13 +320,13 @@ def descend(
     plain = rule.shift < 0.0 and rule.squares.size == 0
     for t in range(start, n_levels):
         moved = turned or t > built
-        before[:] = levels.centers[t]
+        copy(levels.centers[t], before)
         if t > 0:
             next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
                          rule.floor_mass, rule.step, rule.phases[t], fresh)  # fmt: skip
             if moved or not _same(fresh, levels.centers[t]):
                 moved = True
-                levels.centers[t] = fresh
+                copy(fresh, levels.centers[t])
         if t > built and t > 0 and plain and _same(fresh, levels.centers[t - 1]):
             # Nothing moves any more: the levels to come are all the one before.
             last = t - 1

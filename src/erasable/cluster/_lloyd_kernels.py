@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
 from ._distances import TILE, load_tile, rank_nearest, tile_distances
@@ -196,8 +197,8 @@ def reexamine(
     )  # fmt: skip
     stamps[slot] = clock
     growth[slot] = 1.0
-    snapshots[slot] = centers
-    snapshot_weights[slot] = weights
+    copy(centers, snapshots[slot])
+    copy(weights, snapshot_weights[slot])
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
     here = np.empty(TILE, np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._copying import copy
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import _philox_round as philox_round
 from erasable.core._tape_kernels import log
@@ -224,7 +225,7 @@ def retract(
     for s in range(k):
         for c in range(width):
             if candidates[s, c] >= 0:
-                centers[s * width + c] = X[rows[candidates[s, c]]]
+                copy(X[rows[candidates[s, c]]], centers[s * width + c])
     tile = np.empty((d, TILE))
     scratch = np.empty((k * width, TILE))
     for start in range(0, gone.shape[0], TILE):

@@ -29,8 +29,14 @@ def kernel(function: F) -> F:
     -------
     callable
         The compiled function; the first call of a new combination of types compiles it.
+
+    Notes
+    -----
+    No C function is made of it, which only code outside of Python could call, and which would
+    take a tenth of the time to compile.
     """
-    compiled = numba.njit(cache=True, error_model="numpy")(function)
+    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    compiled = numba.njit(**options)(function)
     _name_apart(compiled)
     return cast(F, compiled)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
 __all__ = ["number_words"]
@@ -101,8 +102,12 @@ def number_words(
                 slot = table[place]
             if slot < 0:
                 if n_slots == hashes.size:  # the table is half full
-                    hashes = np.append(hashes, np.empty_like(hashes))
-                    latest = np.append(latest, np.empty_like(latest))
+                    wider = np.empty(2 * hashes.size, dtype=np.uint64)
+                    copy(hashes, wider)
+                    hashes = wider
+                    later = np.empty(2 * latest.size, dtype=np.int64)
+                    copy(latest, later)
+                    latest = later
                     table = np.empty(4 * n_slots, dtype=np.int32)
                     _refill(table, hashes, n_slots)
                     mask = np.uint64(table.size - 1)

@@ -6,6 +6,7 @@ handed lies in a scratch folder, and is gone when it has ended.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import io
@@ -232,11 +233,6 @@ def digest_of(kind: str, data: bytes) -> str:
     return f"{kind}:{hashlib.sha256(data).hexdigest()}"
 
 
-@cache
-def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in _PACKAGES}
-
-
 def software() -> dict[str, str]:
     """Return the versions of what a model is made with.
 
@@ -249,8 +245,14 @@ def software() -> dict[str, str]:
         "erasable": erasable.__version__,
         "machine": platform.machine(),
         "python": platform.python_version(),
-        **_versions(),
+        **{name: _version_of(name) for name in _PACKAGES},
     }
+
+
+@functools.cache
+def _version_of(package: str) -> str:
+    """Read the version that is installed; what is imported stays what it is."""
+    return importlib.metadata.version(package)
 
 
 def _by_command(site: Site, command: str, data: pa.Table) -> bytes:
