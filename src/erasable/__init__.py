@@ -39,6 +39,7 @@ _ROOMS = (
     "linear_model",
     "model_selection",
     "naive_bayes",
+    "neighbors",
     "pipeline",
     "preprocessing",
     "utils",

@@ -1,0 +1,160 @@
+"""Classification by the nearest neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+
+from erasable.core._grid_kernels import Floats, Ints
+
+from ._neighbors import Neighbors
+from ._targets import Labels
+
+__all__ = ["KNeighborsClassifier"]
+
+
+class KNeighborsClassifier(ClassifierMixin, Neighbors):
+    """Classify by a vote of the nearest records, any of which can be deleted.
+
+    Nothing is learned that a record could be left in: the model is its records. A deletion
+    overwrites one of them, and the class that it was the last of, and costs microseconds.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        How many records vote. A model needs as many.
+    weights : {"uniform", "distance"}, default="uniform"
+        Whether all votes count alike, or as the inverse of the distance; records at no distance
+        outvote all others.
+    algorithm : {"auto", "kd_tree", "brute"}, default="auto"
+        How the nearest are found, which is no matter of who they are. "auto" takes a tree up to
+        15 features.
+    leaf_size : int, default=128
+        Records in a leaf of the tree, at most. Of speed, too.
+    p : {1, 2, inf}, default=2
+        Power of the metric "minkowski".
+    metric : {"minkowski", "euclidean", "manhattan", "chebyshev"}, default="minkowski"
+        The distance.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,), or list of these
+        Labels of the records there are, sorted; a list where there are several targets.
+    n_samples_fit_ : int
+        Number of records.
+    ids_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    TooFewRecordsError
+        From `fit` and `delete`: fewer records than `n_neighbors`.
+    MagnitudeError
+        From `fit`: values beyond ``2**500``.
+
+    See Also
+    --------
+    KNeighborsRegressor : For numbers.
+
+    Notes
+    -----
+    Of several records at the same distance, those come first whose ids have the smaller hash; of
+    several classes with as many votes wins the first in `classes_`. Distances are computed by one
+    fixed formula, so that nothing but the records and the row decides, to the last bit.
+
+    **The saved file holds every record**, with its id and target: this is what the model is. It is
+    to be protected as the data are. Exporting it does not leave the records behind.
+
+    Examples
+    --------
+    >>> from erasable.neighbors import KNeighborsClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [9.0]], ["low", "low", "high", "high"]
+    >>> model = KNeighborsClassifier(n_neighbors=1).fit(X, y, ids=["a", "b", "c", "d"])
+    >>> model.predict([[1.8]])
+    array(['high'], dtype=object)
+    >>> model.delete(["c"]).action
+    'updated'
+    >>> model.predict([[1.8]])
+    array(['low'], dtype=object)
+    >>> distances, places = model.kneighbors([[1.8]])
+    >>> model.ids_[places]
+    array([['b']], dtype=object)
+    """
+
+    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Labels:
+        return Labels.fit(y, rows)
+
+    def _targets_from(self, state: dict[str, Any]) -> Labels:
+        return Labels.from_state(state)
+
+    @property
+    def _labels(self) -> Labels:
+        labels = self._memory.targets
+        assert isinstance(labels, Labels)
+        return labels
+
+    @property
+    def classes_(self) -> Any:
+        """Labels of the classes, sorted; a list of such where there are several targets."""
+        labels = self._labels
+        found = [each.labels.copy() for each in labels.outputs]
+        return found[0] if labels.flat else found
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class with the most votes, for every row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features), or None
+            None: the records themselves, none of which votes for itself.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_outputs)
+            Labels, of the type of `classes_`.
+        """
+        labels = self._labels
+        predicted = [
+            each.labels[votes.argmax(axis=1)]
+            for each, votes in zip(labels.outputs, self._votes(X), strict=True)
+        ]
+        return predicted[0] if labels.flat else np.column_stack(predicted)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the share of the votes of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features), or None
+            None: the records themselves, none of which votes for itself.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes), float64, or list of these
+            A column for each of `classes_`.
+        """
+        shares = [votes / votes.sum(axis=1, keepdims=True) for votes in self._votes(X)]
+        return shares[0] if self._labels.flat else shares
+
+    def _votes(self, X: Any) -> list[Floats]:
+        """Add up the votes of the neighbours, the nearest first, for each output."""
+        distances, rows = self._nearest(X)
+        weights = self._weights(distances)
+        found, queries = [], np.arange(rows.shape[0])
+        for each in self._labels.outputs:
+            votes = np.zeros((rows.shape[0], each.labels.size))
+            for j in range(rows.shape[1]):
+                votes[queries, each.codes[rows[:, j]]] += weights[:, j]
+            found.append(votes)
+        return found
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags

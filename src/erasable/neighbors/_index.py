@@ -1,0 +1,125 @@
+"""An index of records, to find the nearest ones: a tree with tombstones, or plain blocks.
+
+It is an accelerator. What it finds is a function of the records and the query, bit for bit,
+however it was made and whatever it has forgotten since.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from erasable.core._grid_kernels import Floats, Ints
+
+from . import _index_kernels as kernels
+
+__all__ = ["Index"]
+
+_LANES = 8
+_PLAIN = 64  # records in a block that belongs to no tree
+_CACHED = 2**15  # values of queries that stay in cache while the blocks go by
+_LARGEST, _NOBODY = float(np.finfo(np.float64).max), int(np.iinfo(np.int64).max)
+
+
+class Index:
+    """Records of a matrix in blocks, from which some can be taken out.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_rows, n_features), float64 or float32
+    order : ndarray of shape (n_records,), int64
+        Rows that are records, in the order in which those at the same distance are to be named.
+    leaf_size : int or None
+        Records in a leaf, at most; None: no tree.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_records,), int64
+    n_dead : int
+        How many of them were taken out.
+
+    Examples
+    --------
+    >>> index = Index(np.array([[0.0], [3.0], [1.0]]), np.array([2, 0, 1]), leaf_size=1)
+    >>> index.nearest(np.array([[0.5]]), 2)
+    (array([[0.25, 0.25]]), array([[2, 0]]))
+    >>> index.remove(np.array([0]))
+    >>> index.nearest(np.array([[0.5]]), 2)
+    (array([[0.25, 6.25]]), array([[2, 1]]))
+    """
+
+    def __init__(self, matrix: Any, order: Ints, leaf_size: int | None) -> None:
+        self.order, self.n_dead = order, 0
+        n, d = order.size, matrix.shape[1]
+        items = np.arange(n)
+        if leaf_size is None:
+            n_blocks, n_nodes, width = -(-n // _PLAIN), 0, _PLAIN
+            starts = np.minimum(np.arange(n_blocks + 1) * width, n)
+        else:
+            n_blocks = 1 << max(0, -(-n // leaf_size) - 1).bit_length()
+            n_nodes, width = 2 * n_blocks - 1, -(-n // n_blocks)
+            width = -(-width // _LANES) * _LANES
+            starts = np.zeros(n_blocks + 1, dtype=np.int64)
+            kernels.split(matrix, order, items, starts, np.zeros(n))
+        self._blocks = np.full((n_blocks, d, width), np.inf)
+        self._ranks = np.full((n_blocks, width), -1)
+        self._slots = np.full(matrix.shape[0], -1)
+        self._lower, self._upper = np.zeros((2, n_nodes, d))
+        kernels.fill_blocks(
+            matrix, order, items, starts,
+            self._blocks, self._ranks, self._slots, self._lower, self._upper,
+        )  # fmt: skip
+
+    def remove(self, rows: Ints) -> None:
+        """Take records out, and overwrite what is known of them."""
+        kernels.forget(
+            rows, self._blocks, self._ranks, self._slots, self._lower, self._upper
+        )
+        self.n_dead += rows.size
+
+    @property
+    def parts(self) -> tuple[Floats, Ints, Floats, Floats]:
+        """Blocks, ranks of the records in them, and the sides of the boxes, for kernels."""
+        return self._blocks, self._ranks, self._lower, self._upper
+
+    def nearest(
+        self, queries: Floats, k: int, inverse: Floats | None = None, metric: int = 0
+    ) -> tuple[Floats, Ints]:
+        """Find the nearest records of every query, by distance and then in order.
+
+        Parameters
+        ----------
+        queries : ndarray of shape (n_queries, n_features), float64, C-contiguous
+        k : int
+        inverse : ndarray of shape (n_features,), default=None
+            What the difference in a feature is multiplied by.
+        metric : int
+            See `_distance_kernels`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries, k), float64
+            Squares of Euclidean ones.
+        rows : ndarray of shape (n_queries, k), int64
+            Rows of the matrix; -1 where there are not as many records at a finite distance.
+        """
+        distances = np.full((queries.shape[0], k), _LARGEST)
+        ranks = np.full((queries.shape[0], k), _NOBODY)
+        scales = np.zeros(0) if inverse is None else inverse
+        blocks, owners, lower, upper = self.parts
+        portion = max(_LANES, _CACHED // max(1, queries.shape[1]))
+        for start in range(0, queries.shape[0], portion):
+            some = slice(start, start + portion)
+            if lower.shape[0]:
+                kernels.search(
+                    queries[some], blocks, owners, lower, upper, scales, metric,
+                    distances[some], ranks[some],
+                )  # fmt: skip
+            else:
+                kernels.scan(
+                    queries[some], blocks, owners, scales, metric, distances[some], ranks[some]
+                )
+        found = ranks != _NOBODY
+        rows = np.where(found, self.order[np.where(found, ranks, 0)], -1)
+        return distances, rows

@@ -1,0 +1,199 @@
+"""What lazy models share: they are their records, and compute when they are asked."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.deletion import Deletion, Outcome
+from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
+from erasable.core.estimator import Erasable
+from erasable.core.records import Attachment, Records
+from erasable.core.steps import Rows
+from erasable.core.values import refuse_unsuited
+
+from ._memory import Memory
+from ._targets import LARGEST, Targets
+
+__all__ = ["Lazy"]
+
+_LEAST_SCALE = 2.0**-500
+
+
+class Lazy(Erasable):
+    """Base of models that keep their records and learn nothing from them.
+
+    The state is the records themselves, in an order of their own, so that a model can predict
+    from its file, and a file holds every record. A subclass implements ``_targets_of(y, rows)``
+    and ``_targets_from(state)``, and answers from ``_memory``.
+
+    Where the model stands behind an affine step of a pipeline, it keeps the records before that
+    step, and measures in the metric of those after it: ``_map`` is the step's (shift, scale).
+
+    When half of the records that `fit` copied are gone, what is left is copied together, and the
+    memory of the others is free. `Records` that the user made are not touched.
+    """
+
+    _takes_affine: ClassVar[bool] = True
+    _owns_records: bool = False
+    _restored: Memory | None = None
+
+    # -- what a subclass implements ------------------------------------------------------------
+
+    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Targets:
+        """Read the targets of live rows."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_of()")
+
+    def _targets_from(self, state: dict[str, Any]) -> Targets:
+        """Bring the targets back from a state."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
+
+    # -- keeping and forgetting ----------------------------------------------------------------
+
+    def _read_records(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Records:
+        records = super()._read_records(X, y, sample_weight, ids, groups)
+        self._owns_records = records is not X
+        return records
+
+    def _fit_rows(self) -> None:
+        self._accelerator = self._memory_of(self._attached())
+
+    def _memory_of(self, held: Attachment) -> Memory:
+        records, rows = held.records, held.live_rows()
+        _refuse_large(records.matrix, rows)
+        assert records.y is not None
+        targets = self._targets_of(records.y, rows)
+        return Memory(records.matrix, records.ids, held.live, targets)
+
+    def delete(
+        self,
+        ids: Iterable[Any] | None = None,
+        *,
+        groups: Iterable[Any] | None = None,
+        digest: bool = True,
+    ) -> Deletion:
+        """Delete records; see `erasable.core.estimator.Erasable.delete`.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, default=None
+            Records to delete. An empty sequence does nothing.
+        groups : array-like of int or str, default=None
+            Groups whose records are to be deleted, beside those of `ids`.
+        digest : bool, default=True
+            Report the digests before and after. The first digest of a model hashes every record.
+
+        Returns
+        -------
+        Deletion
+            What was done.
+        """
+        deletion = super().delete(ids, groups=groups, digest=digest)
+        with contextlib.suppress(MemoryError):  # there is no hurry
+            self._compact()
+        return deletion
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        self._accelerator.remove(rows)
+        return Outcome("updated")
+
+    def _compact(self) -> None:
+        """Copy together what is left of records that nobody else knows."""
+        held = self._attached()
+        if not self._owns_records or 2 * held.n_live > held.records.n_rows:
+            return
+        rows = held.live_rows()
+        fresh = held.copy_records().attach()
+        fresh.vouched = held.vouched
+        records = fresh.records
+        memory = self._accelerator.moved(records.matrix, records.ids, fresh.live, rows)
+        self.__dict__ = {**self.__dict__, "_held": fresh, "_accelerator": memory}
+
+    @property
+    def _memory(self) -> Memory:
+        self._check_fitted()
+        memory: Memory = self._accelerator if self._restored is None else self._restored
+        return memory
+
+    def _state(self) -> dict[str, Any]:
+        return {**self._memory.state(), **self._map_state()}
+
+    def _digest_state(self) -> dict[str, Any]:
+        return {**self._memory.digest_state(), **self._map_state()}
+
+    def _map_state(self) -> dict[str, Any]:
+        if self._map is None:
+            return {}
+        return {"map": {"shift": self._map[0], "scale": self._map[1]}}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        if "map" in state:
+            self._map = (state["map"]["shift"], state["map"]["scale"])
+        if self._held is None:
+            self._restored = Memory.from_state(state, self._targets_from(state))
+        else:
+            self._accelerator = self._memory_of(self._held)
+
+    def _reattach(self) -> None:
+        held, memory = self._attached(), None
+        if held.records.y is not None:
+            with contextlib.suppress(ErasableError):
+                names = held.records.feature_names
+                refuse_unsuited(self, held.records.matrix, held.live, names)
+                memory = self._memory_of(held)
+        if memory is None or not (held.vouched or memory.equals(self._memory)):
+            raise ArtifactError(
+                f"the records are not those that the {type(self).__name__} holds; expected the "
+                "same values and targets; pass Records(X, y, ids=...) of unchanged records, or "
+                "fit again"
+            )
+        self._accelerator, self._restored = memory, None
+
+    @property
+    def ids_(self) -> NDArray[Any]:
+        """Ids of the records the model holds: in row order, or, without records, in its own.
+
+        Returns
+        -------
+        ndarray of shape (n_records,), int64, uint64 or object
+        """
+        self._check_fitted()
+        return super().ids_ if self._restored is None else self._restored.ids.copy()
+
+    @property
+    def n_samples_fit_(self) -> int:
+        """Number of records the model holds."""
+        return int(np.count_nonzero(self._memory.live))
+
+    # -- asking --------------------------------------------------------------------------------
+
+    def _read_queries(self, X: Any) -> Floats:
+        """Read rows into the space of the records: those that come mapped are mapped back."""
+        matrix = self._read_matrix(X)
+        if self._map is not None and not (isinstance(X, Rows) and X.unmapped):
+            matrix = matrix * self._map[1] + self._map[0]
+        return np.ascontiguousarray(matrix, dtype=np.float64)
+
+    @property
+    def _inverse(self) -> Floats | None:
+        """What a difference in a feature is multiplied by, where it is not 1."""
+        if self._map is None:
+            return None
+        inverse: Floats = 1.0 / np.maximum(self._map[1], _LEAST_SCALE)
+        return inverse
+
+
+def _refuse_large(matrix: Any, rows: Ints) -> None:
+    if max(float(matrix.max()), -float(matrix.min())) <= LARGEST:
+        return
+    beyond = int(np.count_nonzero((np.abs(matrix[rows]) > LARGEST).any(axis=0)))
+    if beyond:
+        raise MagnitudeError(
+            f"X holds numbers beyond 2**500 in {beyond} columns; expected smaller ones, so that "
+            "squared distances are finite; divide those columns by a power of ten"
+        )

@@ -1,0 +1,133 @@
+"""The records of a lazy model: their order, their hash, and an index that finds them.
+
+The order is that of the hashes of ids under fixed public keys: a function of the records, which
+neither rows nor deletions change, and in which nobody can see how they came. The hash of the set
+and the index are made when they are first asked for, and follow deletions from then on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._grid_kernels import Ints
+from erasable.core.digest import state_root
+from erasable.core.ids import as_id_array
+from erasable.core.tape import Tape
+
+from ._index import Index
+from ._row_hash import RowHash, sum_of_hashes
+from ._targets import Targets
+
+__all__ = ["Memory"]
+
+# Fixed and public: the fractional parts of the square roots of 5 and 7.
+_KEYS = Tape(0x3C6EF372FE94F82B), Tape(0xA54FF53A5F1D36F1)
+
+
+class Memory:
+    """Live records, by row, and what is made of them when it is needed.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_rows, n_features), float64 or float32
+    ids : ndarray of shape (n_rows,), int64, uint64 or object
+    live : ndarray of shape (n_rows,), bool
+        Shared with the model's hold on its records: it knows of a deletion first.
+    targets : Targets
+
+    Examples
+    --------
+    >>> from erasable.neighbors._targets import Numbers
+    >>> X, ids, live = np.array([[0.0], [3.0]]), np.array([5, 6]), np.ones(2, dtype=bool)
+    >>> memory = Memory(X, ids, live, Numbers.fit(np.array([1.0, 2.0]), np.arange(2)))
+    >>> memory.index(None).nearest(np.array([[2.0]]), 1)
+    (array([[1.]]), array([[1]]))
+    """
+
+    def __init__(
+        self, matrix: Any, ids: NDArray[Any], live: NDArray[np.bool_], targets: Targets
+    ) -> None:
+        self.matrix, self.ids, self.live, self.targets = matrix, ids, live, targets
+        self._order: Ints | None = None
+        self._hash: RowHash | None = None
+        self._index: Index | None = None
+        self._leaf_size: int | None = None
+
+    @property
+    def order(self) -> Ints:
+        """Rows of the live records, in their order."""
+        if self._order is None:
+            rows = np.flatnonzero(self.live)
+            first, second = (tape.record_keys(self.ids[rows]) for tape in _KEYS)
+            self._order = rows[np.lexsort((second, first))]
+        elif self._order.size > np.count_nonzero(self.live):
+            self._order = self._order[self.live[self._order]]
+        return self._order
+
+    def hash(self) -> RowHash:
+        """Hash the set of the live records."""
+        if self._hash is None:
+            self._hash = self._hash_of(np.flatnonzero(self.live))
+        return self._hash
+
+    def _hash_of(self, rows: Ints) -> RowHash:
+        values = np.ascontiguousarray(self.matrix[rows], dtype="<f8").view(np.uint8)
+        return sum_of_hashes([values, self.targets.bytes_of(rows)], self.ids[rows])
+
+    def index(self, leaf_size: int | None) -> Index:
+        """Return an index of the live records, with leaves of this size."""
+        if self._index is None or self._leaf_size != leaf_size:
+            self._index = Index(self.matrix, self.order, leaf_size)
+            self._leaf_size = leaf_size
+        return self._index
+
+    def remove(self, rows: Ints) -> None:
+        """Forget rows, which are not live any more and can still be read."""
+        if self._hash is not None:
+            self._hash = self._hash - self._hash_of(rows)
+        self.targets.remove(rows)
+        if self._index is not None:
+            self._index.remove(rows)
+            if 2 * self._index.n_dead > self._index.order.size:
+                self._index = None  # the next one is made of what is left
+
+    def moved(self, matrix: Any, ids: NDArray[Any], live: NDArray[np.bool_], rows: Ints) -> Memory:
+        """Return the memory of the same records where they lie in another place, in this order."""
+        made = Memory(matrix, ids, live, self.targets.take(rows))
+        made._hash = self._hash
+        if self._order is not None:
+            place = np.zeros(self.live.size, dtype=np.int64)
+            place[rows] = np.arange(rows.size)
+            made._order = place[self.order]
+        return made
+
+    def state(self) -> dict[str, Any]:
+        """Return the records, in their order."""
+        order = self.order
+        ids = self.ids[order]
+        return {
+            "X": np.ascontiguousarray(self.matrix[order], dtype=np.float64),
+            # Where an id that needed a wider type is gone, those that are left may not.
+            "ids": ids if ids.dtype == np.int64 else as_id_array(ids.tolist()),
+            **self.targets.state(order),
+        }
+
+    def digest_state(self) -> dict[str, Any]:
+        """Return what stands for the records in a digest."""
+        return {"records": self.hash().copy(), **self.targets.summary()}
+
+    def places(self) -> Ints:
+        """Return for each row its place among the live ones; what is not live has none."""
+        return np.cumsum(self.live) - 1
+
+    def equals(self, other: Memory) -> bool:
+        """Tell whether another one holds the same records."""
+        return state_root(self.digest_state()) == state_root(other.digest_state())
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], targets: Targets) -> Memory:
+        """Bring back what `state` returned: rows are places."""
+        return cls(state["X"], state["ids"], np.ones(state["X"].shape[0], dtype=np.bool_), targets)

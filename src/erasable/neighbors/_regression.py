@@ -1,0 +1,116 @@
+"""Regression by the nearest neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+
+from erasable.core._grid_kernels import Floats, Ints
+
+from ._neighbors import Neighbors
+from ._targets import Numbers
+
+__all__ = ["KNeighborsRegressor"]
+
+
+class KNeighborsRegressor(RegressorMixin, Neighbors):
+    """Predict the mean of the nearest records, any of which can be deleted.
+
+    Nothing is learned that a record could be left in: the model is its records. A deletion
+    overwrites one of them, and costs microseconds.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        How many records are asked. A model needs as many.
+    weights : {"uniform", "distance"}, default="uniform"
+        Whether they count alike, or as the inverse of the distance; where there are records at no
+        distance, they alone count.
+    algorithm : {"auto", "kd_tree", "brute"}, default="auto"
+        How the nearest are found, which is no matter of who they are. "auto" takes a tree up to
+        15 features.
+    leaf_size : int, default=128
+        Records in a leaf of the tree, at most. Of speed, too.
+    p : {1, 2, inf}, default=2
+        Power of the metric "minkowski".
+    metric : {"minkowski", "euclidean", "manhattan", "chebyshev"}, default="minkowski"
+        The distance.
+
+    Attributes
+    ----------
+    n_samples_fit_ : int
+        Number of records.
+    ids_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    TooFewRecordsError
+        From `fit` and `delete`: fewer records than `n_neighbors`.
+    MagnitudeError
+        From `fit`: values or targets beyond ``2**500``.
+
+    See Also
+    --------
+    KNeighborsClassifier : For classes, with notes that hold here, too.
+    erasable.kernel.NadarayaWatson : A mean of all records within reach.
+
+    Notes
+    -----
+    **The saved file holds every record**, with its id and target: this is what the model is. It is
+    to be protected as the data are.
+
+    Examples
+    --------
+    >>> from erasable.neighbors import KNeighborsRegressor
+    >>> X, y = [[0.0], [1.0], [2.0], [9.0]], [0.0, 1.0, 4.0, 81.0]
+    >>> model = KNeighborsRegressor(n_neighbors=2).fit(X, y)
+    >>> model.predict([[1.6]])
+    array([2.5])
+    >>> model.delete([2]).action
+    'updated'
+    >>> model.predict([[1.6]])
+    array([0.5])
+    >>> model.digest() == KNeighborsRegressor(2).fit([X[3], X[0], X[1]], [81.0, 0.0, 1.0],
+    ...                                              ids=[3, 0, 1]).digest()
+    True
+    """
+
+    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Numbers:
+        return Numbers.fit(y, rows)
+
+    def _targets_from(self, state: dict[str, Any]) -> Numbers:
+        return Numbers.from_state(state)
+
+    def predict(self, X: Any) -> Floats:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features), or None
+            None: the records themselves, without asking each for its own target.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_outputs), float64
+        """
+        distances, rows = self._nearest(X)
+        weights = self._weights(distances)
+        targets = self._memory.targets
+        assert isinstance(targets, Numbers)
+        sums, total = np.zeros((rows.shape[0], targets.values.shape[1])), np.zeros(rows.shape[0])
+        for j in range(rows.shape[1]):  # the nearest first
+            sums += weights[:, j, None] * targets.values[rows[:, j]]
+            total += weights[:, j]
+        sums /= total[:, None]
+        return sums[:, 0] if targets.flat else sums
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,184 @@
+"""What records are to be told by: numbers, or labels of classes, one or several for each.
+
+The law kept here: targets are a function of the live records. When the last record of a class
+goes, so does the class; what is kept of a deleted record is overwritten.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.classes import Classes
+from erasable.core.errors import MagnitudeError
+
+from ._row_hash import Bytes, label_bytes
+
+__all__ = ["LARGEST", "Labels", "Numbers", "Targets"]
+
+LARGEST = 2.0**500
+"""No value may exceed it: squares of differences, and sums of them, stay finite."""
+
+
+class Targets(Protocol):
+    """Targets by row."""
+
+    def bytes_of(self, rows: Ints) -> Bytes:
+        """Write those of some rows as bytes, for a hash."""
+
+    def remove(self, rows: Ints) -> None:
+        """Forget those of some rows."""
+
+    def take(self, rows: Ints) -> Targets:
+        """Keep those of the live rows only, in this order."""
+
+    def state(self, order: Ints) -> dict[str, Any]:
+        """Return those of all live rows, in this order."""
+
+    def summary(self) -> dict[str, Any]:
+        """Return what is known beside the targets of each row."""
+
+
+class Numbers:
+    """Targets that are numbers.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_outputs), float64
+        Of the model's own; 0 in rows that are not live.
+    flat : bool
+        Whether there is one output, and no column of it.
+
+    Examples
+    --------
+    >>> numbers = Numbers.fit(np.array([3, 4, 5]), np.array([0, 2]))
+    >>> numbers.values.tolist(), numbers.flat
+    ([[3.0], [0.0], [5.0]], True)
+    """
+
+    def __init__(self, values: Floats, flat: bool) -> None:
+        self.values, self.flat = values, flat
+
+    @classmethod
+    def fit(cls, y: NDArray[Any], rows: Ints) -> Self:
+        """Copy the targets of live rows.
+
+        Raises
+        ------
+        MagnitudeError
+            One of them is beyond ``2**500``.
+        """
+        values = np.zeros((y.shape[0], y.size // max(1, y.shape[0])))
+        values[rows] = y[rows].reshape(rows.size, -1)
+        if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
+            raise MagnitudeError(
+                "y holds numbers beyond 2**500; expected smaller ones, so that sums of them are "
+                "finite; divide y by a power of ten"
+            )
+        return cls(values, y.ndim == 1)
+
+    def bytes_of(self, rows: Ints) -> Bytes:
+        """Write those of some rows as bytes."""
+        return self.values[rows].astype("<f8").view(np.uint8)
+
+    def remove(self, rows: Ints) -> None:
+        """Overwrite those of some rows."""
+        self.values[rows] = 0.0
+
+    def take(self, rows: Ints) -> Self:
+        """Keep some rows."""
+        return type(self)(self.values[rows], self.flat)
+
+    def state(self, order: Ints) -> dict[str, Any]:
+        """Return the targets."""
+        values = self.values[order]
+        return {"y": values[:, 0].copy() if self.flat else values}
+
+    def summary(self) -> dict[str, Any]:
+        """Return how many there are for each row, None where they are one without a column."""
+        return {"n_outputs": None if self.flat else self.values.shape[1]}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Bring back what `state` returned, by place."""
+        return cls.fit(state["y"], np.arange(state["y"].shape[0]))
+
+
+class Labels:
+    """Targets that are labels.
+
+    Parameters
+    ----------
+    outputs : list of Classes
+        One for each output.
+    flat : bool
+        Whether there is one output, and no column of it.
+
+    Examples
+    --------
+    >>> labels = Labels.fit(np.array(["a", "b", "a"], dtype=object), np.arange(3))
+    >>> labels.remove(np.array([1]))
+    >>> labels.outputs[0].labels
+    array(['a'], dtype=object)
+    """
+
+    def __init__(self, outputs: list[Classes], flat: bool) -> None:
+        self.outputs, self.flat = outputs, flat
+
+    @classmethod
+    def fit(cls, y: NDArray[Any], rows: Ints) -> Self:
+        """Find the labels of live rows."""
+        columns = y.reshape(y.shape[0], -1).T
+        return cls([Classes.fit(column, rows) for column in columns], y.ndim == 1)
+
+    def bytes_of(self, rows: Ints) -> Bytes:
+        """Write those of some rows as bytes."""
+        return np.hstack(
+            [
+                np.frombuffer(
+                    b"".join(map(label_bytes, each.labels.tolist())), dtype=np.uint8
+                ).reshape(-1, 32)[each.codes[rows]]
+                for each in self.outputs
+            ]
+        )
+
+    def remove(self, rows: Ints) -> None:
+        """Forget those of some rows, and classes that have no others."""
+        for each in self.outputs:
+            each.remove(rows)
+
+    def take(self, rows: Ints) -> Self:
+        """Keep some rows, all that are live among them."""
+        kept = [
+            Classes(each.labels, each.counts, each.codes[rows], each.fixed) for each in self.outputs
+        ]
+        return type(self)(kept, self.flat)
+
+    def state(self, order: Ints) -> dict[str, Any]:
+        """Return labels, and their codes by row."""
+        codes = np.column_stack([each.codes[order] for each in self.outputs])
+        labels = [each.labels for each in self.outputs]
+        return {"classes": labels, "codes": codes[:, 0].copy() if self.flat else codes}
+
+    def summary(self) -> dict[str, Any]:
+        """Return the labels, and whether they come in columns."""
+        return {"classes": [each.labels for each in self.outputs], "flat": self.flat}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Bring back what `state` returned, by place."""
+        codes = state["codes"]
+        columns = codes.reshape(codes.shape[0], -1).T
+        outputs = [
+            Classes(
+                labels,
+                np.bincount(column, minlength=labels.size).astype(np.int64),
+                np.ascontiguousarray(column),
+                False,
+            )
+            for labels, column in zip(state["classes"], columns, strict=True)
+        ]
+        return cls(outputs, codes.ndim == 1)
