@@ -1,0 +1,183 @@
+"""Kernel regression: the mean of the records within reach, the nearer the more."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.errors import MagnitudeError
+from erasable.neighbors._lazy import Lazy
+from erasable.neighbors._targets import Numbers
+
+from . import _weigh_kernels as kernels
+
+__all__ = ["NadarayaWatson"]
+
+_SHAPES = {
+    "gaussian": kernels.GAUSSIAN,
+    "epanechnikov": kernels.EPANECHNIKOV,
+    "biweight": kernels.BIWEIGHT,
+    "tricube": kernels.TRICUBE,
+    "linear": kernels.LINEAR,
+    "tophat": kernels.TOPHAT,
+}
+_LEAF_SIZE = 64
+_TREE_FEATURES = 15  # with more of them, few boxes are far from a query
+
+
+class NadarayaWatson(RegressorMixin, Lazy):
+    """Predict the mean of the records, each weighed by a kernel of its distance.
+
+    A smooth regression with one parameter to choose and nothing learned that a record could be
+    left in: the model is its records. A deletion overwrites one of them, and costs microseconds.
+
+    Parameters
+    ----------
+    bandwidth : float, default=1.0
+        Unit of the distance, from ``2**-500`` to ``2**500``. Put the features on one scale first.
+    kernel : {"gaussian", "epanechnikov", "biweight", "tricube", "linear", "tophat"}
+        Weight of a record at the distance u, in bandwidths; "gaussian" by default. In this order:
+        ``exp(-u**2 / 2)``, and, up to u = 1 and 0 beyond, ``1 - u**2``, ``(1 - u**2)**2``,
+        ``(1 - u**3)**3``, ``1 - u`` and 1.
+
+    Attributes
+    ----------
+    n_samples_fit_ : int
+        Number of records.
+    ids_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    MagnitudeError
+        From `fit`: values or targets beyond ``2**500``.
+
+    See Also
+    --------
+    erasable.neighbors.KNeighborsRegressor : The mean of so many records, however far.
+
+    Notes
+    -----
+    The estimator of Nadaraya [1]_ and Watson [2]_. **Where no record has any weight**, because all
+    are a bandwidth away or more, the prediction is that of the nearest record, or the mean of
+    those that are equally near: what a kernel tends to that reaches just as far. The Gaussian one
+    weighs records against the nearest, so that this needs no rule; below ``exp(-700)`` of its
+    weight they count nothing.
+
+    A mean is one sum over the records in the order of hashes of their ids, and the exponential is
+    our own: nothing but the records and the row decides, to the last bit. A prediction takes time
+    in proportion to the number of records within reach, and a little for each of the others.
+
+    **The saved file holds every record**, with its id and target: this is what the model is. It is
+    to be protected as the data are.
+
+    References
+    ----------
+    .. [1] Nadaraya, "On estimating regression", Theory of Probability and Its Applications, 1964.
+    .. [2] Watson, "Smooth regression analysis", Sankhya A, 1964.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.kernel import NadarayaWatson
+    >>> X = np.linspace(-3.0, 3.0, 200)[:, None]
+    >>> y = np.sin(2.0 * X[:, 0])
+    >>> model = NadarayaWatson(bandwidth=0.1).fit(X, y)
+    >>> model.score(X, y) > 0.99
+    True
+    >>> model.delete([17, 40]).action
+    'updated'
+    >>> keep = np.delete(np.arange(200), [17, 40])
+    >>> fresh = NadarayaWatson(bandwidth=0.1).fit(X[keep], y[keep], ids=keep)
+    >>> model.predict([[0.5]]) == fresh.predict([[0.5]])
+    array([ True])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "bandwidth": [Interval(Real, 2.0**-500, 2.0**500, closed="both")],
+        "kernel": [StrOptions(set(_SHAPES))],
+    }
+
+    def __init__(self, bandwidth: float = 1.0, *, kernel: str = "gaussian") -> None:
+        self.bandwidth = bandwidth
+        self.kernel = kernel
+
+    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Numbers:
+        return Numbers.fit(y, rows)
+
+    def _targets_from(self, state: dict[str, Any]) -> Numbers:
+        return Numbers.from_state(state)
+
+    def predict(self, X: Any) -> Floats:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_outputs), float64
+
+        Raises
+        ------
+        MagnitudeError
+            Rows are so far from all records that the distance is no finite number.
+        """
+        queries = self._read_queries(X)
+        memory = self._memory
+        index = memory.index(None if self.n_features_in_ > _TREE_FEATURES else _LEAF_SIZE)
+        targets = memory.targets
+        assert isinstance(targets, Numbers)
+        nearest, rows = index.nearest(queries, 1, self._inverse)
+        if (rows < 0).any():
+            raise MagnitudeError(
+                f"{int((rows < 0).sum())} rows of X are so far from the records that distances "
+                "overflow; expected finite distances; scale X, or drop those rows"
+            )
+        by_rank = targets.values[index.order]
+        shape = _SHAPES[self._at_fit("kernel")]
+        out, total = self._means(queries, index.parts, by_rank, nearest[:, 0], shape)
+        lost = total == 0.0
+        if lost.any():
+            out[lost] = self._means(
+                queries[lost], index.parts, by_rank, nearest[lost, 0], shape, nearest[lost, 0]
+            )[0]
+        return out[:, 0] if targets.flat else out
+
+    def _means(
+        self,
+        queries: Floats,
+        parts: tuple[Floats, Ints, Floats, Floats],
+        by_rank: Floats,
+        nearest: Floats,
+        shape: int,
+        limits: Floats | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Return means and sums of weights; within `limits`, where given, of equal ones."""
+        bandwidth = float(self._at_fit("bandwidth"))
+        if limits is None:
+            limits = np.zeros(nearest.size)
+            kernels.reach(nearest, bandwidth, shape, limits)
+        else:
+            shape = kernels.TOPHAT
+        inverse = np.zeros(0) if self._inverse is None else self._inverse
+        out, total = np.zeros((nearest.size, by_rank.shape[1])), np.zeros(nearest.size)
+        kernels.weigh(
+            queries, *parts, inverse, by_rank, nearest, limits, bandwidth, shape, out, total
+        )
+        return out, total
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags

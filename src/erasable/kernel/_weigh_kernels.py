@@ -1,0 +1,168 @@
+"""Kernels of kernel regression: means of targets, weighed by what lies between record and query.
+
+A mean is a sum over the records within reach in the order of their ranks, one after the other, so
+that it is the same however the index came about. Weights are a fixed formula of one distance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._jit import kernel
+from erasable.linear_model._softmax_kernels import LIMIT, expose
+from erasable.neighbors._distance_kernels import EUCLIDEAN, block_distances, box_distance
+
+__all__ = ["BIWEIGHT", "EPANECHNIKOV", "GAUSSIAN", "LINEAR", "TOPHAT", "TRICUBE", "reach", "weigh"]
+
+GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRICUBE, LINEAR, TOPHAT = 0, 1, 2, 3, 4, 5
+_DEPTH = 64  # levels that a tree cannot have
+_OUTSIDE = -1.0
+
+
+@kernel
+def reach(nearest: Floats, bandwidth: float, shape: int, out: Floats) -> None:
+    """Write the squared distance up to which records have any weight, for each query.
+
+    `nearest` are the squared distances of the nearest records, against which the Gaussian kernel
+    weighs the others; it counts for nothing below exp(-700) of theirs.
+    """
+    square = bandwidth * bandwidth
+    for q in range(nearest.size):
+        out[q] = nearest[q] + 2.0 * LIMIT * square if shape == GAUSSIAN else square
+
+
+@kernel
+def _gather_block(
+    block: Floats,
+    own: Ints,
+    query: Floats,
+    inverse: Floats,
+    limit: float,
+    scratch: Floats,
+    by_rank: Floats,
+) -> None:
+    """Write the squared distances of a block's records within reach to their ranks."""
+    if block_distances(block, query, inverse, EUCLIDEAN, limit, scratch) > 0:
+        for r in range(scratch.size):
+            if scratch[r] <= limit:
+                by_rank[own[r]] = scratch[r]
+
+
+@kernel
+def _gather(
+    query: Floats,
+    blocks: Floats,
+    owners: Ints,
+    lower: Floats,
+    upper: Floats,
+    inverse: Floats,
+    limit: float,
+    scratch: Floats,
+    by_rank: Floats,
+) -> None:
+    """Write the squared distances of the records within reach to their ranks."""
+    n_leaves = blocks.shape[0]
+    if lower.shape[0] == 0:  # there is no tree
+        for b in range(n_leaves):
+            _gather_block(blocks[b], owners[b], query, inverse, limit, scratch, by_rank)
+        return
+    nodes = np.zeros(_DEPTH, np.int64)
+    waiting = 1
+    while waiting:
+        waiting -= 1
+        node = nodes[waiting]
+        if box_distance(lower[node], upper[node], query, inverse, EUCLIDEAN) > limit:
+            continue
+        if node < n_leaves - 1:
+            nodes[waiting], nodes[waiting + 1] = 2 * node + 2, 2 * node + 1
+            waiting += 2
+        else:
+            b = node - (n_leaves - 1)
+            _gather_block(blocks[b], owners[b], query, inverse, limit, scratch, by_rank)
+
+
+@kernel
+def _weights(
+    squares: Floats, nearest: float, bandwidth: float, shape: int, bits: Ints
+) -> None:
+    """Replace squared distances by weights."""
+    square = bandwidth * bandwidth
+    if shape == GAUSSIAN:
+        for i in range(squares.size):
+            squares[i] = (nearest - squares[i]) / (2.0 * square)
+        expose(squares, bits)
+        return
+    for i in range(squares.size):
+        u2 = squares[i] / square
+        u2 = u2 if u2 < 1.0 else 1.0
+        if shape == EPANECHNIKOV:
+            squares[i] = 1.0 - u2
+        elif shape == BIWEIGHT:
+            squares[i] = (1.0 - u2) * (1.0 - u2)
+        elif shape == TRICUBE:
+            rest = 1.0 - u2 * np.sqrt(u2)
+            squares[i] = rest * rest * rest
+        elif shape == LINEAR:
+            squares[i] = 1.0 - np.sqrt(u2)
+        else:
+            squares[i] = 1.0
+
+
+@kernel
+def weigh(
+    queries: Floats,
+    blocks: Floats,
+    owners: Ints,
+    lower: Floats,
+    upper: Floats,
+    inverse: Floats,
+    targets: Floats,
+    nearest: Floats,
+    limits: Floats,
+    bandwidth: float,
+    shape: int,
+    out: Floats,
+    total: Floats,
+) -> None:
+    """Write the weighed means of the targets within reach, and the sums of the weights.
+
+    Parameters
+    ----------
+    queries : ndarray of shape (n_queries, n_features)
+    blocks, owners, lower, upper, inverse
+        See `erasable.neighbors`.
+    targets : ndarray of shape (n_records, n_outputs)
+        By rank.
+    nearest, limits : ndarray of shape (n_queries,)
+        See `reach`.
+    bandwidth, shape
+        Of the kernel.
+    out : ndarray of shape (n_queries, n_outputs)
+        Nothing is written where no record has any weight.
+    total : ndarray of shape (n_queries,)
+    """
+    n, n_outputs = targets.shape
+    scratch, by_rank = np.zeros(blocks.shape[2]), np.full(n, _OUTSIDE)
+    ranks, values, bits = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64)
+    for q in range(queries.shape[0]):
+        _gather(
+            queries[q], blocks, owners, lower, upper, inverse, limits[q], scratch, by_rank
+        )
+        m = 0
+        for rank in range(n):
+            ranks[m], values[m] = rank, by_rank[rank]
+            m += by_rank[rank] != _OUTSIDE
+            by_rank[rank] = _OUTSIDE
+        weights = values[:m]
+        _weights(weights, nearest[q], bandwidth, shape, bits[:m])
+        total[q] = 0.0
+        for i in range(m):
+            total[q] += weights[i]
+        if total[q] == 0.0:
+            continue
+        for t in range(n_outputs):
+            mean = 0.0
+            for i in range(m):
+                mean += weights[i] * targets[ranks[i], t]
+            out[q, t] = mean / total[q]
