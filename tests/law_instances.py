@@ -21,6 +21,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"classes": [0, 1, 2, 7]},
     ],
     "KMeans": [{"n_clusters": 3}, {"n_clusters": 2, "max_iter": 100, "tol": 1e-3}],
+    "KNeighborsClassifier": [{"n_neighbors": 2, "weights": "distance", "leaf_size": 2}],
+    "KNeighborsRegressor": [{"n_neighbors": 3, "algorithm": "brute", "metric": "manhattan"}],
     "LinearRegression": [{"fit_intercept": False}],
     "LogisticRegression": [
         {"C": 100.0, "fit_intercept": False},
@@ -29,6 +31,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "MinMaxScaler": [{"feature_range": (-1, 1)}],
     "MultinomialNB": [{"alpha": 0.0, "classes": [0, 1, 2, 5]}, {"class_prior": [1, 1, 1]}],
+    "NadarayaWatson": [{"bandwidth": 0.3, "kernel": "tricube"}],
     "OneHotEncoder": [
         {"drop": "first", "handle_unknown": "ignore"},
         {"drop": "if_binary", "sparse_output": False},

@@ -65,6 +65,14 @@ _COUNTS = {
     "dtype": np.float32,
 }
 _KMEANS = {"n_clusters": 3, "max_iter": 2}
+_NEIGHBORS = {
+    "algorithm": "brute",
+    "leaf_size": 7,
+    "metric": "chebyshev",
+    "n_neighbors": 2,
+    "p": 1,
+    "weights": "distance",
+}
 _CODES = {"categories": [[1.0, 2.0]] * 4, "dtype": np.float32}
 
 OTHER: dict[str, dict[str, Any]] = {
@@ -74,6 +82,8 @@ OTHER: dict[str, dict[str, Any]] = {
     "DivideAndConquerKMeans": {**_KMEANS, "height": 2, "weight_by_mass": True, "width": 3},
     "GaussianNB": {"classes": [0, 1, 2, 9], "priors": [0.2, 0.3, 0.5], "var_smoothing": 0.1},
     "KMeans": {**_KMEANS, "tol": 0.5},
+    "KNeighborsClassifier": _NEIGHBORS,
+    "KNeighborsRegressor": _NEIGHBORS,
     "LinearRegression": {"fit_intercept": False},
     "LogisticRegression": {
         "C": 0.1,
@@ -84,6 +94,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "MaxAbsScaler": {},
     "MinMaxScaler": {"clip": True, "feature_range": (-1, 3)},
     "MultinomialNB": _DISCRETE,
+    "NadarayaWatson": {"bandwidth": 0.5, "kernel": "epanechnikov"},
     "OneHotEncoder": {
         **_CODES,
         "drop": "first",

@@ -23,6 +23,7 @@ THEIRS = dict(all_estimators())
 WITHOUT_TWIN = {
     "ColumnTransformer": "takes what its parts take",
     "DivideAndConquerKMeans": "of Ginart et al. (2019)",
+    "NadarayaWatson": "not in scikit-learn",
     "Pipeline": "takes what its steps take",
     "QuantizedKMeans": "of Ginart et al. (2019)",
     "RandomFourierRidge": "a pipeline of two in scikit-learn",
@@ -32,6 +33,8 @@ WITHOUT_TWIN = {
 
 FILL = "a gap is refused, by the name of its column: SimpleImputer fills it"
 DENSE = "its kernels read dense rows: a center has no zeros to skip"
+TABLED = "its kernels read dense blocks: nearly all records differ from a query in any feature"
+METRICS = "of metrics that are no exact formulas"
 EQUAL = "its records are equal: their weights are not on the grid of its sums"
 NUMBERS = "parameters of the solver, of which there is one, run to the end"
 COPIED = "records are always copied, as they are to be erased"
@@ -41,6 +44,8 @@ SEEDED = "it draws nothing"
 
 INPUTS = {
     "KMeans": {"sparse": DENSE, "weights": EQUAL},
+    "KNeighborsClassifier": {"sparse": TABLED},
+    "KNeighborsRegressor": {"sparse": TABLED},
     "MaxAbsScaler": {"NaN": FILL},
     "MinMaxScaler": {"NaN": FILL},
     "RobustScaler": {"NaN": FILL},
@@ -61,6 +66,8 @@ PARAMETERS = {
         "n_init": "one run, of greedy seeding",
         "verbose": QUIET,
     },
+    "KNeighborsClassifier": {"metric_params": METRICS, "n_jobs": THREADS},
+    "KNeighborsRegressor": {"metric_params": METRICS, "n_jobs": THREADS},
     "LinearRegression": {
         "copy_X": COPIED,
         "n_jobs": THREADS,

@@ -136,14 +136,13 @@ class Labels:
 
     def bytes_of(self, rows: Ints) -> Bytes:
         """Write those of some rows as bytes."""
-        return np.hstack(
-            [
-                np.frombuffer(
-                    b"".join(map(label_bytes, each.labels.tolist())), dtype=np.uint8
-                ).reshape(-1, 32)[each.codes[rows]]
-                for each in self.outputs
-            ]
-        )
+        told = []
+        for each in self.outputs:
+            codes = each.codes[rows].tolist()
+            # Only of those that occur: there may be as many classes as records.
+            known = {code: label_bytes(each.labels[code : code + 1].tolist()[0]) for code in set(codes)}
+            told.append(np.frombuffer(b"".join(map(known.__getitem__, codes)), dtype=np.uint8))
+        return np.hstack([part.reshape(rows.size, -1) for part in told])
 
     def remove(self, rows: Ints) -> None:
         """Forget those of some rows, and classes that have no others."""
