@@ -36,7 +36,7 @@ class Neighbors(Lazy):
         "weights": [StrOptions({"uniform", "distance"})],
         "algorithm": [StrOptions({"auto", "kd_tree", "brute"})],
         "leaf_size": [Interval(Integral, 1, None, closed="left")],
-        "p": [Interval(Real, 1, None, closed="left")],
+        "p": [Interval(Real, 1, None, closed="both")],
         "metric": [StrOptions({"minkowski", *_METRICS})],
     }
 
