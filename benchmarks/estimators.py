@@ -93,9 +93,11 @@ def one(twin: Twin) -> dict[str, Any]:
     n = len(data)
     order = np.random.default_rng(0).permutation(n)
     ours, model = fit_times(mine, data)
-    theirs, _ = fit_times(peer, data)
+    theirs, other = fit_times(peer, data)
+    asked = asking(model, other, data) if twin.lazy else None
     twin.use(model)
     result: dict[str, Any] = {"n": n, "d": int(model.n_features_in_), "fit": ours, "peer": theirs}
+    result |= {} if asked is None else {"asked": asked}
     deletions(model, order[:10], twin.use, digest=False)  # the first may build what the rest use
     bare = deletions(model, order[10 : 10 + SINGLE], twin.use, digest=False)
     place = 10 + len(bare)
@@ -123,6 +125,16 @@ def one(twin: Twin) -> dict[str, Any]:
     result["growth"] = growth(mine, twin, n)
     result["accuracy"] = accuracy(mine, peer, data)
     return result
+
+
+def asking(model: Any, peer: Any, data: Data) -> dict[str, float]:
+    """Time the predictions of a model that learns nothing, and its first digest."""
+    queries = data.X[:1_000] + 0.01
+    first = timed(lambda: model.predict(queries[:1]))[0]
+    peer.predict(queries[:1])
+    row, peer_row = (timed(lambda each=each: each.predict(queries))[0] for each in (model, peer))
+    digest = timed(model.digest)[0]
+    return {"first": first, "row": row / 1_000, "peer_row": peer_row / 1_000, "digest": digest}
 
 
 def hurt(mine: Any, data: Data, twin: Twin) -> dict[str, float]:

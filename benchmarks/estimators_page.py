@@ -25,6 +25,10 @@ COSTS: dict[str, tuple[str, str, str]] = {
     "DivideAndConquerKMeans": ("a tree of k-means", "see benchmarks", "a leaf learned again"),
     "GaussianNB": ("exact moments per class", "O(d)", "a column's extreme: O(n) a column"),
     "KMeans": ("every iteration", "see benchmarks", "a seed: the races again"),
+    "KNeighborsClassifier": ("the records", "O(d + log n)",
+                             "half of them: what is left is copied, O(nd)"),
+    "KNeighborsRegressor": ("the records", "O(d + log n)",
+                            "half of them: what is left is copied, O(nd)"),
     "LinearRegression": ("exact second moments", "O(d^2); solving O(d^3)",
                          "a column's extreme: O(nd) a column"),
     "LogisticRegression": ("the optimum, on a lattice",
@@ -32,6 +36,8 @@ COSTS: dict[str, tuple[str, str, str]] = {
     "MaxAbsScaler": ("largest magnitudes", "O(d), sparse O(m)", "a column's extreme: O(n)"),
     "MinMaxScaler": ("extremes", "O(d)", "a column's extreme: O(n)"),
     "MultinomialNB": ("exact sums per class", "O(d), sparse O(m)", "a column's extreme: O(n)"),
+    "NadarayaWatson": ("the records", "O(d + log n)",
+                       "half of them: what is left is copied, O(nd)"),
     "OneHotEncoder": ("categories and counts", "O(d)", "a category: what follows resumes"),
     "OrdinalEncoder": ("categories and counts", "O(d)", "a category: codes above it shift"),
     "PCA": ("exact second moments", "O(d^2); solving O(d^3)",
@@ -78,6 +84,15 @@ One thread; n records of d features. Deletions are single and at random. *bare*:
 *batch*: one call for 1,000, against 1,000 bare ones. *hurtful*: deletions chosen to hurt, at
 extremes of columns, rare values or the longest texts; mean and worst. *fit*: our time over
 scikit-learn's.
+"""
+
+
+ASKED = """
+### Asking lazy models
+
+Nothing is learned at `fit`; an index is made when a model is first asked. *first*: the first
+prediction of one row, with that. *row*: each of 1,000 rows that are asked together. *digest*: the
+first one, which hashes every record.
 """
 
 
@@ -149,6 +164,8 @@ def write(folder: Path) -> None:
         parts.append(_growth(cells))
         parts.append("\n### Scores on the same five splits\n")
         parts.append(_scores(cells))
+        parts.append(ASKED)
+        parts.append(_asked(cells))
     PAGE.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
 
 
@@ -221,3 +238,18 @@ def _scores(cells: dict[str, Any]) -> str:
                 ]
             )
     return table(["estimator", "ours", "scikit-learn's", "p, paired"], rows, left=(0,))
+
+
+def _asked(cells: dict[str, Any]) -> str:
+    rows = [
+        [
+            TWINS[name].title,
+            _micro(asked["first"]),
+            _micro(asked["row"]),
+            _micro(asked["peer_row"]),
+            _micro(asked["digest"]),
+        ]
+        for name, cell in cells.items()
+        if (asked := cell.get("asked")) is not None
+    ]
+    return table(["estimator", "first", "row", "scikit-learn's row", "digest"], rows, left=(0,))

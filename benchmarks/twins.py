@@ -16,12 +16,21 @@ import sklearn.impute
 import sklearn.kernel_approximation
 import sklearn.linear_model
 import sklearn.naive_bayes
+import sklearn.neighbors
 import sklearn.pipeline
 import sklearn.preprocessing
 from data import FOLDER
 
 import erasable
-from erasable import compose, decomposition, feature_extraction, kernel, linear_model, naive_bayes
+from erasable import (
+    compose,
+    decomposition,
+    feature_extraction,
+    kernel,
+    linear_model,
+    naive_bayes,
+    neighbors,
+)
 from erasable import preprocessing as ours
 from erasable.pipeline import make_pipeline
 
@@ -67,6 +76,8 @@ class Twin:
     aims : dict
         ``bare_us``, ``used_us``: microseconds at most; ``bare_x``, ``used_x``: times a refit of
         scikit-learn's at least; ``fit``: times its fit at most.
+    lazy : bool
+        Whether it learns nothing before it is asked.
     """
 
     title: str
@@ -74,6 +85,7 @@ class Twin:
     data: Callable[[int | None], Data]
     use: Callable[[Any], Any]
     aims: dict[str, float]
+    lazy: bool = False
 
 
 def _extremes(X: np.ndarray) -> np.ndarray:
@@ -100,6 +112,15 @@ def _numbers(n: int | None, kind: str) -> Data:
     if kind == "gaps":
         return Data(np.where(rng.random(X.shape) < 0.05, np.nan, X), None, _extremes(X))
     return Data(X, y, _extremes(X))
+
+
+@cache
+def near(n: int, d: int, classes: bool) -> Data:
+    """Records whose targets are smooth in a few of their features."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(n, d))
+    score = X[:, 0] + np.sin(2.0 * X[:, 1]) + X[:, 2] * X[:, 3] + 0.5 * rng.normal(size=n)
+    return Data(X, np.digitize(score, [-1.0, 1.0]) if classes else score, _extremes(X))
 
 
 @cache
@@ -173,6 +194,10 @@ def _nothing(model: Any) -> None:
     return None
 
 
+def _one_row(model: Any) -> Any:
+    return model.predict(np.zeros((1, model.n_features_in_)))
+
+
 def _coefficients(model: Any) -> Any:
     return (model[-1] if hasattr(model, "steps") else model).coef_
 
@@ -234,6 +259,38 @@ TWINS: dict[str, Twin] = {
         _of("codes"),
         lambda model: model.feature_log_prob_,
         BARE,
+    ),
+    "neighbors-classes": Twin(
+        "KNeighborsClassifier",
+        lambda: (neighbors.KNeighborsClassifier(), sklearn.neighbors.KNeighborsClassifier()),
+        lambda n: near(n or 100_000, 20, classes=True),
+        _one_row,
+        {"bare_us": 100.0, "fit": 1.5},
+        lazy=True,
+    ),
+    "neighbors": Twin(
+        "KNeighborsRegressor",
+        lambda: (neighbors.KNeighborsRegressor(), sklearn.neighbors.KNeighborsRegressor()),
+        lambda n: near(n or 100_000, 20, classes=False),
+        _one_row,
+        {"bare_us": 100.0, "fit": 1.5},
+        lazy=True,
+    ),
+    "neighbors-tree": Twin(
+        "KNeighborsRegressor, 5 features",
+        lambda: (neighbors.KNeighborsRegressor(), sklearn.neighbors.KNeighborsRegressor()),
+        lambda n: near(n or 100_000, 5, classes=False),
+        _one_row,
+        {"bare_us": 100.0, "fit": 1.5},
+        lazy=True,
+    ),
+    "nadaraya-watson": Twin(
+        "NadarayaWatson (against KNeighborsRegressor)",
+        lambda: (kernel.NadarayaWatson(0.3), sklearn.neighbors.KNeighborsRegressor()),
+        lambda n: near(n or 20_000, 5, classes=False),
+        _one_row,
+        {"bare_us": 100.0},
+        lazy=True,
     ),
     "standard-scaler": Twin(
         "StandardScaler",

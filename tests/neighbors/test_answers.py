@@ -1,4 +1,4 @@
-"""What neighbours answer: by enumeration where there are ties, by scikit-learn where there are none."""
+"""What neighbours answer: by enumeration where there are ties, by scikit-learn elsewhere."""
 
 from __future__ import annotations
 

@@ -73,7 +73,9 @@ def test_no_record_is_nearer_than_its_box(data: st.DataObject, metric: str) -> N
     for inverse in (np.zeros(0), scales):
         which = METRICS[metric]
         block_distances(block, query, inverse, which, np.finfo(np.float64).max, out)
-        assert box_distance(block.min(axis=1), block.max(axis=1), query, inverse, which) <= out.min()
+        assert (
+            box_distance(block.min(axis=1), block.max(axis=1), query, inverse, which) <= out.min()
+        )
 
 
 def test_a_record_as_near_as_the_last_is_not_passed_over() -> None:

@@ -83,9 +83,7 @@ def _gather(
 
 
 @kernel
-def _weights(
-    squares: Floats, nearest: float, bandwidth: float, shape: int, bits: Ints
-) -> None:
+def _weights(squares: Floats, nearest: float, bandwidth: float, shape: int, bits: Ints) -> None:
     """Replace squared distances by weights."""
     square = bandwidth * bandwidth
     if shape == GAUSSIAN:
@@ -146,9 +144,7 @@ def weigh(
     scratch, by_rank = np.zeros(blocks.shape[2]), np.full(n, _OUTSIDE)
     ranks, values, bits = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64)
     for q in range(queries.shape[0]):
-        _gather(
-            queries[q], blocks, owners, lower, upper, inverse, limits[q], scratch, by_rank
-        )
+        _gather(queries[q], blocks, owners, lower, upper, inverse, limits[q], scratch, by_rank)
         m = 0
         for rank in range(n):
             ranks[m], values[m] = rank, by_rank[rank]

@@ -120,7 +120,7 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
         labels = self._labels
         predicted = [
             each.labels[votes.argmax(axis=1)]
-            for each, votes in zip(labels.outputs, self._votes(X), strict=True)
+            for each, votes in zip(labels.outputs, self._votes(X)[0], strict=True)
         ]
         return predicted[0] if labels.flat else np.column_stack(predicted)
 
@@ -137,20 +137,21 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
         ndarray of shape (n_rows, n_classes), float64, or list of these
             A column for each of `classes_`.
         """
-        shares = [votes / votes.sum(axis=1, keepdims=True) for votes in self._votes(X)]
+        found, total = self._votes(X)
+        shares = [votes / total[:, None] for votes in found]
         return shares[0] if self._labels.flat else shares
 
-    def _votes(self, X: Any) -> list[Floats]:
-        """Add up the votes of the neighbours, the nearest first, for each output."""
+    def _votes(self, X: Any) -> tuple[list[Floats], Floats]:
+        """Add up the votes of the neighbours, the nearest first: for each output, and in all."""
         distances, rows = self._nearest(X)
         weights = self._weights(distances)
-        found, queries = [], np.arange(rows.shape[0])
-        for each in self._labels.outputs:
-            votes = np.zeros((rows.shape[0], each.labels.size))
-            for j in range(rows.shape[1]):
+        queries, total = np.arange(rows.shape[0]), np.zeros(rows.shape[0])
+        found = [np.zeros((rows.shape[0], each.labels.size)) for each in self._labels.outputs]
+        for j in range(rows.shape[1]):
+            total += weights[:, j]
+            for each, votes in zip(self._labels.outputs, found, strict=True):
                 votes[queries, each.codes[rows[:, j]]] += weights[:, j]
-            found.append(votes)
-        return found
+        return found, total
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -11,9 +11,6 @@ What is computed is the square of the Euclidean distance, and other distances th
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._jit import kernel
 
@@ -133,5 +130,3 @@ def insert(distance: float, rank: int, distances: Floats, ranks: Ints) -> None:
         distances[i], ranks[i] = distances[i - 1], ranks[i - 1]
         i -= 1
     distances[i], ranks[i] = distance, rank
-
-

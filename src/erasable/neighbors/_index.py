@@ -73,9 +73,7 @@ class Index:
 
     def remove(self, rows: Ints) -> None:
         """Take records out, and overwrite what is known of them."""
-        kernels.forget(
-            rows, self._blocks, self._ranks, self._slots, self._lower, self._upper
-        )
+        kernels.forget(rows, self._blocks, self._ranks, self._slots, self._lower, self._upper)
         self.n_dead += rows.size
 
     @property

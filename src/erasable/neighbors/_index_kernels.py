@@ -9,7 +9,6 @@ it is left. Without boxes, all blocks are searched.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._grid_kernels import Floats, Ints, Matrix
 from erasable.core._jit import kernel
@@ -251,5 +250,3 @@ def search(
                 nodes[waiting], bounds[waiting] = left, to_left
                 nodes[waiting + 1], bounds[waiting + 1] = right, to_right
             waiting += 2
-
-

@@ -148,9 +148,7 @@ class Neighbors(Lazy):
         k = self._count(n_neighbors, memory.live, own is not None)
         index = memory.index(self._leaf_size())
         metric = self._distance()
-        distances, rows = index.nearest(
-            queries, k if own is None else k + 1, self._inverse, metric
-        )
+        distances, rows = index.nearest(queries, k if own is None else k + 1, self._inverse, metric)
         if own is not None:
             distances, rows = _without(own, distances, rows)
         if (rows < 0).any():
@@ -163,7 +161,7 @@ class Neighbors(Lazy):
     def _count(self, n_neighbors: int | None, live: NDArray[np.bool_], among: bool) -> int:
         """Return how many neighbours are to be found, if there are as many."""
         k = self._at_fit("n_neighbors") if n_neighbors is None else n_neighbors
-        if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InvalidInputError(
                 f"n_neighbors={shorten(k)}; expected an integer of 1 or more; pass one"
             )

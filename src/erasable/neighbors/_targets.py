@@ -140,7 +140,9 @@ class Labels:
         for each in self.outputs:
             codes = each.codes[rows].tolist()
             # Only of those that occur: there may be as many classes as records.
-            known = {code: label_bytes(each.labels[code : code + 1].tolist()[0]) for code in set(codes)}
+            known = {
+                code: label_bytes(each.labels[code : code + 1].tolist()[0]) for code in set(codes)
+            }
             told.append(np.frombuffer(b"".join(map(known.__getitem__, codes)), dtype=np.uint8))
         return np.hstack([part.reshape(rows.size, -1) for part in told])
 
