@@ -16,6 +16,7 @@ from erasable import Records
 from erasable.audit import equality
 from erasable.core.errors import ArtifactError, TooFewRecordsError
 from erasable.kernel import NadarayaWatson
+from erasable.model_selection import leave_one_out
 from erasable.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from erasable.neighbors import _lazy as lazy_module
 from erasable.utils._checks.data_sets import MARKED, STANDARD
@@ -237,6 +238,23 @@ def test_other_records_are_not_attached(model: Any, tmp_path: Path) -> None:
     vouched.delete([7])
     rest = np.delete(np.arange(20), 7)
     assert vouched.digest() == _fit(model, X[rest], y[rest], ids=rest).digest()
+
+
+@each_model
+def test_a_pickle_holds_the_records_once(model: Any) -> None:
+    X, y = np.random.default_rng(0).normal(size=(300, 30)), np.arange(300) % 3
+    own = _fit(model, X, y)
+    own.predict(X[:1])
+    pickled = pickle.dumps(own)
+    assert X.nbytes < len(pickled) < 1.5 * X.nbytes
+    assert pickle.loads(pickled).digest() == own.digest()
+
+
+def test_leaving_one_out_is_asking_the_records() -> None:
+    X, y = _table(40)
+    told = leave_one_out(KNeighborsClassifier(3), X, y)
+    model = KNeighborsClassifier(3).fit(X, y)
+    assert model.predict(None).tolist() == told.predictions.tolist()
 
 
 # -- negative controls -----------------------------------------------------------------------------

@@ -131,6 +131,15 @@ class Lazy(Erasable):
             return {}
         return {"map": {"shift": self._map[0], "scale": self._map[1]}}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the records once: a hold on them says all that the state does."""
+        kept = super().__getstate__()
+        if (learned := kept.get("_learned")) is not None and learned[1] is not None:
+            told = self._memory.state().keys()
+            whole = {name: value for name, value in learned[0].items() if name not in told}
+            kept["_learned"] = (whole, learned[1])
+        return kept
+
     def _restore(self, state: dict[str, Any]) -> None:
         if "map" in state:
             self._map = (state["map"]["shift"], state["map"]["scale"])
