@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn.neighbors as theirs
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from erasable import Records
 from erasable.core.errors import InvalidInputError, InvalidParameterError, MagnitudeError
 from erasable.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from neighbors.oracle import exact_neighbors
@@ -69,6 +71,18 @@ def test_several_targets_are_classified_as_by_scikit_learn() -> None:
     for mine, other in zip(ours.predict_proba(Q), twin.predict_proba(Q), strict=True):
         np.testing.assert_allclose(mine, other)
     assert [each.tolist() for each in ours.classes_] == [each.tolist() for each in twin.classes_]
+
+
+def test_a_column_of_targets() -> None:
+    """Of classes it is taken for a row, with a warning, and of numbers it stays a column."""
+    X, y, Q = _records()
+    labels = (y[:, :1] > 0).astype(int)
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        model = KNeighborsClassifier(3).fit(X, labels)
+    assert model.digest() == KNeighborsClassifier(3).fit(X, labels[:, 0]).digest()
+    assert model.digest() == KNeighborsClassifier(3).fit(Records(X, labels)).digest()
+    assert model.predict(Q).shape == (50,)
+    assert KNeighborsRegressor(3).fit(X, y[:, :1]).predict(Q).shape == (50, 1)
 
 
 @pytest.mark.parametrize("p", [1, 2, np.inf])

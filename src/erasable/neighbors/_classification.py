@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import Tags
 
 from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.records import Records
 
 from ._neighbors import Neighbors
 from ._targets import Labels
@@ -31,10 +34,10 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
         Whether all votes count alike, or as the inverse of the distance; records at no distance
         outvote all others.
     algorithm : {"auto", "kd_tree", "brute"}, default="auto"
-        How the nearest are found, which is no matter of who they are. "auto" takes a tree up to
-        15 features.
+        How the nearest are found, which is a matter of speed alone. "auto" takes a tree up to 15
+        features.
     leaf_size : int, default=128
-        Records in a leaf of the tree, at most. Of speed, too.
+        Records in a leaf of the tree, at most; a matter of speed, too.
     p : {1, 2, inf}, default=2
         Power of the metric "minkowski".
     metric : {"minkowski", "euclidean", "manhattan", "chebyshev"}, default="minkowski"
@@ -84,6 +87,16 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
     >>> model.ids_[places]
     array([['b']], dtype=object)
     """
+
+    def _read_records(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Records:
+        records = super()._read_records(X, y, sample_weight, ids, groups)
+        if records is not X and records.y is not None and records.y.shape[1:] == (1,):
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected; pass y.ravel()",
+                DataConversionWarning,
+                stacklevel=4,
+            )
+        return records
 
     def _targets_of(self, y: NDArray[Any], rows: Ints) -> Labels:
         return Labels.fit(y, rows)

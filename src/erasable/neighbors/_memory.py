@@ -74,8 +74,8 @@ class Memory:
         return self._hash
 
     def _hash_of(self, rows: Ints) -> RowHash:
-        values = np.ascontiguousarray(self.matrix[rows], dtype="<f8").view(np.uint8)
-        return sum_of_hashes([values, self.targets.bytes_of(rows)], self.ids[rows])
+        values = np.ascontiguousarray(self.matrix[rows], dtype="<f8")
+        return sum_of_hashes(values, self.targets.bytes_of(rows), self.ids[rows])
 
     def index(self, leaf_size: int | None) -> Index:
         """Return an index of the live records, with leaves of this size."""

@@ -31,10 +31,10 @@ class KNeighborsRegressor(RegressorMixin, Neighbors):
         Whether they count alike, or as the inverse of the distance; where there are records at no
         distance, they alone count.
     algorithm : {"auto", "kd_tree", "brute"}, default="auto"
-        How the nearest are found, which is no matter of who they are. "auto" takes a tree up to
-        15 features.
+        How the nearest are found, which is a matter of speed alone. "auto" takes a tree up to 15
+        features.
     leaf_size : int, default=128
-        Records in a leaf of the tree, at most. Of speed, too.
+        Records in a leaf of the tree, at most; a matter of speed, too.
     p : {1, 2, inf}, default=2
         Power of the metric "minkowski".
     metric : {"minkowski", "euclidean", "manhattan", "chebyshev"}, default="minkowski"

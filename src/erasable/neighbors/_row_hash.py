@@ -9,7 +9,7 @@ because a generalised birthday attack on a sum of b bits takes about ``2**(2 sqr
 
 from __future__ import annotations
 
-import hashlib
+from hashlib import sha256, shake_128
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,20 @@ from numpy.typing import NDArray
 __all__ = ["RowHash", "id_bytes", "label_bytes", "sum_of_hashes"]
 
 RowHash = NDArray[np.uint64]
-Bytes = NDArray[np.uint8]
 
 _WORDS = 32
 _DOMAIN = b"erasable record 1"
 _ROWS = 4096  # hashed before they are added up
 
 
-def sum_of_hashes(parts: list[Bytes], ids: NDArray[Any]) -> RowHash:
+def sum_of_hashes(values: NDArray[Any], targets: list[bytes], ids: NDArray[Any]) -> RowHash:
     """Hash a set of records.
 
     Parameters
     ----------
-    parts : list of ndarray of shape (n_records, any), uint8
-        What a record is, beside its id, at widths that hang on no record.
+    values : ndarray of shape (n_records, n_features), C-contiguous
+    targets : list of bytes
+        One for each record, of a length that hangs on no record.
     ids : ndarray of shape (n_records,), int64, uint64 or object
 
     Returns
@@ -41,22 +41,22 @@ def sum_of_hashes(parts: list[Bytes], ids: NDArray[Any]) -> RowHash:
 
     Examples
     --------
-    >>> values, ids = np.arange(6, dtype=np.uint8).reshape(3, 2), np.array([7, 8, 9])
-    >>> whole, one = sum_of_hashes([values], ids), sum_of_hashes([values[1:2]], ids[1:2])
-    >>> rest = sum_of_hashes([values[[2, 0]]], ids[[2, 0]])
+    >>> values, ids, none = np.array([[2.0], [3.0], [5.0]]), np.array([7, 8, 9]), [b""]
+    >>> whole, one = sum_of_hashes(values, none * 3, ids), sum_of_hashes(values[:1], none, ids[:1])
+    >>> rest = sum_of_hashes(values[[2, 1]], none * 2, ids[[2, 1]])
     >>> np.array_equal(whole - one, rest)
     True
     """
     total = np.zeros(_WORDS, dtype=np.uint64)
+    width, names = values.itemsize * values.shape[1], id_bytes(ids)
     for start in range(0, ids.size, _ROWS):
-        some = slice(start, start + _ROWS)
-        table = np.hstack([np.ascontiguousarray(part[some]) for part in parts])
-        width, whole = table.shape[1], table.tobytes()
+        stop = min(start + _ROWS, ids.size)
+        table = values[start:stop].tobytes()
         digests = [
-            hashlib.shake_128(
-                _DOMAIN + whole[i * width : (i + 1) * width] + name, usedforsecurity=False
+            shake_128(
+                b"".join((_DOMAIN, table[i * width : (i + 1) * width], targets[row], names[row]))
             ).digest(8 * _WORDS)
-            for i, name in enumerate(id_bytes(ids[some]))
+            for i, row in enumerate(range(start, stop))
         ]
         total += np.frombuffer(b"".join(digests), "<u8").reshape(-1, _WORDS).sum(axis=0)
     return total
@@ -88,4 +88,4 @@ def label_bytes(label: Any) -> bytes:
     >>> label_bytes(1) == label_bytes(1.0), label_bytes(1) == label_bytes("1")
     (False, False)
     """
-    return hashlib.sha256(f"{type(label).__name__} {label!r}".encode()).digest()
+    return sha256(f"{type(label).__name__} {label!r}".encode()).digest()

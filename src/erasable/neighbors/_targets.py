@@ -15,7 +15,7 @@ from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 
-from ._row_hash import Bytes, label_bytes
+from ._row_hash import label_bytes
 
 __all__ = ["LARGEST", "Labels", "Numbers", "Targets"]
 
@@ -26,7 +26,7 @@ LARGEST = 2.0**500
 class Targets(Protocol):
     """Targets by row."""
 
-    def bytes_of(self, rows: Ints) -> Bytes:
+    def bytes_of(self, rows: Ints) -> list[bytes]:
         """Write those of some rows as bytes, for a hash."""
 
     def remove(self, rows: Ints) -> None:
@@ -80,9 +80,10 @@ class Numbers:
             )
         return cls(values, y.ndim == 1)
 
-    def bytes_of(self, rows: Ints) -> Bytes:
+    def bytes_of(self, rows: Ints) -> list[bytes]:
         """Write those of some rows as bytes."""
-        return self.values[rows].astype("<f8").view(np.uint8)
+        width, told = 8 * self.values.shape[1], self.values[rows].astype("<f8").tobytes()
+        return [told[i : i + width] for i in range(0, len(told), width)]
 
     def remove(self, rows: Ints) -> None:
         """Overwrite those of some rows."""
@@ -115,7 +116,7 @@ class Labels:
     outputs : list of Classes
         One for each output.
     flat : bool
-        Whether there is one output, and no column of it.
+        Whether there is one output, which then has no column of its own.
 
     Examples
     --------
@@ -132,19 +133,17 @@ class Labels:
     def fit(cls, y: NDArray[Any], rows: Ints) -> Self:
         """Find the labels of live rows."""
         columns = y.reshape(y.shape[0], -1).T
-        return cls([Classes.fit(column, rows) for column in columns], y.ndim == 1)
+        return cls([Classes.fit(column, rows) for column in columns], len(columns) == 1)
 
-    def bytes_of(self, rows: Ints) -> Bytes:
+    def bytes_of(self, rows: Ints) -> list[bytes]:
         """Write those of some rows as bytes."""
-        told = []
+        told = [b""] * rows.size
         for each in self.outputs:
-            codes = each.codes[rows].tolist()
+            codes, labels = each.codes[rows].tolist(), each.labels
             # Only of those that occur: there may be as many classes as records.
-            known = {
-                code: label_bytes(each.labels[code : code + 1].tolist()[0]) for code in set(codes)
-            }
-            told.append(np.frombuffer(b"".join(map(known.__getitem__, codes)), dtype=np.uint8))
-        return np.hstack([part.reshape(rows.size, -1) for part in told])
+            known = {code: label_bytes(labels[code : code + 1].tolist()[0]) for code in set(codes)}
+            told = [one + known[code] for one, code in zip(told, codes, strict=True)]
+        return told
 
     def remove(self, rows: Ints) -> None:
         """Forget those of some rows, and classes that have no others."""
