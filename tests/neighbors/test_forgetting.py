@@ -85,6 +85,18 @@ def _bytes_in(model: Any) -> int:
     return sum(array.nbytes for array in arrays if array.base is None)
 
 
+def test_groups_are_found_after_memory_was_freed() -> None:
+    X, y = _table(60)
+    groups = np.array([f"person {i // 5}" for i in range(60)], dtype=object)
+    model = KNeighborsRegressor(2).fit(X, y, groups=groups)
+    model.delete(groups=[f"person {i}" for i in range(8)])
+    assert model._held.records.n_rows == 20
+    assert model.delete(groups=["person 9"]).ids.tolist() == [45, 46, 47, 48, 49]
+    left = np.r_[40:45, 50:60]
+    fresh = KNeighborsRegressor(2).fit(X[left], y[left], ids=left, groups=groups[left])
+    assert model.digest() == fresh.digest()
+
+
 @each_model
 def test_records_that_others_know_stay_where_they_are(model: Any) -> None:
     X, y = _table()

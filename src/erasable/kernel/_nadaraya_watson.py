@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.errors import MagnitudeError
+from erasable.linear_model._softmax_kernels import LIMIT
 from erasable.neighbors._lazy import Lazy
 from erasable.neighbors._targets import Numbers
 
@@ -164,11 +165,12 @@ class NadarayaWatson(RegressorMixin, Lazy):
     ) -> tuple[Floats, Floats]:
         """Return means and sums of weights; within `limits`, where given, of equal ones."""
         bandwidth = float(self._at_fit("bandwidth"))
-        if limits is None:
-            limits = np.zeros(nearest.size)
-            kernels.reach(nearest, bandwidth, shape, limits)
-        else:
+        if limits is not None:
             shape = kernels.TOPHAT
+        elif shape == kernels.GAUSSIAN:
+            limits = nearest + 2.0 * LIMIT * bandwidth * bandwidth
+        else:
+            limits = np.full(nearest.size, bandwidth * bandwidth)
         inverse = np.zeros(0) if self._inverse is None else self._inverse
         out, total = np.zeros((nearest.size, by_rank.shape[1])), np.zeros(nearest.size)
         kernels.weigh(

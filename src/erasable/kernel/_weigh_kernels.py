@@ -10,26 +10,14 @@ import numpy as np
 
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._jit import kernel
-from erasable.linear_model._softmax_kernels import LIMIT, expose
+from erasable.linear_model._softmax_kernels import expose
 from erasable.neighbors._distance_kernels import EUCLIDEAN, block_distances, box_distance
 
-__all__ = ["BIWEIGHT", "EPANECHNIKOV", "GAUSSIAN", "LINEAR", "TOPHAT", "TRICUBE", "reach", "weigh"]
+__all__ = ["BIWEIGHT", "EPANECHNIKOV", "GAUSSIAN", "LINEAR", "TOPHAT", "TRICUBE", "weigh"]
 
 GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRICUBE, LINEAR, TOPHAT = 0, 1, 2, 3, 4, 5
 _DEPTH = 64  # levels that a tree cannot have
 _OUTSIDE = -1.0
-
-
-@kernel
-def reach(nearest: Floats, bandwidth: float, shape: int, out: Floats) -> None:
-    """Write the squared distance up to which records have any weight, for each query.
-
-    `nearest` are the squared distances of the nearest records, against which the Gaussian kernel
-    weighs the others; it counts for nothing below exp(-700) of theirs.
-    """
-    square = bandwidth * bandwidth
-    for q in range(nearest.size):
-        out[q] = nearest[q] + 2.0 * LIMIT * square if shape == GAUSSIAN else square
 
 
 @kernel
@@ -133,7 +121,8 @@ def weigh(
     targets : ndarray of shape (n_records, n_outputs)
         By rank.
     nearest, limits : ndarray of shape (n_queries,)
-        See `reach`.
+        Squared distances of the nearest record, which has the weight 1 where the kernel is
+        Gaussian, and of the farthest that may have any.
     bandwidth, shape
         Of the kernel.
     out : ndarray of shape (n_queries, n_outputs)

@@ -17,7 +17,7 @@ from erasable.core.records import Attachment, Records
 from erasable.core.steps import Rows
 from erasable.core.values import refuse_unsuited
 
-from ._memory import Memory
+from ._memory import OF_RECORDS, Memory
 from ._targets import LARGEST, Targets
 
 __all__ = ["Lazy"]
@@ -36,7 +36,8 @@ class Lazy(Erasable):
     step, and measures in the metric of those after it: ``_map`` is the step's (shift, scale).
 
     When half of the records that `fit` copied are gone, what is left is copied together, and the
-    memory of the others is free. `Records` that the user made are not touched.
+    memory of the others is free. `Records` that others may know, those of a user, a pipeline or a
+    pickle, are not touched: there a deleted row is blank until they are let go.
     """
 
     _takes_affine: ClassVar[bool] = True
@@ -135,8 +136,7 @@ class Lazy(Erasable):
         """Pickle the records once: a hold on them says all that the state does."""
         kept = super().__getstate__()
         if (learned := kept.get("_learned")) is not None and learned[1] is not None:
-            told = self._memory.state().keys()
-            whole = {name: value for name, value in learned[0].items() if name not in told}
+            whole = {name: value for name, value in learned[0].items() if name not in OF_RECORDS}
             kept["_learned"] = (whole, learned[1])
         return kept
 
@@ -185,7 +185,8 @@ class Lazy(Erasable):
         """Read rows into the space of the records: those that come mapped are mapped back."""
         matrix = self._read_matrix(X)
         if self._map is not None and not (isinstance(X, Rows) and X.unmapped):
-            matrix = matrix * self._map[1] + self._map[0]
+            with np.errstate(over="ignore"):  # too far off, and refused as such
+                matrix = matrix * self._map[1] + self._map[0]
         return np.ascontiguousarray(matrix, dtype=np.float64)
 
     @property

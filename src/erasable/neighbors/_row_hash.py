@@ -2,9 +2,9 @@
 
 Each record is hashed to 2048 bits, and the hashes are added, so that the sum depends neither on
 order nor on history, and a deletion costs one hash. Bellare and Micciancio, "A new paradigm for
-collision-free hashing: incrementality at reduced cost", EUROCRYPT 1997 (AdHash); so many bits,
-because a generalised birthday attack on a sum of b bits takes about ``2**(2 sqrt(b))`` steps
-(Wagner, CRYPTO 2002): ``2**90`` here.
+collision-free hashing: incrementality at reduced cost", EUROCRYPT 1997 (AdHash, here in the group
+of 32 words). There are so many bits because a generalised birthday attack on a sum of b bits takes
+about ``2**(2 sqrt(b))`` steps (Wagner, CRYPTO 2002): ``2**90``.
 """
 
 from __future__ import annotations
