@@ -17,7 +17,7 @@ from erasable.core.records import Attachment, Records
 from erasable.core.steps import Rows
 from erasable.core.values import refuse_unsuited
 
-from ._memory import OF_RECORDS, Memory
+from ._memory import Memory
 from ._targets import LARGEST, Targets
 
 __all__ = ["Lazy"]
@@ -51,7 +51,7 @@ class Lazy(Erasable):
         raise NotImplementedError(f"{type(self).__name__} does not implement _targets_of()")
 
     def _targets_from(self, state: dict[str, Any]) -> Targets:
-        """Bring the targets back from a state."""
+        """Bring the targets back from the records of a state."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
 
     # -- keeping and forgetting ----------------------------------------------------------------
@@ -122,7 +122,7 @@ class Lazy(Erasable):
         return memory
 
     def _state(self) -> dict[str, Any]:
-        return {**self._memory.state(), **self._map_state()}
+        return {"records": self._memory.state(), **self._map_state()}
 
     def _digest_state(self) -> dict[str, Any]:
         return {**self._memory.digest_state(), **self._map_state()}
@@ -136,7 +136,7 @@ class Lazy(Erasable):
         """Pickle the records once: a hold on them says all that the state does."""
         kept = super().__getstate__()
         if (learned := kept.get("_learned")) is not None and learned[1] is not None:
-            whole = {name: value for name, value in learned[0].items() if name not in OF_RECORDS}
+            whole = {name: value for name, value in learned[0].items() if name != "records"}
             kept["_learned"] = (whole, learned[1])
         return kept
 
@@ -144,7 +144,8 @@ class Lazy(Erasable):
         if "map" in state:
             self._map = (state["map"]["shift"], state["map"]["scale"])
         if self._held is None:
-            self._restored = Memory.from_state(state, self._targets_from(state))
+            told = state["records"]
+            self._restored = Memory.from_state(told, self._targets_from(told))
         else:
             self._accelerator = self._memory_of(self._held)
 

@@ -21,10 +21,7 @@ from ._index import Index
 from ._row_hash import RowHash, sum_of_hashes
 from ._targets import Targets
 
-__all__ = ["OF_RECORDS", "Memory"]
-
-OF_RECORDS = ("X", "ids", "y", "classes", "codes")
-"""Names of what records themselves tell of a state."""
+__all__ = ["Memory"]
 
 # Fixed and public: the fractional parts of the square roots of 5 and 7.
 _KEYS = Tape(0x3C6EF372FE94F82B), Tape(0xA54FF53A5F1D36F1)

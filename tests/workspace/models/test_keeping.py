@@ -18,9 +18,10 @@ from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 import erasable
-from erasable import Refit
+from erasable import Refit, neighbors
 from erasable.cluster import KMeans
 from erasable.feature_extraction import TfidfVectorizer
+from erasable.kernel import NadarayaWatson
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 from erasable.workspace.models.keeping import keeps_records
@@ -49,6 +50,11 @@ HOLD = {
     "support vectors in two": make_pipeline(StandardScaler(), Refit(peer(PeerScaler(), SVC()))),
     "kernel": Refit(KernelRidge()),
     "process": Refit(GaussianProcessClassifier()),
+    "neighbours of ours": neighbors.KNeighborsClassifier(),
+    "neighbours of ours behind a scaler": make_pipeline(
+        StandardScaler(), neighbors.KNeighborsRegressor()
+    ),
+    "kernel regression of ours": NadarayaWatson(),
     "neighbours in bags": Refit(BaggingClassifier(SVC(), n_estimators=2)),
 }
 HOLD_NONE = {

@@ -1,7 +1,8 @@
 """Which models keep records by their nature: whoever hands one out, hands these out, too.
 
-An estimator of erasable is written without its records. One of scikit-learn may hold them in what
-it has learned: nearest neighbours and Gaussian processes hold all, support vector machines some.
+An estimator of erasable is written without its records, unless it learns nothing else: nearest
+neighbours and kernel regression. One of scikit-learn may hold them in what it has learned: nearest
+neighbours and Gaussian processes hold all, support vector machines some.
 Whether one does is seen by what it holds, not by its name: a value for each record, or a table
 whose rows are records, as they came or as the steps of a pipeline before it have made them.
 """
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["keeps_records"]
 
-_FITTED = "fitted"  # under which a `Refit` tells what its estimator has learned
+_FITTED = "fitted", "records"  # where a `Refit` tells what was learned, and who learns nothing
 
 
 def keeps_records(fitted: Any, read: Callable[[], pa.Table | list[str]]) -> bool:
@@ -65,7 +66,7 @@ def _learned(tree: Any, *, inside: bool = False) -> Iterator[tuple[tuple[int, ..
         yield tuple(tree["shape"]), _sparse_rows(tree["data"], tree["indices"], tree["indptr"])
     elif isinstance(tree, dict):
         for name, part in tree.items():
-            yield from _learned(part, inside=inside or name == _FITTED)
+            yield from _learned(part, inside=inside or name in _FITTED)
 
 
 def _seen(model: Any, X: Any) -> Iterator[Any]:
