@@ -6,6 +6,7 @@ the others stay where they are when it leaves.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Protocol
@@ -40,6 +41,10 @@ class Share:
     rows: Ints
     slices: Ints | None = None
     times: Ints | None = None
+
+    def size(self, weights: NDArray[np.float64] | None) -> float:
+        """Count the records, or add up their weights, in no particular order."""
+        return float(self.rows.size) if weights is None else math.fsum(weights[self.rows].tolist())
 
 
 class Allotment(Protocol):

@@ -7,7 +7,6 @@ anything is changed: if one of them cannot, nothing is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -29,17 +28,10 @@ from erasable.core.errors import (
 )
 from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment, Share
-from erasable.ensemble._members import (
-    Member,
-    Task,
-    Trail,
-    carry_out,
-    carry_out_all,
-    of_one_class,
-    takes,
-)
+from erasable.ensemble._members import Member, Task, Trail, carry_out, carry_out_all, takes
+from erasable.ensemble._plan import Plan
 from erasable.refit._fitting import refuse_chance
-from erasable.refit._given import text_columns, weights_parameter
+from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
 from erasable.refit._tags import input_tags, target_tags
 
@@ -48,32 +40,6 @@ __all__ = ["Composed"]
 Ints: TypeAlias = NDArray[np.int64]
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """What a member is to learn: which rows, and from where on."""
-
-    member: int
-    share: Share
-    text: list[int]
-    labels: list[Any]
-    kept: dict[int, Any] = field(default_factory=dict)
-
-    @property
-    def basis(self) -> tuple[Any, ...]:
-        return tuple(self.labels), tuple(self.text)
-
-    @property
-    def sliced(self) -> bool:
-        return self.share.slices is not None and len(self.labels) != 1
-
-    @property
-    def begin(self) -> int:
-        """Return the position of the first row that has to be learned."""
-        if not self.kept or self.share.slices is None:
-            return 0
-        return int(np.searchsorted(self.share.slices, max(self.kept), side="right"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,12 +177,12 @@ class Composed(MetaEstimatorMixin, Weighted):
         slices = None
         if self._learns_by != "fit":
             slices = np.arange(rows.size) * 2 // rows.size
-        return self._task(self._plan(0, Share(rows, slices)))
+        return self._plan(0, Share(rows, slices)).task(self._attached().records)
 
     def _learn_members(self, members: Iterable[int], gone: Ints, changed: Ints) -> _Staged:
         """Have members learn without the rows that are gone, and again those that changed."""
         work = self._accelerator
-        plans: list[_Plan] = []
+        plans: list[Plan] = []
         found: dict[int, Member | None] = {}
         stale = np.concatenate([gone, changed])
         for member in members:
@@ -229,18 +195,15 @@ class Composed(MetaEstimatorMixin, Weighted):
                 earliest = work.allotment.earliest(member, stale)
                 plan = replace(plan, kept=trail.before(earliest))
             plans.append(plan)
-        learned = carry_out_all(map(self._task, plans), len(plans), self.n_jobs)
+        records = self._attached().records
+        tasks = (plan.task(records) for plan in plans)
+        learned = carry_out_all(tasks, len(plans), self.n_jobs)
         trails: dict[int, Trail] = {}
         for plan, trees in zip(plans, learned, strict=True):
             known = {**plan.kept, **trees}
             tree = known[max(known)]
-            found[plan.member] = Member(
-                tree,
-                plan.text,
-                self._size(plan.share),
-                self._columns_of(plan.member),
-                self._recipe.fitted(tree),
-            )
+            fitted, size = self._recipe.fitted(tree), plan.share.size(records.weights)
+            found[plan.member] = Member(tree, plan.text, size, plan.columns, fitted)
             if plan.sliced:
                 trails[plan.member] = Trail(
                     plan.basis, {number: known[number] for number in sorted(known)[:-1]}
@@ -248,50 +211,17 @@ class Composed(MetaEstimatorMixin, Weighted):
         rows_read = sum(plan.share.rows.size - plan.begin for plan in plans)
         return _Staged(found, trails, int(rows_read), sum(bool(plan.kept) for plan in plans))
 
-    def _plan(self, member: int, share: Share) -> _Plan:
-        records, columns = self._attached().records, self._columns_of(member)
-        text = text_columns(records.matrix, share.rows)
-        if columns is not None:
-            text = [place for place, column in enumerate(columns.tolist()) if column in text]
-        labels: list[Any] = []
-        if self._classifies:
-            assert records.y is not None
-            labels = sorted(set(records.y[share.rows].tolist()))
-        return _Plan(member, share, text, labels)
-
-    def _task(self, plan: _Plan) -> Task:
-        """Take out the records of a plan, in the form in which they are learned."""
-        recipe, columns = self._recipe, self._columns_of(plan.member)
-        if columns is not None:
-            recipe = recipe.on(columns)
-        if len(plan.labels) == 1:
-            recipe = of_one_class(recipe)
-        begin, share = plan.begin, plan.share
-        rows, times = share.rows[begin:], share.times
-        weighs = weights_parameter(recipe.template) is not None
-        if times is not None and not weighs:
-            rows = np.repeat(rows, times)
-        X, y, weights = recipe.given(self._attached().records, rows, plan.text, columns)
-        if times is not None and weighs:
-            weights = times.astype(np.float64) if weights is None else weights * times
-        assert y is not None
-        name = f"{self._part} {plan.member}"
-        tape = self._tape.child(self._part, plan.member)
-        if not plan.sliced or share.slices is None:
-            return Task(name, recipe, tape, X, y, weights)
-        numbers, sizes = np.unique(share.slices[begin:], return_counts=True)
-        ends = dict(zip(numbers.tolist(), np.cumsum(sizes).tolist(), strict=True))
-        start = plan.kept[max(plan.kept)] if plan.kept else None
-        classes = None
-        if self._classifies:
-            classes = np.array(plan.labels, dtype=y.dtype)
-        return Task(name, recipe, tape, X, y, weights, ends, classes, start)
-
-    def _size(self, share: Share) -> float:
-        weights = self._attached().records.weights
-        if weights is None:
-            return float(share.rows.size)
-        return math.fsum(weights[share.rows].tolist())
+    def _plan(self, member: int, share: Share) -> Plan:
+        return Plan.of(
+            self._attached().records,
+            share,
+            recipe=self._recipe,
+            columns=self._columns_of(member),
+            tape=self._tape.child(self._part, member),
+            name=f"{self._part} {member}",
+            member=member,
+            classifies=self._classifies,
+        )
 
     def _adopt_members(self, staged: _Staged) -> None:
         members = {**self._members, **staged.members}
@@ -392,7 +322,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         if same:
             work = self._share_out()
             shares = {i: work.allotment.share(i) for i in work.allotment.members()}
-            sizes = {i: self._size(share) for i, share in shares.items() if share.rows.size}
+            sizes = {i: e.size(records.weights) for i, e in shares.items() if e.rows.size}
             same = sizes == {i: member.size for i, member in self._members.items()}
             if work.classes is not None:
                 same &= work.classes.labels.tolist() == self._labels.tolist()

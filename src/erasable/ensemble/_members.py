@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.dummy import DummyClassifier
 from sklearn.utils.parallel import Parallel, delayed
 
 from erasable.core.digest import LeafHash, leaf_hash, state_root
@@ -25,7 +24,7 @@ from erasable.core.tape import Tape
 from erasable.refit._fitting import one_thread
 from erasable.refit._recipe import Recipe
 
-__all__ = ["Member", "Task", "Trail", "carry_out", "carry_out_all", "of_one_class", "takes"]
+__all__ = ["Member", "Task", "Trail", "carry_out", "carry_out_all", "takes"]
 
 Ints = NDArray[np.int64]
 Tree = dict[str, Any]
@@ -146,22 +145,6 @@ def takes(estimator: Any, method: str, name: str) -> bool:
     True
     """
     return name in signature(getattr(estimator, method)).parameters
-
-
-def of_one_class(recipe: Recipe) -> Recipe:
-    """Return the recipe for records of one class, from which many estimators cannot learn.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from erasable.core.estimator import Erasable
-    >>> recipe = of_one_class(Recipe.of(LogisticRegression(), Erasable()))
-    >>> X, y = np.array([[0.0], [1.0]]), np.array(["a", "a"], dtype=object)
-    >>> recipe.fitted(recipe.fit(Tape(3), X, y, None)).predict([[7.0]]).tolist()
-    ['a']
-    """
-    return Recipe(DummyClassifier(), {}, recipe.columns, recipe.documents)
 
 
 def carry_out(task: Task) -> dict[int, Tree]:
