@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.digest import id_set_hash
 from erasable.core.estimator import Erasable
 from erasable.core.tape import Stream, Tape
 
@@ -45,6 +46,10 @@ class Share:
     def size(self, weights: NDArray[np.float64] | None) -> float:
         """Count the records, or add up their weights, in no particular order."""
         return float(self.rows.size) if weights is None else math.fsum(weights[self.rows].tolist())
+
+    def record_set(self, ids: NDArray[Any]) -> Keys:
+        """Hash the set of the records' ids; see `erasable.core.digest.id_set_hash`."""
+        return id_set_hash(ids[self.rows])
 
 
 class Allotment(Protocol):

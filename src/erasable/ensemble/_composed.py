@@ -202,8 +202,9 @@ class Composed(MetaEstimatorMixin, Weighted):
         for plan, trees in zip(plans, learned, strict=True):
             known = {**plan.kept, **trees}
             tree = known[max(known)]
-            fitted, size = self._recipe.fitted(tree), plan.share.size(records.weights)
-            found[plan.member] = Member(tree, plan.text, size, plan.columns, fitted)
+            size, ids = plan.share.size(records.weights), plan.share.record_set(records.ids)
+            fitted = self._recipe.fitted(tree)
+            found[plan.member] = Member(tree, plan.text, size, ids, plan.columns, fitted)
             if plan.sliced:
                 trails[plan.member] = Trail(
                     plan.basis, {number: known[number] for number in sorted(known)[:-1]}
@@ -322,8 +323,13 @@ class Composed(MetaEstimatorMixin, Weighted):
         if same:
             work = self._share_out()
             shares = {i: work.allotment.share(i) for i in work.allotment.members()}
-            sizes = {i: e.size(records.weights) for i, e in shares.items() if e.rows.size}
-            same = sizes == {i: member.size for i, member in self._members.items()}
+            theirs = {
+                i: (each.size(records.weights), *each.record_set(records.ids).tolist())
+                for i, each in shares.items()
+                if each.rows.size
+            }
+            mine = {i: (each.size, *each.record_set.tolist()) for i, each in self._members.items()}
+            same = theirs == mine
             if work.classes is not None:
                 same &= work.classes.labels.tolist() == self._labels.tolist()
                 same &= work.classes.counts.tolist() == self._counts.tolist()

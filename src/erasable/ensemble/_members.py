@@ -97,6 +97,8 @@ class Member:
         Columns that were text among its records.
     size : float
         Its records, or the sum of their weights.
+    record_set : ndarray of shape (2,), uint64
+        Hash of the set of their ids.
     columns : ndarray of int64, or None
         Columns that it looks at; None for all.
     estimator : estimator
@@ -106,6 +108,7 @@ class Member:
     tree: Tree
     text: list[int]
     size: float
+    record_set: NDArray[np.uint64]
     columns: Ints | None
     estimator: Any
     _root: LeafHash | None = field(default=None, repr=False)
@@ -113,14 +116,17 @@ class Member:
     @classmethod
     def from_state(cls, state: dict[str, Any], columns: Ints | None, recipe: Recipe) -> Self:
         """Rebuild from what `state` gave."""
-        tree = state["fitted"]
-        text = state["text_columns"].tolist()
-        return cls(tree, text, state["size"], columns, recipe.fitted(tree))
+        tree, text = state["fitted"], state["text_columns"].tolist()
+        return cls(tree, text, state["size"], state["record_set"], columns, recipe.fitted(tree))
 
     def state(self) -> dict[str, Any]:
         """Return it as plain values."""
-        text = np.array(self.text, dtype=np.int64)
-        return {"fitted": self.tree, "size": self.size, "text_columns": text}
+        return {
+            "fitted": self.tree,
+            "record_set": self.record_set,
+            "size": self.size,
+            "text_columns": np.array(self.text, dtype=np.int64),
+        }
 
     def hashed_state(self, name: str) -> LeafHash:
         """Return the hash of its state, made once."""

@@ -88,6 +88,7 @@ class Vote(ClassifierMixin, Composed):
         -------
         ndarray of shape (n_rows,)
         """
+        self._check_fitted()
         found: NDArray[Any] = self._labels[self.predict_proba(X).argmax(axis=1)]
         return found
 

@@ -72,16 +72,9 @@ class Recipe:
         Raises
         ------
         InvalidParameterError
-            It cannot be copied, or is made with a function that has no name of its own.
+            It is made with a function that has no name of its own.
         """
-        try:
-            template = clone(estimator)
-        except (RuntimeError, TypeError):
-            raise InvalidParameterError(
-                f"{type(estimator).__name__} cannot be copied by sklearn.base.clone; expected an "
-                "estimator whose constructor keeps its parameters as they are; let it check and "
-                "convert them in fit"
-            ) from None
+        template = clone(estimator)
         known = known_to(template)
         names = getattr(owner, "feature_names_in_", None)
         columns = None if names is None else names.tolist()
@@ -173,3 +166,11 @@ def refuse_what_is_no_estimator(given: Any, wrapper: str) -> None:
                 f"itself; expected estimators of scikit-learn; use it without {wrapper}, or in "
                 "erasable.pipeline"
             )
+    try:
+        clone(given)
+    except (RuntimeError, TypeError):
+        raise InvalidParameterError(
+            f"estimator is a {type(given).__name__}, which sklearn.base.clone cannot copy; "
+            "expected one whose constructor keeps its parameters as they are; let it check and "
+            "convert them in fit"
+        ) from None
