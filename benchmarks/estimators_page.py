@@ -18,6 +18,10 @@ PAGE = ROOT / "docs" / "estimators.md"
 # What is kept, and what a deletion costs: n records, d features, k clusters, p features made,
 # m values of a sparse record or documents' words.
 COSTS: dict[str, tuple[str, str, str]] = {
+    "BaggingClassifier": ("the fitted estimator of each bag", "63 % of the bags learned again",
+                          "the same"),
+    "BaggingRegressor": ("the fitted estimator of each bag", "63 % of the bags learned again",
+                         "the same"),
     "BernoulliNB": ("exact counts per class", "O(d), sparse O(m)", "a whole class: O(n)"),
     "CategoricalNB": ("exact counts per class", "O(d)", "a column's largest code: O(n)"),
     "ColumnTransformer": ("that of its parts", "that of its parts", "that of its parts"),
@@ -46,6 +50,10 @@ COSTS: dict[str, tuple[str, str, str]] = {
     "RobustScaler": ("quantiles", "O(d)", "a window of order statistics used up: O(n)"),
     "SegmentedRegression": ("k-means, and exact second moments per cluster",
                             "O(kd + d^2)", "centroids that move: records change clusters"),
+    "ShardedClassifier": ("the fitted estimator of each shard", "one shard learned again",
+                          "one shard; a batch: every shard that it touches"),
+    "ShardedRegressor": ("the fitted estimator of each shard", "one shard learned again",
+                         "one shard; a batch: every shard that it touches"),
     "SimpleImputer": ("what fills gaps", "O(d)", "the most frequent value: O(values)"),
     "StandardScaler": ("exact moments", "O(d)", "a column's extreme: O(n) a column"),
     "TfidfVectorizer": ("vocabulary and counts", "O(m)", "all weights change with n: O(nm)"),
