@@ -64,7 +64,7 @@ class _Work:
 class Composed(MetaEstimatorMixin, Weighted):
     """Base of the ensembles; a subclass says which member has which records.
 
-    A subclass implements ``_allot``, and `_decide` of a mixin in `_votes`.
+    A subclass implements ``_allot``; how answers are put together, a mixin of `_votes` says.
     """
 
     estimator: Any
@@ -147,7 +147,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         work = self._accelerator = self._share_out()
         if work.classes is not None:
             self._labels, self._counts = work.classes.labels, work.classes.counts
-        sample = self._sample_task(work)
+        sample = self._sample_task()
         refuse_chance(
             recipe.template, recipe.known, lambda: {str(k): t for k, t in carry_out(sample).items()}
         )
@@ -171,7 +171,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         order: Ints = rows[np.argsort(keys[rows], kind="stable")]
         return order
 
-    def _sample_task(self, work: _Work) -> Task:
+    def _sample_task(self) -> Task:
         """Make the task to learn from a few records, whoever has them."""
         rows = self._teaching_rows()[:_SAMPLE]
         slices = None
