@@ -30,6 +30,7 @@ from typing import Any
 
 import estimators_page
 import numpy as np
+import shards
 import sklearn.linear_model
 from online_deletion import RESULTS, environment, tidy
 from scipy import stats
@@ -205,7 +206,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = [*TWINS, "leave-one-out"]
+    more = {"leave-one-out": without_each, "shards": shards.measure}
+    names = [*TWINS, *more]
     parser.add_argument("--twins", nargs="+", choices=names, default=names)
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--report", action="store_true", help="measure nothing; write the page")
@@ -217,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
         gc.disable()
         for name in options.twins:
             began = time.perf_counter()
-            result = without_each() if name == "leave-one-out" else one(TWINS[name])
+            result = more[name]() if name in more else one(TWINS[name])
             text = json.dumps(tidy({"environment": environment(), **result}))
             (options.results / f"estimator-{name}.json").write_text(text + "\n", encoding="utf-8")
             kept = kept and result.get("law", True)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import sklearn.compose
 import sklearn.decomposition
+import sklearn.ensemble
 import sklearn.feature_extraction.text
 import sklearn.impute
 import sklearn.kernel_approximation
@@ -19,12 +20,14 @@ import sklearn.naive_bayes
 import sklearn.neighbors
 import sklearn.pipeline
 import sklearn.preprocessing
+import sklearn.tree
 from data import FOLDER
 
 import erasable
 from erasable import (
     compose,
     decomposition,
+    ensemble,
     feature_extraction,
     kernel,
     linear_model,
@@ -124,6 +127,15 @@ def near(n: int, d: int, classes: bool) -> Data:
 
 
 @cache
+def million(n: int | None) -> Data:
+    """So many that each of 32 shards has enough for boosting: its trees cost what they cost."""
+    n, rng = n or 1_000_000, np.random.default_rng(11)
+    X = rng.normal(size=(n, 10))
+    score = X @ rng.normal(size=10) + X[:, 0] * X[:, 1] + np.abs(X[:, 2])
+    return Data(X, (score + rng.logistic(size=n) > 0).astype(int), _extremes(X))
+
+
+@cache
 def adult(n: int | None) -> Data:
     frame = pd.read_csv(FOLDER / "adult" / "adult.csv.gz").replace("?", np.nan).dropna()
     frame = frame[frame["split"] == "train"].head(n).reset_index(drop=True)
@@ -132,6 +144,14 @@ def adult(n: int | None) -> Data:
     texts = X.select_dtypes(exclude="number")
     rare = texts.apply(lambda column: column.map(column.value_counts())).min(axis=1)
     return Data(X, y, np.argsort(rare.to_numpy(), kind="stable")[:200])
+
+
+def adult_numbers(n: int | None) -> Data:
+    data = adult(n)
+    codes = data.X.apply(
+        lambda column: column if column.dtype.kind in "if" else column.astype("category").cat.codes
+    )
+    return Data(codes.to_numpy(dtype=float), data.y, data.hurtful)
 
 
 def adult_texts(n: int | None) -> Data:
@@ -196,6 +216,27 @@ def _nothing(model: Any) -> None:
 
 def _one_row(model: Any) -> Any:
     return model.predict(np.zeros((1, model.n_features_in_)))
+
+
+def _sharded_boosting() -> Pair:
+    boosting = sklearn.ensemble.HistGradientBoostingClassifier(random_state=0)
+    return ensemble.ShardedClassifier(boosting, n_shards=32, random_state=0), boosting
+
+
+def _sharded_gradients() -> Pair:
+    gradients = sklearn.linear_model.SGDClassifier(loss="log_loss", random_state=0)
+    return (
+        ensemble.ShardedClassifier(gradients, n_shards=8, n_slices=8, random_state=0),
+        gradients,
+    )
+
+
+def _bags() -> Pair:
+    tree = sklearn.tree.DecisionTreeClassifier(min_samples_leaf=20)
+    return (
+        ensemble.BaggingClassifier(tree, n_estimators=10, random_state=0),
+        sklearn.ensemble.BaggingClassifier(tree, n_estimators=10, random_state=0),
+    )
 
 
 def _coefficients(model: Any) -> Any:
@@ -400,6 +441,21 @@ TWINS: dict[str, Twin] = {
         _nothing,
         {},
     ),
+    "sharded-boosting": Twin(
+        "ShardedClassifier, 32 x histogram boosting",
+        _sharded_boosting,
+        million,
+        _nothing,
+        {"bare_x": 20.0, "fit": 1.5},
+    ),
+    "sharded-gradients": Twin(
+        "ShardedClassifier, 8 shards of 8 slices, SGDClassifier",
+        _sharded_gradients,
+        _of("two"),
+        _nothing,
+        {},
+    ),
+    "bagging": Twin("BaggingClassifier, 10 trees", _bags, adult_numbers, _nothing, {}),
     "refit": Twin(
         "Refit(Ridge)",
         lambda: (erasable.Refit(sklearn.linear_model.Ridge()), sklearn.linear_model.Ridge()),

@@ -12,7 +12,14 @@ import pytest
 from erasable.core.estimator import Erasable
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-NAMES = ("heart_disease", "patients_withdraw", "spam_filter", "users_with_many_records")
+NAMES = (
+    "heart_disease",
+    "patients_withdraw",
+    "raters_leave",
+    "spam_filter",
+    "users_with_many_records",
+    "walkers_leave",
+)
 
 
 def example(name: str) -> ModuleType:
@@ -79,7 +86,31 @@ def test_users_leave(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("real_data")
-@pytest.mark.parametrize("name", ["spam_filter", "users_with_many_records"])
+def test_raters_leave(capsys: pytest.CaptureFixture[str]) -> None:
+    assert example("raters_leave").main() == 0
+    shown = capsys.readouterr().out
+    (ours, mean, after) = map(float, re.findall(r"(?:in stars|rating) +(0\.\d+)", shown))
+    assert max(ours, after) < mean
+    leaving = re.findall(r"leaves with (\d+) ratings, all in 1 shard", shown)
+    assert leaving == ["2698", "20"]
+    for read, left in re.findall(r"read again +(\d+) of (\d+)", shown):
+        assert int(read) < int(left) / 4
+    assert "predictions of a refit     equal" in shown
+    assert "yes, by digest" in shown
+
+
+@pytest.mark.usefixtures("real_data")
+def test_a_walker_leaves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert example("walkers_leave").main() == 0
+    shown = capsys.readouterr().out
+    assert min(map(float, re.findall(r"right, .* (0\.\d+)\n", shown))) > 0.6
+    assert "shards that hold them      1; without groups it would be 8" in shown
+    assert "shards that learned again  1" in shown
+    assert "yes, by digest" in shown
+
+
+@pytest.mark.usefixtures("real_data")
+@pytest.mark.parametrize("name", ["spam_filter", "users_with_many_records", "walkers_leave"])
 def test_an_example_fails_when_digests_differ(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = example(name)
     monkeypatch.setattr(Erasable, "digest", lambda self: f"fake:{id(self)}")

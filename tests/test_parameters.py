@@ -11,6 +11,8 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge as SklearnRidge
+from sklearn.linear_model import SGDClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 import erasable
@@ -18,6 +20,12 @@ from erasable.audit import refit
 from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer
 from erasable.core.errors import ErasableError
+from erasable.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ShardedClassifier,
+    ShardedRegressor,
+)
 from erasable.feature_extraction import CountVectorizer
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MinMaxScaler, StandardScaler
@@ -166,6 +174,22 @@ MADE_OF_OTHERS: list[tuple[Any, dict[str, Any]]] = [
     ),
     (Refit(SklearnRidge()), {"estimator__alpha": 90.0, "estimator": SklearnRidge(alpha=80.0)}),
     (Refit(RandomForestClassifier(3)), {"estimator__max_depth": 1}),
+    (
+        ShardedClassifier(SGDClassifier(), n_shards=2),
+        {"estimator__alpha": 0.5, "n_shards": 3, "n_slices": 2},
+    ),
+    (ShardedRegressor(SklearnRidge(), n_shards=2), {"estimator": SklearnRidge(alpha=80.0)}),
+    (
+        BaggingClassifier(n_estimators=2),
+        {
+            "bootstrap": False,
+            "estimator": GaussianNB(),
+            "max_features": 1,
+            "max_samples": 0.5,
+            "n_estimators": 3,
+        },
+    ),
+    (BaggingRegressor(SklearnRidge(), n_estimators=2), {"estimator__alpha": 90.0}),
 ]
 
 CASES = [

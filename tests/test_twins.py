@@ -29,6 +29,8 @@ WITHOUT_TWIN = {
     "RandomFourierRidge": "a pipeline of two in scikit-learn",
     "Refit": "takes what its estimator takes",
     "SegmentedRegression": "not in scikit-learn",
+    "ShardedClassifier": "not in scikit-learn",
+    "ShardedRegressor": "not in scikit-learn",
 }
 
 FILL = "a gap is refused, by the name of its column: SimpleImputer fills it"
@@ -53,7 +55,16 @@ INPUTS = {
 }
 """What the twin takes in `fit` and ours does not, and why."""
 
+BAGS = {
+    "bootstrap_features": "a column twice is a column",
+    "oob_score": "out of bag are other records after every deletion",
+    "verbose": QUIET,
+    "warm_start": "a start would be a trace of what was deleted",
+}
+
 PARAMETERS = {
+    "BaggingClassifier": BAGS,
+    "BaggingRegressor": BAGS,
     "CountVectorizer": {
         "decode_error": "texts are strings",
         "encoding": "texts are strings",

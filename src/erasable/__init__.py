@@ -34,6 +34,7 @@ _ROOMS = (
     "cluster",
     "compose",
     "decomposition",
+    "ensemble",
     "feature_extraction",
     "kernel",
     "linear_model",

@@ -101,7 +101,7 @@ def test_columns_by_name(library: str, tmp_path: Path) -> None:
 def test_columns_by_place_need_no_frame() -> None:
     by_place = make_column_transformer((OneHotEncoder(), [0]), (StandardScaler(), [1]))
     model = Refit(make_pipeline(by_place, Ridge())).fit(PEOPLE.iloc[:, :2], SICK)
-    assert model._columns is None
+    assert model._recipe.columns is None
     table = PEOPLE.iloc[:, :2].to_numpy(dtype=object)
     assert np.array_equal(model.predict(table), model.predict(PEOPLE.iloc[:, :2]))
 

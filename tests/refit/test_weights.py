@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 from erasable import Records, load
 from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecordsError
 from erasable.refit import Refit
+from erasable.refit._recipe import Recipe
 from erasable.utils.estimator_checks import parametrize_with_law_checks
 from refit.estimators import Homemade
 from weighing import Weighing
@@ -132,12 +133,13 @@ def test_records_without_any_weight_are_refused() -> None:
 def test_weights_of_the_wrong_records_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative control: weights in the order of the rows, records in that of their ids."""
     X, y, w, ids = data()
-    given = Refit._given
+    given = Recipe.given
 
-    def in_order(self: Refit, rows: Any, text: Any = None) -> Any:
-        return (*given(self, rows, text)[:2], self._attached().records.weights[np.sort(rows)])
+    def in_order(self: Recipe, records: Records, rows: Any, text: Any = None) -> Any:
+        assert records.weights is not None
+        return (*given(self, records, rows, text)[:2], records.weights[np.sort(rows)])
 
-    monkeypatch.setattr(Refit, "_given", in_order)
+    monkeypatch.setattr(Recipe, "given", in_order)
     order = np.arange(40)[::-1]
     model = Refit(Ridge()).fit(X, y.astype(float), w, ids=ids)
     other = Refit(Ridge()).fit(X[order], y[order].astype(float), w[order], ids=ids[order])

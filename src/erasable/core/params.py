@@ -1,7 +1,8 @@
 """Constructor parameters as part of a state: plain values in, the same parameters out.
 
 `random_state` is left out, because the seed that was drawn from it is part of the state: a model
-with ``random_state=None`` and its refit with that seed are the same model.
+with ``random_state=None`` and its refit with that seed are the same model. So is what an estimator
+names in ``_without_effect``: how many processes learn is no part of what is learned.
 """
 
 from __future__ import annotations
@@ -213,10 +214,11 @@ def encode_params(estimator: BaseEstimator) -> dict[str, Any]:
     >>> encode_params(MiniBatchKMeans(n_clusters=3, random_state=0))["n_clusters"]
     3
     """
+    left_out = {"random_state", *getattr(estimator, "_without_effect", ())}
     return {
         name: _encode(name, value)
         for name, value in sorted(estimator.get_params(deep=False).items())
-        if name != "random_state"
+        if name not in left_out
     }
 
 

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from erasable.core.weighted import Weighted
-from erasable.refit._names import parts_of
+from erasable.refit._tags import input_tags, target_tags
 
 __all__ = ["Asking"]
 
@@ -184,54 +184,14 @@ class Asking(Weighted):
         asked = self._at_fit("estimator")
         try:
             own = get_tags(asked)
-            parts = [get_tags(p) for p in parts_of(asked) if isinstance(p, BaseEstimator)]
-            head = get_tags(_head(asked)).input_tags
         except (AttributeError, TypeError, ValueError):  # no estimator; fit will say so
             return tags
-        for name in ("estimator_type", "target_tags", "classifier_tags", "regressor_tags"):
+        for name in ("estimator_type", "classifier_tags", "regressor_tags"):
             setattr(tags, name, deepcopy(getattr(own, name)))
-        tags.target_tags.required |= any(part.target_tags.required for part in parts)
+        tags.target_tags, tags.input_tags = target_tags(asked), input_tags(asked)
         if own.classifier_tags is not None:  # a table of 0 and 1 is several labels for a record
             tags.target_tags.multi_output |= own.classifier_tags.multi_label
         tags.transformer_tags = deepcopy(own.transformer_tags)
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64"]
-        tags.input_tags = deepcopy(own.input_tags)
-        if head.string and not head.two_d_array:
-            tags.input_tags = deepcopy(head)
-        else:
-            # Compositions do not say what their parts can take.
-            inputs = [part.input_tags for part in parts]
-            tags.input_tags.allow_nan = _takes_gaps(asked)
-            tags.input_tags.categorical |= any(each.categorical or each.string for each in inputs)
         return tags
-
-
-def _takes_gaps(estimator: Any) -> bool:
-    """Tell whether NaN may come in: through steps that keep it, to one that can do with it."""
-    steps = [each[1] for each in getattr(estimator, "steps", [])]
-    for step in steps:
-        if isinstance(step, BaseEstimator):
-            if not _takes_gaps(step):
-                return False
-            if not isinstance(step, OneToOneFeatureMixin):
-                return True
-    for name in ("transformers", "transformer_list"):
-        inner = [each[1] for each in getattr(estimator, name, [])]
-        if inner:
-            return any(_takes_gaps(each) for each in inner if isinstance(each, BaseEstimator))
-    wrapped = getattr(estimator, "estimator", None)
-    if isinstance(wrapped, BaseEstimator) and _takes_gaps(wrapped):
-        return True
-    return bool(steps) or bool(get_tags(estimator).input_tags.allow_nan)
-
-
-def _head(estimator: Any) -> BaseEstimator:
-    """Find the part of a composition that is given the records first."""
-    for name in ("steps", "transformer_list"):
-        named = [each[1] for each in getattr(estimator, name, [])]
-        inner = [part for part in named if isinstance(part, BaseEstimator)]
-        if inner:
-            return _head(inner[0])
-    wrapped = getattr(estimator, "estimator", None)
-    return _head(wrapped) if isinstance(wrapped, BaseEstimator) else estimator

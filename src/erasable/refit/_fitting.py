@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -28,11 +28,10 @@ from erasable.core.errors import (
     UnlearnableError,
 )
 from erasable.core.tape import Tape
-from erasable.refit._codec import encode
 from erasable.refit._given import weights_parameter
 from erasable.refit._names import Known, is_foreign, parts_of
 
-__all__ = ["fit_seeded", "refuse_chance", "seeds_of"]
+__all__ = ["fit_seeded", "learn", "one_thread", "refuse_chance", "seeded", "seeds_of"]
 
 _BELOW_SEED = 2**32  # of NumPy's old generators, which scikit-learn uses
 
@@ -53,6 +52,20 @@ def seeds_of(estimator: BaseEstimator, tape: Tape) -> dict[str, int]:
         if name.rpartition("__")[2] == "random_state"
     ]
     return {name: tape.child("random_state", name).seed % _BELOW_SEED for name in names}
+
+
+def seeded(template: BaseEstimator, tape: Tape) -> BaseEstimator:
+    """Copy an estimator, not fitted, and give it the seeds of a tape.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import SGDRegressor
+    >>> made = seeded(SGDRegressor(random_state=7), Tape(3))
+    >>> {"random_state": made.random_state} == seeds_of(SGDRegressor(), Tape(3))
+    True
+    """
+    estimator: BaseEstimator = clone(template)
+    return estimator.set_params(**seeds_of(estimator, tape))
 
 
 def fit_seeded(
@@ -77,6 +90,35 @@ def fit_seeded(
 
     Raises
     ------
+    UnlearnableError, MagnitudeError, InvalidParameterError
+        See `learn`.
+    """
+    return learn(seeded(template, tape), "fit", X, y, n_records, **_named(template, weights))
+
+
+def learn(
+    estimator: BaseEstimator,
+    method: str,
+    X: Any,
+    y: NDArray[Any] | None,
+    n_records: int,
+    **named: Any,
+) -> BaseEstimator:
+    """Have an estimator learn, in one thread, and say on one line why it cannot.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Changed.
+    method : str
+        ``"fit"`` or ``"partial_fit"``.
+    X, y : what it is to learn from
+    n_records : int
+        For messages.
+    **named : what else the method is given
+
+    Raises
+    ------
     UnlearnableError
         The estimator cannot learn from these records.
     MagnitudeError
@@ -84,15 +126,14 @@ def fit_seeded(
     InvalidParameterError
         It does not take its own parameters.
     """
-    estimator = clone(template)
-    estimator.set_params(**seeds_of(estimator, tape))
-    name = type(template).__name__
+    name = type(estimator).__name__
     given = (X,) if y is None else (X, y)
     # A pipeline is told by name whose the weights are, which it refuses where it routes metadata.
-    routes = config_context(enable_metadata_routing=False) if weights is not None else nullcontext()
+    routes = config_context(enable_metadata_routing=False) if named else nullcontext()
     try:
-        with _one_thread(_packages(template)), routes:
-            return estimator.fit(*given, **_named(template, weights))
+        with one_thread(estimator), routes:
+            learned: BaseEstimator = getattr(estimator, method)(*given, **named)
+            return learned
     except sklearn_validation.InvalidParameterError as error:
         raise InvalidParameterError(
             f"{name} refuses a parameter: {_told(error, whole=True)}; expected parameters that it "
@@ -116,19 +157,21 @@ def _named(template: BaseEstimator, weights: NDArray[np.float64] | None) -> dict
     return {} if weights is None or name is None else {name: weights}
 
 
-def refuse_chance(
-    template: BaseEstimator,
-    tape: Tape,
-    X: Any,
-    y: NDArray[Any] | None,
-    weights: NDArray[np.float64] | None,
-    known: Known,
-) -> None:
+def refuse_chance(template: BaseEstimator, known: Known, learned: Callable[[], Any]) -> None:
     """Refuse an estimator whose fits depend on more than the records and its seeds.
 
-    It is fitted twice to a few records, with the global generators in different states. What
+    It learns twice from a few records, with the global generators in different states. What
     scikit-learn itself draws, it draws from a ``random_state``: only estimators with parts from
     elsewhere are tried. One that cannot learn from so few records is not.
+
+    Parameters
+    ----------
+    template : estimator
+        For the message.
+    known : dict of str to class or function
+        Of which it is made, see `known_to`.
+    learned : callable
+        Learns, and returns what was learned as plain values.
 
     Raises
     ------
@@ -141,10 +184,9 @@ def refuse_chance(
     for seed in (0, 1):
         try:
             with _global_chance(seed):
-                fitted = fit_seeded(template, tape, X, y, weights, 0)
+                tree = {"": learned()}
         except Exception:
             return
-        tree = {"": encode(fitted, known)}
         leaves.append({name: leaf_hash(name, value) for name, value in flatten(tree)})
     one, two = leaves
     if one != two:
@@ -171,8 +213,9 @@ def _controller(packages: tuple[str, ...]) -> ThreadpoolController:
 
 
 @contextmanager
-def _one_thread(packages: tuple[str, ...]) -> Iterator[None]:
-    with _controller(packages).limit(limits=1):
+def one_thread(estimator: BaseEstimator) -> Iterator[None]:
+    """Keep the libraries that an estimator computes with to one thread."""
+    with _controller(_packages(estimator)).limit(limits=1):
         yield
 
 

@@ -7,24 +7,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
 from erasable.core.deletion import Outcome
-from erasable.core.errors import (
-    ArtifactError,
-    InvalidInputError,
-    InvalidParameterError,
-    TooFewRecordsError,
-)
-from erasable.core.estimator import Erasable
-from erasable.core.values import Accepts
+from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecordsError
 from erasable.refit._asking import Asking
-from erasable.refit._codec import decode, encode
-from erasable.refit._fitting import fit_seeded, refuse_chance
-from erasable.refit._given import as_given, needs_frame, text_columns, weights_parameter
-from erasable.refit._names import Known, known_to, parts_of
+from erasable.refit._fitting import refuse_chance
+from erasable.refit._given import text_columns, weights_parameter
+from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
 
 __all__ = ["Refit"]
 
@@ -116,9 +108,7 @@ class Refit(MetaEstimatorMixin, Asking):
     _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [HasMethods("fit")]}
 
     estimator_: BaseEstimator
-    _template: BaseEstimator
-    _known: Known
-    _columns: list[str] | None
+    _recipe: Recipe
     _tree: dict[str, Any]
     _text: list[int]
     _weighted: bool
@@ -132,21 +122,7 @@ class Refit(MetaEstimatorMixin, Asking):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        given = self.estimator
-        if isinstance(given, type) or not isinstance(given, BaseEstimator):
-            what = "the class" if isinstance(given, type) else "a"
-            name = given.__name__ if isinstance(given, type) else type(given).__name__
-            raise InvalidParameterError(
-                f"estimator is {what} {name}; expected an estimator of scikit-learn's interface; "
-                "pass an instance, such as Refit(LogisticRegression())"
-            )
-        for part in parts_of(given):
-            if isinstance(part, Erasable):
-                raise InvalidParameterError(
-                    f"estimator holds a {type(part).__name__} of erasable, which can delete by "
-                    "itself; expected estimators of scikit-learn; use it without Refit, or in "
-                    "erasable.pipeline"
-                )
+        refuse_what_is_no_estimator(self.estimator, "Refit")
 
     @property
     def _takes_weights(self) -> bool:  # type: ignore[override]
@@ -160,19 +136,11 @@ class Refit(MetaEstimatorMixin, Asking):
                 "expected none; leave sample_weight out, or use another estimator"
             )
         self._refuse_weightless(np.empty(0, dtype=np.int64))
-        self._take_template()
+        recipe = self._recipe = Recipe.of(self._at_fit("estimator"), self)
         rows = self._sorted_rows()
-        sample = rows[:_SAMPLE]
-        refuse_chance(self._template, self._tape, *self._given(sample), self._known)
+        sample = recipe.given(self._attached().records, rows[:_SAMPLE])
+        refuse_chance(recipe.template, recipe.known, lambda: recipe.fit(self._tape, *sample))
         self._adopt_tree(*self._learn_again(rows))
-
-    def _take_template(self) -> None:
-        """Keep the estimator as it was at `fit`: parameters set later concern the next one."""
-        self._template = clone(self._at_fit("estimator"))
-        self._known = known_to(self._template)
-        names = getattr(self, "feature_names_in_", None)
-        columns = None if names is None else names.tolist()
-        self._columns = columns if needs_frame(self._template, self._known, columns) else None
 
     def _refuse_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
@@ -195,15 +163,14 @@ class Refit(MetaEstimatorMixin, Asking):
 
     def _learn_again(self, rows: Ints) -> tuple[dict[str, Any], list[int]]:
         """Fit to rows, and return what was learned and which columns are text."""
-        matrix = self._attached().records.matrix
-        text = text_columns(matrix, rows)
-        fitted = fit_seeded(self._template, self._tape, *self._given(rows, text), rows.size)
-        return encode(fitted, self._known), text
+        records = self._attached().records
+        text = text_columns(records.matrix, rows)
+        return self._recipe.fit(self._tape, *self._recipe.given(records, rows, text)), text
 
     def _adopt_tree(self, tree: dict[str, Any], text: list[int]) -> None:
         """Become what a fit came to: what the tree does not hold, no model keeps."""
         self._tree, self._text = tree, text
-        self.estimator_ = decode(tree, self._known)
+        self.estimator_ = self._recipe.fitted(tree)
 
     def _sorted_rows(self, without: Ints | None = None) -> Ints:
         held, keys = self._attached(), self._record_keys()
@@ -214,19 +181,8 @@ class Refit(MetaEstimatorMixin, Asking):
             raise TooFewRecordsError("no records would be left; expected one or more; delete fewer")
         return live[np.argsort(keys[live], kind="stable")]
 
-    def _given(
-        self, rows: Ints, text: list[int] | None = None
-    ) -> tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None]:
-        records = self._attached().records
-        if text is None:
-            text = text_columns(records.matrix, rows)
-        X = self._as_given(records.matrix[rows], text)
-        y, weights = (None if own is None else own[rows] for own in (records.y, records.weights))
-        return X, y, weights
-
     def _as_given(self, matrix: Any, text: list[int]) -> Any:
-        documents = Accepts.of(self).documents
-        return as_given(matrix, names=self._columns, text=text, documents=documents)
+        return self._recipe.show(matrix, text)
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -243,7 +199,7 @@ class Refit(MetaEstimatorMixin, Asking):
                 f"{sklearn.__version__}, which is here; fit again, or install the other"
             )
         self._weighted = state.get("weighted", False)
-        self._take_template()
+        self._recipe = Recipe.of(self._at_fit("estimator"), self)
         self._adopt_tree(state["fitted"], state["text_columns"].tolist())
 
     def _reattach(self) -> None:

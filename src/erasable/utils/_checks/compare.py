@@ -257,6 +257,8 @@ def attributes(model: Any) -> dict[str, Any]:
         if name.endswith("_") and not name.startswith("_"):
             value = getattr(model, name, None)
             if isinstance(value, np.ndarray | np.generic | int | float | str | list | tuple):
+                if isinstance(value, list) and any(hasattr(each, "fit") for each in value):
+                    continue  # estimators are equal to themselves alone
                 found[name] = value
     return found
 

@@ -1,0 +1,255 @@
+"""Which member of an ensemble has which records: a hash of the group, or of the id.
+
+The law it keeps: where a record goes depends on its group, or its id, and on nothing else, so that
+the others stay where they are when it leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.digest import id_set_hash
+from erasable.core.estimator import Erasable
+from erasable.core.tape import Stream, Tape
+
+__all__ = ["Allotment", "Bags", "Shards", "Share", "chosen_columns", "poisson_thresholds"]
+
+Ints = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+_NOBODY = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Records of one member.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,), int64
+        Their positions: by slice, and in a slice by record key.
+    slices : ndarray of shape (n,), int64, or None
+        The slice of each; None where there are no slices.
+    times : ndarray of shape (n,), int64, or None
+        How often each is in the bag, once or more; None where each is there once.
+    """
+
+    rows: Ints
+    slices: Ints | None = None
+    times: Ints | None = None
+
+    def size(self, weights: NDArray[np.float64] | None) -> float:
+        """Count the records, or add up their weights, in no particular order."""
+        return float(self.rows.size) if weights is None else math.fsum(weights[self.rows].tolist())
+
+    def record_set(self, ids: NDArray[Any]) -> Keys:
+        """Hash the set of the records' ids; see `erasable.core.digest.id_set_hash`."""
+        return id_set_hash(ids[self.rows])
+
+
+class Allotment(Protocol):
+    """Who has which records; an accelerator, made of the records that are live and teach."""
+
+    def members(self) -> list[int]:
+        """Return the members that may have records."""
+
+    def members_of(self, rows: Ints) -> list[int]:
+        """Return the members that have any of these rows."""
+
+    def share(self, member: int, without: Ints | None = None) -> Share:
+        """Return the records of a member, but for some that are about to go."""
+
+    def earliest(self, member: int, rows: Ints) -> int:
+        """Return the first slice of a member that any of these rows is in."""
+
+    def forget(self, rows: Ints) -> None:
+        """Leave rows out from now on."""
+
+
+def owners_of(model: Erasable, rows: Ints) -> Keys:
+    """Return the keys by which rows are assigned: of their groups, or of their ids."""
+    groups = model._attached().records.groups
+    if groups is None:
+        return model._record_keys()[rows]
+    return model._tape.record_keys(groups[rows])
+
+
+def shards_of(tape: Tape, owners: Keys, n_shards: int, step: int = 0) -> Ints:
+    """Assign owners to shards, or, in another step, to slices.
+
+    Examples
+    --------
+    >>> tape = Tape(3)
+    >>> shards = shards_of(tape, tape.record_keys(np.arange(8000)), 4)
+    >>> bool(np.abs(np.bincount(shards) - 2000).max() < 150)
+    True
+    """
+    found: Ints = (tape.uniform(owners, Stream.LEAF, step) * n_shards).astype(np.int64)
+    return found
+
+
+class Shards:
+    """Every record is in one shard, and in one slice of it.
+
+    Parameters
+    ----------
+    model : Erasable
+    rows : ndarray of int64
+        Positions of the records that teach, in the order of their keys.
+    n_shards, n_slices : int
+    """
+
+    def __init__(self, model: Erasable, rows: Ints, n_shards: int, n_slices: int) -> None:
+        owners, n_rows = owners_of(model, rows), model._attached().records.n_rows
+        self._shard, self._slice = np.full((2, n_rows), _NOBODY, dtype=np.int64)
+        self._shard[rows] = shards_of(model._tape, owners, n_shards)
+        self._sliced = n_slices > 1
+        if self._sliced:
+            self._slice[rows] = shards_of(model._tape, owners, n_slices, step=1)
+        order = rows[np.lexsort((self._slice[rows], self._shard[rows]))]
+        numbers, begins = np.unique(self._shard[order], return_index=True)
+        parts = np.split(order, begins[1:])
+        self._rows = dict(zip(numbers.tolist(), parts, strict=True))
+
+    def members(self) -> list[int]:
+        """Return the shards that have records."""
+        return list(self._rows)
+
+    def members_of(self, rows: Ints) -> list[int]:
+        """Return the shards of rows."""
+        found = np.unique(self._shard[rows]).tolist()
+        return [shard for shard in found if shard != _NOBODY]
+
+    def share(self, member: int, without: Ints | None = None) -> Share:
+        """Return the records of a shard."""
+        rows = self._rows[member]
+        if without is not None:
+            rows = rows[~np.isin(rows, without)]
+        return Share(rows, self._slice[rows] if self._sliced else None)
+
+    def earliest(self, member: int, rows: Ints) -> int:
+        """Return the first slice that any of these rows is in."""
+        return int(self._slice[rows[self._shard[rows] == member]].min())
+
+    def forget(self, rows: Ints) -> None:
+        """Leave rows out from now on."""
+        for member in self.members_of(rows):
+            left = self.share(member, without=rows).rows
+            if left.size:
+                self._rows[member] = left
+            else:
+                del self._rows[member]
+        self._shard[rows] = self._slice[rows] = _NOBODY
+
+
+class Bags:
+    """Every record is in each bag as often as its owner's draw for that bag says, or not at all.
+
+    Parameters
+    ----------
+    model : Erasable
+    rows : ndarray of int64
+        Positions of the records that teach, in the order of their keys.
+    n_bags : int
+    share : float
+        How often a record is in a bag on average; without `bootstrap`, with which probability.
+    bootstrap : bool
+        Whether a record can be in a bag more than once.
+    """
+
+    def __init__(
+        self, model: Erasable, rows: Ints, n_bags: int, share: float, bootstrap: bool
+    ) -> None:
+        self._rows, self._tape, self._n_bags = rows, model._tape, n_bags
+        self._thresholds = poisson_thresholds(share) if bootstrap else np.array([1.0 - share])
+        self._bootstrap = bootstrap
+        self._owners = np.zeros(model._attached().records.n_rows, dtype=np.uint64)
+        self._owners[rows] = owners_of(model, rows)
+        self._teaches = np.zeros(self._owners.size, dtype=np.bool_)
+        self._teaches[rows] = True
+
+    def _times(self, member: int, rows: Ints) -> Ints:
+        chance = self._tape.uniform(self._owners[rows], Stream.LEAF, member)
+        times: Ints = np.searchsorted(self._thresholds, chance, side="right").astype(np.int64)
+        return times
+
+    def members(self) -> list[int]:
+        """Return all bags, empty ones included."""
+        return list(range(self._n_bags))
+
+    def members_of(self, rows: Ints) -> list[int]:
+        """Return the bags in which any of the rows is."""
+        rows = rows[self._teaches[rows]]
+        return [bag for bag in self.members() if self._times(bag, rows).any()]
+
+    def share(self, member: int, without: Ints | None = None) -> Share:
+        """Return the records of a bag."""
+        rows = self._rows if without is None else self._rows[~np.isin(self._rows, without)]
+        times = self._times(member, rows)
+        inside = times > 0
+        return Share(rows[inside], times=times[inside] if self._bootstrap else None)
+
+    def earliest(self, member: int, rows: Ints) -> int:
+        """Return 0: a bag has no slices."""
+        return 0
+
+    def forget(self, rows: Ints) -> None:
+        """Leave rows out from now on."""
+        self._rows = self._rows[~np.isin(self._rows, rows)]
+        self._owners[rows] = 0
+        self._teaches[rows] = False
+
+
+def poisson_thresholds(mean: float) -> NDArray[np.float64]:
+    """Return the numbers that a uniform draw must reach for one, two, ... events.
+
+    They are computed in decimals and rounded once, so that they are the same on every machine.
+
+    Parameters
+    ----------
+    mean : float
+        Expected number of events, above 0.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        Ascending; the rest has a probability below ``2**-53``.
+
+    Examples
+    --------
+    >>> poisson_thresholds(1.0)[:3].round(4)
+    array([0.3679, 0.7358, 0.9197])
+    """
+    context, least = Context(prec=40), Decimal(2.0**-53)
+    rate, one = Decimal(mean), Decimal(1)
+    term = total = context.exp(context.minus(rate))
+    found: list[float] = []
+    while context.subtract(one, total) > least:
+        found.append(float(total))
+        term = context.divide(context.multiply(term, rate), Decimal(len(found)))
+        total = context.add(total, term)
+    return np.array(found)
+
+
+def chosen_columns(tape: Tape, names: list[str], n_chosen: int, member: int) -> Ints:
+    """Choose columns for a member: a race among their names.
+
+    Returns
+    -------
+    ndarray of shape (n_chosen,), int64
+        Ascending.
+
+    Examples
+    --------
+    >>> chosen_columns(Tape(3), ["age", "bmi", "height"], 2, member=0).size
+    2
+    """
+    keys = np.array([tape.key_of(name) for name in names], dtype=np.uint64)
+    order = np.lexsort((keys, tape.uniform(keys, Stream.RACE, member)))
+    found: Ints = np.sort(order[:n_chosen]).astype(np.int64)
+    return found

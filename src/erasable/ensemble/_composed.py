@@ -1,0 +1,369 @@
+"""What ensembles of scikit-learn's estimators share: members that learn, forget and are kept.
+
+The law it keeps: what an ensemble knows is what its members know, each of which is a function of
+its own records. A deletion has those learn again that hold a record of it. They learn before
+anything is changed: if one of them cannot, nothing is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin
+from sklearn.utils import Tags, get_tags
+
+from erasable.core.classes import GONE, Classes
+from erasable.core.deletion import Action, Outcome
+from erasable.core.errors import (
+    ArtifactError,
+    InvalidInputError,
+    InvalidParameterError,
+    TooFewRecordsError,
+)
+from erasable.core.weighted import Weighted
+from erasable.ensemble._allotment import Allotment, Share
+from erasable.ensemble._members import Member, Task, Trail, carry_out, carry_out_all, takes
+from erasable.ensemble._plan import Plan
+from erasable.refit._fitting import refuse_chance
+from erasable.refit._given import weights_parameter
+from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
+from erasable.refit._tags import input_tags, target_tags
+
+__all__ = ["Composed"]
+
+Ints: TypeAlias = NDArray[np.int64]
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+_SAMPLE = 200
+
+
+@dataclass(frozen=True, eq=False)
+class _Staged:
+    """What members have learned, before the ensemble is made of it."""
+
+    members: dict[int, Member | None]
+    trails: dict[int, Trail]
+    rows_read: int
+    resumed: int
+
+
+@dataclass(eq=False)
+class _Work:
+    """The accelerator: who has which records, their classes, and where learning can resume."""
+
+    allotment: Allotment
+    classes: Classes | None
+    trails: dict[int, Trail] = field(default_factory=dict)
+
+
+class Composed(MetaEstimatorMixin, Weighted):
+    """Base of the ensembles; a subclass says which member has which records.
+
+    A subclass implements ``_allot``; how answers are put together, a mixin of `_votes` says.
+    """
+
+    estimator: Any
+    n_jobs: Any
+    random_state: Any
+    _part: ClassVar[str]
+    _kind: ClassVar[str]
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"n_jobs": [None, Integral]}
+    _recipe: Recipe
+    _members: dict[int, Member]
+    _weighted: bool
+    _labels: NDArray[Any]
+    _counts: Ints
+    _pending: tuple[Ints, Any, _Staged] | None = None
+
+    # -- what a subclass implements ------------------------------------------------------------
+
+    def _allot(self, rows: Ints) -> Allotment:
+        """Share out rows, which are given in the order of their keys."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _allot()")
+
+    def _base(self) -> Any:
+        """Return the estimator that every member is made of."""
+        return self._at_fit("estimator")
+
+    def _columns_of(self, member: int) -> Ints | None:
+        """Return the columns that a member looks at; None for all."""
+        return None
+
+    @property
+    def _learns_by(self) -> str:
+        """Name of the method by which members learn."""
+        return "fit"
+
+    @property
+    def _classifies(self) -> bool:
+        return self._kind == "classifier"
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        base = self._base()
+        refuse_what_is_no_estimator(base, type(self).__name__)
+        name, kind = type(base).__name__, get_tags(base).estimator_type
+        if kind != self._kind:
+            own = type(self).__name__
+            other = own.replace(self._kind.title(), str(kind).title())
+            advice = f", or use {other}" if kind in ("classifier", "regressor") else ""
+            raise InvalidParameterError(
+                f"estimator is a {name}, which is no {self._kind}; {own} expected one; pass "
+                f"another{advice}"
+            )
+        if not hasattr(base, self._learns_by):
+            raise InvalidParameterError(
+                f"estimator is a {name}, which has no {self._learns_by}; expected one that learns "
+                "slice by slice; pass another, or n_slices=1"
+            )
+
+    @property
+    def _takes_weights(self) -> bool:  # type: ignore[override]
+        base = self._base()
+        if self._learns_by == "fit":
+            return weights_parameter(base) is not None
+        return takes(base, self._learns_by, "sample_weight")
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        self._weighted = self._attached().records.weights is not None
+        if self._weighted and not self._takes_weights:
+            raise InvalidInputError(
+                f"sample_weight was given, and {type(self._base()).__name__} takes none in "
+                f"{self._learns_by}; expected none; leave sample_weight out, or use another "
+                "estimator"
+            )
+        self._refuse_weightless(_NO_ROWS)
+        recipe = self._recipe = Recipe.of(self._base(), self)
+        work = self._accelerator = self._share_out()
+        if work.classes is not None:
+            self._labels, self._counts = work.classes.labels, work.classes.counts
+        sample = self._sample_task()
+        refuse_chance(
+            recipe.template, recipe.known, lambda: {str(k): t for k, t in carry_out(sample).items()}
+        )
+        self._members = {}
+        staged = self._learn_members(work.allotment.members(), _NO_ROWS, _NO_ROWS)
+        self._refuse_nobody(staged)
+        self._adopt_members(staged)
+
+    def _share_out(self) -> _Work:
+        rows, y = self._teaching_rows(), self._attached().records.y
+        assert y is not None
+        classes = Classes.fit(y, rows) if self._classifies else None
+        return _Work(self._allot(rows), classes)
+
+    def _teaching_rows(self) -> Ints:
+        """Return the live rows that weigh anything, in the order of their keys."""
+        held, keys = self._attached(), self._record_keys()
+        rows, weights = held.live_rows(), held.records.weights
+        if weights is not None:
+            rows = rows[weights[rows] > 0]
+        order: Ints = rows[np.argsort(keys[rows], kind="stable")]
+        return order
+
+    def _sample_task(self) -> Task:
+        """Make the task to learn from a few records, whoever has them."""
+        rows = self._teaching_rows()[:_SAMPLE]
+        slices = None
+        if self._learns_by != "fit":
+            slices = np.arange(rows.size) * 2 // rows.size
+        return self._plan(0, Share(rows, slices)).task(self._attached().records)
+
+    def _learn_members(self, members: Iterable[int], gone: Ints, changed: Ints) -> _Staged:
+        """Have members learn without the rows that are gone, and again those that changed."""
+        work = self._accelerator
+        plans: list[Plan] = []
+        found: dict[int, Member | None] = {}
+        stale = np.concatenate([gone, changed])
+        for member in members:
+            share = work.allotment.share(member, gone)
+            if share.rows.size == 0:
+                found[member] = None
+                continue
+            plan, trail = self._plan(member, share), work.trails.get(member)
+            if plan.sliced and trail is not None and trail.basis == plan.basis:
+                earliest = work.allotment.earliest(member, stale)
+                plan = replace(plan, kept=trail.before(earliest))
+            plans.append(plan)
+        records = self._attached().records
+        tasks = (plan.task(records) for plan in plans)
+        learned = carry_out_all(tasks, len(plans), self.n_jobs)
+        trails: dict[int, Trail] = {}
+        for plan, trees in zip(plans, learned, strict=True):
+            known = {**plan.kept, **trees}
+            tree = known[max(known)]
+            size, ids = plan.share.size(records.weights), plan.share.record_set(records.ids)
+            fitted = self._recipe.fitted(tree)
+            found[plan.member] = Member(tree, plan.text, size, ids, plan.columns, fitted)
+            if plan.sliced:
+                trails[plan.member] = Trail(
+                    plan.basis, {number: known[number] for number in sorted(known)[:-1]}
+                )
+        rows_read = sum(plan.share.rows.size - plan.begin for plan in plans)
+        return _Staged(found, trails, int(rows_read), sum(bool(plan.kept) for plan in plans))
+
+    def _plan(self, member: int, share: Share) -> Plan:
+        return Plan.of(
+            self._attached().records,
+            share,
+            recipe=self._recipe,
+            columns=self._columns_of(member),
+            tape=self._tape.child(self._part, member),
+            name=f"{self._part} {member}",
+            member=member,
+            classifies=self._classifies,
+        )
+
+    def _adopt_members(self, staged: _Staged) -> None:
+        members = {**self._members, **staged.members}
+        there = {i: member for i, member in members.items() if member is not None}
+        self._members = dict(sorted(there.items()))
+        trails = self._accelerator.trails
+        for member in staged.members:
+            trails.pop(member, None)
+        trails.update(staged.trails)
+
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def _refuse_deletion(self, rows: Ints) -> None:
+        self._refuse_weightless(rows)
+        if self._book.owner is not None:
+            return  # the steps before it may yet change what it learns from
+        self._pending = (rows, self._attached().records.matrix, self._stage(rows))
+
+    def _stage(self, rows: Ints, changed: Ints = _NO_ROWS) -> _Staged:
+        members = self._accelerator.allotment.members_of(np.concatenate([rows, changed]))
+        staged = self._learn_members(members, rows, changed)
+        self._refuse_nobody(staged)
+        return staged
+
+    def _refuse_nobody(self, staged: _Staged) -> None:
+        """Refuse that all members are without records, which can happen to bags."""
+        if any({**self._members, **staged.members}.values()):
+            return
+        raise TooFewRecordsError(
+            f"no {self._part} would hold a record; {type(self).__name__} needs one that does; "
+            f"delete fewer, or fit with more records or another random_state"
+        )
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        pending, self._pending = self.__dict__.get("_pending"), None
+        if pending is None or not (
+            np.array_equal(pending[0], rows) and pending[1] is self._attached().records.matrix
+        ):
+            return self._follow(rows, self._stage(rows))
+        return self._follow(rows, pending[2])
+
+    def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome:
+        """Delete rows, where steps before have given others new values."""
+        return self._follow(rows, self._stage(rows, changed[self._attached().live[changed]]))
+
+    def _follow(self, rows: Ints, staged: _Staged) -> Outcome:
+        self._adopt_members(staged)
+        work = self._accelerator
+        work.allotment.forget(rows)
+        if work.classes is not None:
+            work.classes.remove(rows[work.classes.codes[rows] != GONE])
+            self._labels, self._counts = work.classes.labels, work.classes.counts
+        learned = sum(member is not None for member in staged.members.values())
+        action: Action = "resumed"
+        if not staged.members:
+            action = "updated"
+        elif learned == len(self._members) and not staged.resumed:
+            action = "refit"
+        return Outcome(action, staged.rows_read, {f"{self._part}s": len(staged.members)})
+
+    # -- keeping -------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "members": {str(i): each.state() for i, each in self._members.items()},
+            **self._rest,
+        }
+
+    def _digest_state(self) -> dict[str, Any]:
+        hashes = {i: each.hashed_state(f"members.{i}") for i, each in self._members.items()}
+        return {"members": {str(i): each for i, each in hashes.items()}, **self._rest}
+
+    @property
+    def _rest(self) -> dict[str, Any]:
+        rest: dict[str, Any] = {"scikit_learn": sklearn.__version__}
+        if self._classifies:
+            rest["classes"] = {"labels": self._labels, "counts": self._counts}
+        return {**rest, "weighted": True} if self._weighted else rest
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        if state["scikit_learn"] != sklearn.__version__:
+            raise ArtifactError(
+                f"the model was fitted with scikit-learn {state['scikit_learn']}; expected "
+                f"{sklearn.__version__}, which is here; fit again, or install the other"
+            )
+        self._weighted = state.get("weighted", False)
+        recipe = self._recipe = Recipe.of(self._base(), self)
+        if self._classifies:
+            self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
+        self._members = {
+            i: Member.from_state(state["members"][str(i)], self._columns_of(i), recipe)
+            for i in sorted(map(int, state["members"]))
+        }
+
+    def _reattach(self) -> None:
+        records = self._attached().records
+        same = records.y is not None and self._weighted == (records.weights is not None)
+        if same:
+            work = self._share_out()
+            shares = {i: work.allotment.share(i) for i in work.allotment.members()}
+            theirs = {
+                i: (each.size(records.weights), *each.record_set(records.ids).tolist())
+                for i, each in shares.items()
+                if each.rows.size
+            }
+            mine = {i: (each.size, *each.record_set.tolist()) for i, each in self._members.items()}
+            same = theirs == mine
+            if work.classes is not None:
+                same &= work.classes.labels.tolist() == self._labels.tolist()
+                same &= work.classes.counts.tolist() == self._counts.tolist()
+        if not same:
+            raise ArtifactError(
+                f"the records are not shared out among the {self._part}s as those of the "
+                f"{type(self).__name__}; expected those it was fitted on, with their targets, "
+                "weights and groups; pass Records(X, y, sample_weight=..., ids=..., groups=...)"
+            )
+        self._accelerator = work
+
+    # -- answering -----------------------------------------------------------------------------
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """Fitted estimators of the members that have records, in their order."""
+        self._check_fitted()
+        return [member.estimator for member in self._members.values()]
+
+    def _answers(self, method: str, X: Any) -> Iterator[tuple[Member, Any]]:
+        matrix = self._read_matrix(X)
+        for member in self._members.values():
+            yield member, member.ask(method, matrix, self._recipe)
+
+    def _voice(self, member: Member) -> float:
+        """How much a member counts when all are asked."""
+        return 1.0
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        try:
+            base = self._base()
+            tags.input_tags = input_tags(base)
+            tags.target_tags.multi_output = not self._classifies and target_tags(base).multi_output
+        except (AttributeError, TypeError, ValueError):  # no estimator; fit will say so
+            return tags
+        return tags

@@ -1,0 +1,208 @@
+"""Members of an ensemble: what each learns from, and what it has learned.
+
+The law it keeps: a member is a pure function of its recipe, its tape and its own records in the
+order of their keys. So it can be learned in any process, and a deletion concerns those members
+alone that hold the record.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
+
+from erasable.core.digest import LeafHash, leaf_hash, state_root
+from erasable.core.errors import UnlearnableError
+from erasable.core.tape import Tape
+from erasable.refit._fitting import one_thread
+from erasable.refit._recipe import Recipe
+
+__all__ = ["Member", "Task", "Trail", "carry_out", "carry_out_all", "takes"]
+
+Ints = NDArray[np.int64]
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What one member is to learn: no other record is handed to the process that does it.
+
+    Attributes
+    ----------
+    name : str
+        Of the member, for messages.
+    recipe : Recipe
+    tape : Tape
+        Of the member.
+    X, y, weights : what it learns from
+        As the estimator takes them.
+    ends : dict of int to int, or None
+        For each slice to be learned, where it ends in `X`; None where there are no slices.
+    classes : ndarray or None
+        Labels of all the member's records, where its estimator learns classes slice by slice.
+    start : dict or None
+        What it knew after the slices before; None where it knew nothing.
+    """
+
+    name: str
+    recipe: Recipe
+    tape: Tape
+    X: Any
+    y: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    ends: dict[int, int] | None = None
+    classes: NDArray[Any] | None = None
+    start: Tree | None = None
+
+
+@dataclass(eq=False)
+class Trail:
+    """What a member knew after each of its slices: where learning can be resumed.
+
+    It holds nothing of a deleted record, because all after the slice of that record is learned
+    again. It is an accelerator: in neither state, pickle nor file, and rebuilt when it is missing.
+
+    Attributes
+    ----------
+    basis : tuple
+        What the member's records as a whole decide: their classes, and which columns are text.
+    trees : dict of int to dict
+        For each slice with records, what was known after it.
+    """
+
+    basis: tuple[Any, ...]
+    trees: dict[int, Tree]
+
+    def before(self, piece: int) -> dict[int, Tree]:
+        """Return what was known before a slice, slice by slice."""
+        return {number: tree for number, tree in self.trees.items() if number < piece}
+
+
+@dataclass(eq=False)
+class Member:
+    """What a member has learned.
+
+    Attributes
+    ----------
+    tree : dict
+        Its fitted estimator as plain values, see `erasable.refit`.
+    text : list of int
+        Columns that were text among its records.
+    size : float
+        Its records, or the sum of their weights.
+    record_set : ndarray of shape (2,), uint64
+        Hash of the set of their ids.
+    columns : ndarray of int64, or None
+        Columns that it looks at; None for all.
+    estimator : estimator
+        What `tree` stands for; it shares the arrays.
+    """
+
+    tree: Tree
+    text: list[int]
+    size: float
+    record_set: NDArray[np.uint64]
+    columns: Ints | None
+    estimator: Any
+    _root: LeafHash | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], columns: Ints | None, recipe: Recipe) -> Self:
+        """Rebuild from what `state` gave."""
+        tree, text = state["fitted"], state["text_columns"].tolist()
+        return cls(tree, text, state["size"], state["record_set"], columns, recipe.fitted(tree))
+
+    def state(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "fitted": self.tree,
+            "record_set": self.record_set,
+            "size": self.size,
+            "text_columns": np.array(self.text, dtype=np.int64),
+        }
+
+    def hashed_state(self, name: str) -> LeafHash:
+        """Return the hash of its state, made once."""
+        if self._root is None:
+            self._root = leaf_hash(name, state_root(self.state()).hex())
+        return self._root
+
+    def ask(self, method: str, matrix: Any, recipe: Recipe) -> Any:
+        """Ask the estimator about rows."""
+        if self.columns is not None:
+            matrix, recipe = matrix[:, self.columns], recipe.on(self.columns)
+        return getattr(self.estimator, method)(recipe.show(matrix, self.text))
+
+
+def takes(estimator: Any, method: str, name: str) -> bool:
+    """Tell whether a method of an estimator takes something by name.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> takes(SGDClassifier(), "partial_fit", "classes")
+    True
+    """
+    return name in signature(getattr(estimator, method)).parameters
+
+
+def carry_out(task: Task) -> dict[int, Tree]:
+    """Learn what a task says; return what was known after each slice, or, without, after slice 0.
+
+    Learning goes through plain values after every slice, whether they are kept or not: resuming
+    from them is then the same as having come so far without a break.
+
+    Raises
+    ------
+    UnlearnableError, MagnitudeError, InvalidParameterError
+        See `erasable.refit._fitting.learn`.
+    """
+    recipe = task.recipe
+    try:
+        if task.ends is None:
+            return {0: recipe.fit(task.tape, task.X, task.y, task.weights)}
+        trees: dict[int, Tree] = {}
+        tree, begin = task.start, 0
+        for number, end in task.ends.items():
+            part = slice(begin, end)
+            named: dict[str, Any] = {}
+            if task.weights is not None:
+                named["sample_weight"] = task.weights[part]
+            if tree is None:
+                estimator = recipe.begin(task.tape)
+                if task.classes is not None:
+                    named["classes"] = task.classes
+            else:
+                estimator = recipe.fitted(copy.deepcopy(tree))
+            tree = trees[number] = recipe.go_on(estimator, task.X[part], task.y[part], **named)
+            begin = end
+        return trees
+    except UnlearnableError as error:
+        raise UnlearnableError(f"{task.name}: {error}") from None
+
+
+def carry_out_all(tasks: Iterable[Task], n_tasks: int, n_jobs: int | None) -> list[dict[int, Tree]]:
+    """Carry out tasks, in several processes where there is something to share out.
+
+    Records are sent to the processes and never through files, in which they would stay.
+    """
+    if n_tasks < 2 or effective_n_jobs(n_jobs) < 2:
+        return [carry_out(task) for task in tasks]
+    first = next(iterator := iter(tasks))
+    # Threads, if somebody chose them as a backend, set back each other's limits but for this one.
+    with one_thread(first.recipe.template):
+        calls = (delayed(carry_out)(task) for task in _chained(first, iterator))
+        found: list[dict[int, Tree]] = Parallel(n_jobs=n_jobs, max_nbytes=None)(calls)
+    return found
+
+
+def _chained(first: Task, rest: Iterable[Task]) -> Iterable[Task]:
+    yield first
+    yield from rest

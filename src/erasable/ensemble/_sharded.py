@@ -1,0 +1,219 @@
+"""Ensembles of which every member learns from a shard of the records: one to learn again."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import HasMethods, Interval
+
+from erasable.ensemble._allotment import Allotment, Shards, owners_of, shards_of
+from erasable.ensemble._composed import Composed
+from erasable.ensemble._members import Member
+from erasable.ensemble._votes import Mean, Vote
+
+__all__ = ["ShardedClassifier", "ShardedRegressor"]
+
+Ints = NDArray[np.int64]
+
+
+class _Sharded(Composed):
+    """What the two have in common."""
+
+    _part = "shard"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **Composed._parameter_constraints,
+        "estimator": [HasMethods("fit")],
+        "n_shards": [Interval(Integral, 1, None, closed="left")],
+        "n_slices": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_shards: int = 8,
+        *,
+        n_slices: int = 1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_shards = n_shards
+        self.n_slices = n_slices
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def _learns_by(self) -> str:
+        return "fit" if self._at_fit("n_slices") == 1 else "partial_fit"
+
+    def _allot(self, rows: Ints) -> Allotment:
+        return Shards(self, rows, self._at_fit("n_shards"), self._at_fit("n_slices"))
+
+    def _voice(self, member: Member) -> float:
+        return member.size
+
+    @property
+    def shards_(self) -> Ints:
+        """Shard of every record, in the order of ``ids_``."""
+        rows = self._attached().live_rows()
+        return shards_of(self._tape, owners_of(self, rows), self._at_fit("n_shards"))
+
+
+class ShardedClassifier(Vote, _Sharded):
+    """Classifiers of scikit-learn, one for each shard of the records, from which records leave.
+
+    You have a classifier that cannot forget, and fitting it again for every deletion takes too
+    long. Here each record is in one shard, and each shard has a classifier of its own, so that a
+    deletion fits one of them again. They vote with what they give for probabilities, each as much
+    as its shard has records [1]_.
+
+    Parameters
+    ----------
+    estimator : classifier of scikit-learn
+        What learns from every shard; not changed. Its own ``random_state`` is not used.
+    n_shards : int, default=8
+        Number of shards. With more of them a deletion costs less, and each knows less.
+    n_slices : int, default=1
+        Number of slices in which every shard is learned, with `partial_fit`; see Notes.
+    n_jobs : int or None, default=None
+        Processes that learn, by joblib; -1 for one on every core. The model does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the tape, from which shards are assigned and all seeds drawn. None draws one from
+        the system, kept as ``seed_``.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        One for every shard that has records. Do not change them.
+    classes_ : ndarray of shape (n_classes,)
+        Labels that the records have, sorted.
+    shards_ : ndarray of shape (n_records,), int64
+        Shard of every record, in the order of ``ids_``.
+    ids_, seed_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    UnlearnableError
+        From `fit`, and from `delete`, which then changes nothing: the estimator cannot learn from
+        the records of a shard. Fewer shards have more each.
+    InvalidParameterError
+        From `fit`: the estimator is no classifier, is not deterministic, cannot be cloned, holds
+        things of which no plain copy can be made, or has no `partial_fit` where slices need it.
+
+    See Also
+    --------
+    BaggingClassifier : Members that share records, of which more must learn again.
+    erasable.refit.Refit : One estimator for all records.
+
+    Notes
+    -----
+    The shard of a record is a hash of its group, or of its id where there are no groups. With
+    ``groups`` all records of a user are in one shard, and one fit forgets them all. Shards are as
+    large as chance makes them. One without records is left out of the vote. One whose records are
+    of one class votes for that class, whatever the estimator; to classes that its records do not
+    have, a shard gives no vote. So no shard hangs on another, not even when a class goes. Members
+    without `predict_proba` cast votes.
+
+    With slices, members learn by `partial_fit`, one slice after the other, each slice once. What a
+    member knew after each slice is kept, so that the deletion of a record resumes after the slice
+    before its own. That takes the memory of up to ``n_slices`` models for every shard. It is kept
+    beside the model: neither in `state()`, nor in a file or a pickle. A model that comes back from
+    one learns a shard from its first slice when it first deletes from it. `partial_fit` is told the
+    classes of the shard; when one of these goes, the shard is learned from its first slice.
+
+    Equal means equal on one kind of machine with the same versions of NumPy, SciPy and
+    scikit-learn, which compute here.
+
+    References
+    ----------
+    .. [1] Bourtoule et al., "Machine unlearning", IEEE Symposium on Security and Privacy 2021
+       (SISA). There members have equal votes, and learn from all slices so far in several passes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from erasable.ensemble import ShardedClassifier
+    >>> X = np.random.default_rng(0).normal(size=(400, 3))
+    >>> y, users = np.where(X[:, 0] > 0, "yes", "no"), np.arange(400) % 40
+    >>> model = ShardedClassifier(DecisionTreeClassifier(), n_shards=4, random_state=0)
+    >>> deletion = model.fit(X, y, groups=users).delete(groups=[17])
+    >>> deletion.action, dict(deletion.counts)
+    ('resumed', {'shards': 1})
+    >>> left = users != 17
+    >>> fresh = ShardedClassifier(DecisionTreeClassifier(), n_shards=4, random_state=0)
+    >>> fresh = fresh.fit(X[left], y[left], ids=np.flatnonzero(left), groups=users[left])
+    >>> model.digest() == fresh.digest()
+    True
+    """
+
+    @classmethod
+    def _law_instances(cls) -> list[Self]:
+        """Estimators of several kinds, for the tests of the law."""
+        from sklearn.linear_model import SGDClassifier
+        from sklearn.tree import DecisionTreeClassifier
+
+        return [
+            cls(DecisionTreeClassifier(max_depth=3), n_shards=3),
+            cls(SGDClassifier(), n_shards=2, n_slices=3),
+        ]
+
+
+class ShardedRegressor(Mean, _Sharded):
+    """Regressors of scikit-learn, one for each shard of the records, from which records leave.
+
+    You have a regressor that cannot forget, and fitting it again for every deletion takes too
+    long. Here each record is in one shard, and each shard has a regressor of its own, so that a
+    deletion fits one of them again. The prediction is their mean, in which each counts as much as
+    its shard has records.
+
+    Parameters
+    ----------
+    estimator : regressor of scikit-learn
+        What learns from every shard; not changed. Its own ``random_state`` is not used.
+    n_shards, n_slices, n_jobs, random_state
+        See `ShardedClassifier`.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        One for every shard that has records. Do not change them.
+    shards_ : ndarray of shape (n_records,), int64
+        Shard of every record, in the order of ``ids_``.
+    ids_, seed_, n_features_in_, feature_names_in_
+        See `erasable.core.estimator.Erasable`.
+
+    Raises
+    ------
+    UnlearnableError, InvalidParameterError
+        See `ShardedClassifier`.
+
+    See Also
+    --------
+    ShardedClassifier : The same for classes; its notes hold here, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from erasable.ensemble import ShardedRegressor
+    >>> X = np.arange(40.0)[:, None]
+    >>> model = ShardedRegressor(LinearRegression(), n_shards=4, random_state=0)
+    >>> model.fit(X, 3.0 * X[:, 0]).predict([[100.0]]).round(6)
+    array([300.])
+    >>> dict(model.delete([7]).counts)
+    {'shards': 1}
+    """
+
+    @classmethod
+    def _law_instances(cls) -> list[Self]:
+        """Estimators of several kinds, for the tests of the law."""
+        from sklearn.linear_model import Ridge
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        return [cls(make_pipeline(StandardScaler(), Ridge()), n_shards=3)]

@@ -1,0 +1,176 @@
+"""How an estimator of scikit-learn learns here: what it is given, in which form, with which seeds.
+
+A recipe is made at `fit` and used for every deletion, so that parameters that are set later concern
+the next fit. `Refit` follows one with all records, the ensembles one with those of each member.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+
+from erasable.core.errors import InvalidParameterError
+from erasable.core.estimator import Erasable
+from erasable.core.records import Records
+from erasable.core.tape import Tape
+from erasable.core.values import Accepts
+from erasable.refit._codec import decode, encode
+from erasable.refit._fitting import fit_seeded, learn, seeded
+from erasable.refit._given import as_given, needs_frame, text_columns
+from erasable.refit._names import Known, known_to, parts_of
+
+__all__ = ["Recipe", "refuse_what_is_no_estimator"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """An estimator that is not fitted, and what it takes.
+
+    Attributes
+    ----------
+    template : estimator
+        As it was at `fit`; not to be changed.
+    known : dict of str to class or function
+        What it is made of, by name; see `known_to`.
+    columns : list of str or None
+        Names of the columns of the frame that it needs; None where arrays do.
+    documents : bool
+        Whether it learns from a list of texts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> recipe = Recipe.of(LinearRegression(), Erasable())
+    >>> X, y = np.array([[0.0], [1.0]]), np.array([1.0, 3.0])
+    >>> recipe.fitted(recipe.fit(Tape(3), X, y, None)).coef_
+    array([2.])
+    """
+
+    template: BaseEstimator
+    known: Known
+    columns: list[str] | None
+    documents: bool
+
+    @classmethod
+    def of(cls, estimator: BaseEstimator, owner: Erasable) -> Self:
+        """Take an estimator as it is now.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Not changed.
+        owner : Erasable
+            That is made of it, and knows the names of the columns.
+
+        Raises
+        ------
+        InvalidParameterError
+            It is made with a function that has no name of its own.
+        """
+        template = clone(estimator)
+        known = known_to(template)
+        names = getattr(owner, "feature_names_in_", None)
+        columns = None if names is None else names.tolist()
+        columns = columns if needs_frame(template, known, columns) else None
+        return cls(template, known, columns, Accepts.of(owner).documents)
+
+    def on(self, columns: Ints) -> Recipe:
+        """Return the recipe for some of the columns."""
+        if self.columns is None:
+            return self
+        return replace(self, columns=[self.columns[column] for column in columns.tolist()])
+
+    def show(self, matrix: Any, text: list[int]) -> Any:
+        """Turn rows into what the estimator learns from and is asked about; see `as_given`."""
+        return as_given(matrix, names=self.columns, text=text, documents=self.documents)
+
+    def given(
+        self,
+        records: Records,
+        rows: Ints,
+        text: list[int] | None = None,
+        columns: Ints | None = None,
+    ) -> tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None]:
+        """Read records: rows as the estimator takes them, their targets, their weights."""
+        if text is None:
+            text = text_columns(records.matrix, rows)
+        matrix = records.matrix[rows]
+        X = self.show(matrix if columns is None else matrix[:, columns], text)
+        y, weights = (None if own is None else own[rows] for own in (records.y, records.weights))
+        return X, y, weights
+
+    def fit(
+        self, tape: Tape, X: Any, y: NDArray[Any] | None, weights: NDArray[np.float64] | None
+    ) -> dict[str, Any]:
+        """Fit a copy, and return what it learned as plain values; see `fit_seeded`."""
+        n_records = len(X) if self.documents else X.shape[0]
+        fitted = fit_seeded(self.template, tape, X, y, weights, n_records)
+        tree: dict[str, Any] = encode(fitted, self.known)
+        return tree
+
+    def begin(self, tape: Tape) -> BaseEstimator:
+        """Return a copy with its seeds, for `go_on`."""
+        return seeded(self.template, tape)
+
+    def go_on(
+        self,
+        estimator: BaseEstimator,
+        X: Any,
+        y: NDArray[Any] | None,
+        **named: Any,
+    ) -> dict[str, Any]:
+        """Have a copy learn some more records, and return what it knows as plain values."""
+        learned = learn(estimator, "partial_fit", X, y, X.shape[0], **named)
+        tree: dict[str, Any] = encode(learned, self.known)
+        return tree
+
+    def fitted(self, tree: dict[str, Any]) -> Any:
+        """Turn what was learned into an estimator; it shares the arrays."""
+        return decode(tree, self.known)
+
+
+def refuse_what_is_no_estimator(given: Any, wrapper: str) -> None:
+    """Raise InvalidParameterError for what is no estimator of scikit-learn's interface.
+
+    Parameters
+    ----------
+    given : object
+        What was passed as `estimator`.
+    wrapper : str
+        Name of the class that it was passed to.
+
+    Examples
+    --------
+    >>> refuse_what_is_no_estimator(7, "Refit")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidParameterError: estimator is a int; expected an estimator of ...
+    """
+    if isinstance(given, type) or not isinstance(given, BaseEstimator):
+        what = "the class" if isinstance(given, type) else "a"
+        name = given.__name__ if isinstance(given, type) else type(given).__name__
+        raise InvalidParameterError(
+            f"estimator is {what} {name}; expected an estimator of scikit-learn's interface; "
+            f"pass an instance, such as {wrapper}(LogisticRegression())"
+        )
+    for part in parts_of(given):
+        if isinstance(part, Erasable):
+            raise InvalidParameterError(
+                f"estimator holds a {type(part).__name__} of erasable, which can delete by "
+                f"itself; expected estimators of scikit-learn; use it without {wrapper}, or in "
+                "erasable.pipeline"
+            )
+    try:
+        clone(given)
+    except (RuntimeError, TypeError):
+        raise InvalidParameterError(
+            f"estimator is a {type(given).__name__}, which sklearn.base.clone cannot copy; "
+            "expected one whose constructor keeps its parameters as they are; let it check and "
+            "convert them in fit"
+        ) from None

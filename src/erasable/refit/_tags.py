@@ -1,0 +1,95 @@
+"""What an estimator of scikit-learn takes; compositions do not say it of their parts."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.utils import InputTags, TargetTags, get_tags
+
+from erasable.refit._names import parts_of
+
+__all__ = ["input_tags", "target_tags"]
+
+
+def target_tags(estimator: Any) -> TargetTags:
+    """Copy the tags of an estimator's targets, which are needed if any part needs them.
+
+    Raises
+    ------
+    AttributeError, TypeError, ValueError
+        It is no estimator.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> target_tags(make_pipeline(StandardScaler(), Ridge())).required
+    True
+    """
+    tags: TargetTags = deepcopy(get_tags(estimator).target_tags)
+    tags.required |= any(get_tags(part).target_tags.required for part in _parts(estimator))
+    return tags
+
+
+def input_tags(estimator: Any) -> InputTags:
+    """Copy the tags of what an estimator takes as X.
+
+    Raises
+    ------
+    AttributeError, TypeError, ValueError
+        It is no estimator.
+
+    Examples
+    --------
+    >>> from sklearn.impute import SimpleImputer
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> input_tags(make_pipeline(SimpleImputer(), Ridge())).allow_nan
+    True
+    """
+    head = get_tags(_head(estimator)).input_tags
+    if head.string and not head.two_d_array:
+        documents: InputTags = deepcopy(head)
+        return documents
+    tags: InputTags = deepcopy(get_tags(estimator).input_tags)
+    inputs = [get_tags(part).input_tags for part in _parts(estimator)]
+    tags.allow_nan = _takes_gaps(estimator)
+    tags.categorical |= any(each.categorical or each.string for each in inputs)
+    return tags
+
+
+def _parts(estimator: Any) -> list[BaseEstimator]:
+    return [part for part in parts_of(estimator) if isinstance(part, BaseEstimator)]
+
+
+def _takes_gaps(estimator: Any) -> bool:
+    """Tell whether NaN may come in: through steps that keep it, to one that can do with it."""
+    steps = [each[1] for each in getattr(estimator, "steps", [])]
+    for step in steps:
+        if isinstance(step, BaseEstimator):
+            if not _takes_gaps(step):
+                return False
+            if not isinstance(step, OneToOneFeatureMixin):
+                return True
+    for name in ("transformers", "transformer_list"):
+        inner = [each[1] for each in getattr(estimator, name, [])]
+        if inner:
+            return any(_takes_gaps(each) for each in inner if isinstance(each, BaseEstimator))
+    wrapped = getattr(estimator, "estimator", None)
+    if isinstance(wrapped, BaseEstimator) and _takes_gaps(wrapped):
+        return True
+    return bool(steps) or bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def _head(estimator: Any) -> BaseEstimator:
+    """Find the part of a composition that is given the records first."""
+    for name in ("steps", "transformer_list"):
+        named = [each[1] for each in getattr(estimator, name, [])]
+        inner = [part for part in named if isinstance(part, BaseEstimator)]
+        if inner:
+            return _head(inner[0])
+    wrapped = getattr(estimator, "estimator", None)
+    return _head(wrapped) if isinstance(wrapped, BaseEstimator) else estimator

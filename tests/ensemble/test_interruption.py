@@ -1,0 +1,51 @@
+"""A deletion that is interrupted anywhere has happened, or has not, and nothing in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from ensemble.learners import table
+from erasable.ensemble import BaggingClassifier, ShardedClassifier
+from interruptions import interrupt
+
+MODELS = {
+    "slices": ShardedClassifier(GaussianNB(), 2, n_slices=3, random_state=5),
+    "bags": BaggingClassifier(GaussianNB(), 2, random_state=5),
+}
+STEP = 61
+"""Every so many events; a prime number, so that repeated calls are met at other lines."""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_interrupted_deletion_is_done_or_not_done(name: str) -> None:
+    X, y, ids, groups = table(GaussianNB(), 30)
+
+    def fit(left: Any) -> Any:
+        model = MODELS[name].__sklearn_clone__()
+        return model.fit(X[left], y[left], ids=ids[left], groups=groups[left])
+
+    gone, after = ids[groups == 4], ids[groups == 6]
+    rows = np.arange(30)
+    digests = {
+        (two, one): fit(rows[~np.isin(ids, [*(gone if one else []), *(after if two else [])])])
+        for one in (False, True)
+        for two in (False, True)
+    }
+    expected = {key: model.digest() for key, model in digests.items()}
+    at, outcomes = 0, set()
+    while True:
+        model = fit(rows)
+        if not interrupt(lambda model=model: model.delete(gone), at):
+            break
+        done = bool(model.ids_.size < 30)
+        outcomes.add(done)
+        assert model.digest() == expected[False, done]
+        model.delete(after)
+        assert model.digest() == expected[True, done]
+        at += STEP
+    assert at > 10 * STEP
+    assert outcomes == {False, True}
