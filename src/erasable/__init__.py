@@ -34,6 +34,7 @@ _ROOMS = (
     "cluster",
     "compose",
     "decomposition",
+    "ensemble",
     "feature_extraction",
     "kernel",
     "linear_model",
@@ -41,6 +42,7 @@ _ROOMS = (
     "naive_bayes",
     "pipeline",
     "preprocessing",
+    "tree",
     "utils",
 )
 

@@ -45,11 +45,10 @@ class Draws:
     def of(
         cls, tape: Tape, n_trees: int, n_features: int, names: list[str] | None, bagged: bool
     ) -> Self:
-        """Draw keys; features without names are named by their positions."""
-        named = [str(j) for j in range(n_features)] if names is None else names
-        ranks = np.arange(n_features, dtype=np.int64)
-        if names is not None:
-            ranks[sorted(range(n_features), key=named.__getitem__)] = np.arange(n_features)
+        """Draw keys; features without names are called x0, x1 and so on."""
+        named = [f"x{j}" for j in range(n_features)] if names is None else names
+        ranks = np.empty(n_features, dtype=np.int64)
+        ranks[sorted(range(n_features), key=named.__getitem__)] = np.arange(n_features)
         own = [tape.child("tree", t) for t in range(n_trees)]
         return cls(
             np.array([each.child("splits").seed for each in own], dtype=np.uint64),
