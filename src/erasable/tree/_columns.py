@@ -75,16 +75,15 @@ class Columns:
         """Number of codes of every column."""
         return np.diff(self.offsets)
 
-    def code_of(self, features: NDArray[np.int32], thresholds: Floats) -> NDArray[np.int32] | None:
-        """Find the codes of values, of which each has a feature; None if one is not there."""
+    def codes_below(self, features: NDArray[np.int32], thresholds: Floats) -> NDArray[np.int32]:
+        """Find the codes of the largest values up to thresholds, of which each has a feature.
+
+        -1 where there are none. No record may have been forgotten.
+        """
         codes = np.empty(thresholds.size, dtype=np.int32)
         for j in np.unique(features).tolist():
-            own = features == j
-            values = self.values[self.offsets[j] : self.offsets[j + 1]]
-            found = np.searchsorted(values, thresholds[own])
-            if not np.array_equal(values[np.minimum(found, values.size - 1)], thresholds[own]):
-                return None
-            codes[own] = found
+            own, values = features == j, self.values[self.offsets[j] : self.offsets[j + 1]]
+            codes[own] = np.searchsorted(values, thresholds[own], side="right") - 1
         return codes
 
     def forget(self, rows: Ints) -> None:

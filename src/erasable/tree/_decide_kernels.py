@@ -30,6 +30,8 @@ from erasable.tree._survey_kernels import survey
 __all__ = ["decide", "gather", "survey_again"]
 
 _LOW = np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
 _ROW = (1 << ROW_BITS) - 1
 
 
@@ -53,6 +55,11 @@ def _all_equal(work: Work, m: int) -> bool:
         if work.y[i] != work.y[0]:
             return False
     return True
+
+
+@kernel
+def _bit(f: int) -> np.uint64:
+    return _ONE << np.uint64(f) if f < 64 else _ZERO
 
 
 @kernel
@@ -122,9 +129,9 @@ def survey_again(
 @kernel
 def _search(
     plant: Plant, table: Table, rules: Rules, work: Work, slot: int, key: np.uint64, m: int,
-    total: Ints,
-) -> tuple[int, int, float]:
-    """Find the best split of the records that have been gathered.
+    total: Ints, constants: np.uint64,
+) -> tuple[np.uint64, tuple[int, int, float]]:
+    """Find the best split of the records that have been gathered, and which features are constant.
 
     As in scikit-learn, features beyond `max_features` are looked at only where all before them
     are constant, until one is not.
@@ -134,8 +141,14 @@ def _search(
     varied = False
     for place in range(rules.max_features):
         f = work.order[place]
+        if f < 64 and constants >> np.uint64(f) & _ONE:
+            if slot >= 0:
+                plant.found[slot, place, 0] = 0
+            continue
         found, last = _look(plant, table, rules, work, slot, place, f, m)
         varied |= found > 1
+        if found < 2:
+            constants |= _bit(f)
         code, count, left = work.code, work.count, work.left
         if slot >= 0:
             code, count, left = (
@@ -150,9 +163,13 @@ def _search(
         f = _next_in_line(work, f)
         if f < 0:
             break
+        if f < 64 and constants >> np.uint64(f) & _ONE:
+            continue
         # The first of the constant ones is constant for ever: its place is free.
         found, last = _look(plant, table, rules, work, slot, 0, f, m)
         varied = found > 1
+        if not varied:
+            constants |= _bit(f)
         code, count, left = work.code, work.count, work.left
         if slot >= 0:
             code, count, left = plant.codes[slot, 0], plant.counts[slot, 0], plant.lefts[slot, 0]
@@ -160,7 +177,7 @@ def _search(
             f, table.ranks, found, last, code, count, left, total, m, rules, table.class_weight,
             best,
         )  # fmt: skip
-    return best
+    return constants, best
 
 
 @kernel
@@ -192,7 +209,8 @@ def decide(
     whole: float,
     m: int,
     kept: bool,
-) -> tuple[int, int]:
+    constants: np.uint64,
+) -> tuple[int, int, np.uint64]:
     """Decide on a node whose stats and number of records are what they are to be.
 
     Parameters
@@ -208,21 +226,25 @@ def decide(
     kept : bool
         Whether the counts of the node's slot are there; else they are counted, and kept if there
         is a slot.
+    constants : uint64
+        Bits for features that are known to be constant.
 
     Returns
     -------
     feature, code : int
         -1 and -1 for a leaf.
+    constants : uint64
+        What is known now.
     """
     n, total, slot = plant.nodes[node, COUNT], plant.stats[node], plant.nodes[node, CACHE]
     gains = plant.gains
     if gains.size:
         gains[node] = -np.inf
     if n < max(rules.min_split, 2) or n < 2 * rules.min_leaf or depth >= rules.max_depth:
-        return -1, -1
+        return -1, -1, constants
     regression = rules.criterion == SQUARES
     if not regression and is_pure(total):
-        return -1, -1
+        return -1, -1, constants
     best, varied = (np.int64(-1), np.int64(-1), -np.inf), False
     if kept:
         varied, best = _search_kept(plant, table, rules, slot, total, n)
@@ -230,18 +252,20 @@ def decide(
         if m < 0:
             m = gather(plant, table, work, node)
         if regression and _all_equal(work, m):
-            return -1, -1
-        best = _search(plant, table, rules, work, slot, key, m, total)
+            return -1, -1, constants
+        constants, best = _search(
+            plant, table, rules, work, slot, key, m, total, constants
+        )
     elif regression and best[0] >= 0 and best[2] == 0.0:
         # No split gains anything: either all targets are equal, or all means are.
         if m < 0:
             m = gather(plant, table, work, node)
         if _all_equal(work, m):
-            return -1, -1
+            return -1, -1, constants
     feature, code, score = best
     if feature >= 0 and gains.size:
         gain = gain_of(score, total, rules, table.class_weight)
         if gain / whole < rules.min_decrease:
             gains[node] = gain
-            return -1, -1
-    return feature, code
+            return -1, -1, constants
+    return feature, code, constants

@@ -53,7 +53,7 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; one that is not in the dict has 1. "balanced" makes the classes
         weigh the same: the weights change with every deletion, which then is a refit.
-    n_thresholds : int, default=32
+    n_thresholds : int, default=128
         Thresholds that are tried in each feature of a node; at most 1,023.
     random_state : int, RandomState or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
@@ -69,7 +69,7 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
 
     Notes
     -----
-    Thresholds are values of records: ``x <= value``. Ties are broken by the names of the features,
+    Thresholds lie in the middle between two values of the records. Ties are broken by the names of the features,
     then by the value. Impurities are formulas of exact counts.
 
     Parameters that scikit-learn has and this has not hang on the whole tree or on all records:
@@ -105,7 +105,7 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
         max_features: int | float | str | None = None,
         min_impurity_decrease: float = 0.0,
         class_weight: Any = None,
-        n_thresholds: int = 32,
+        n_thresholds: int = 128,
         random_state: Any = None,
     ) -> None:
         self.criterion = criterion
@@ -141,7 +141,7 @@ class DecisionTreeRegressor(_SingleTree, TreeRegressor):
         constant there, others follow until one is not.
     min_impurity_decrease : float, default=0.0
         What a split has to take away of the variance, weighted by the node's share of the records.
-    n_thresholds : int, default=32
+    n_thresholds : int, default=128
         Thresholds that are tried in each feature of a node; at most 1,023.
     random_state : int, RandomState or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
@@ -190,7 +190,7 @@ class DecisionTreeRegressor(_SingleTree, TreeRegressor):
         min_samples_leaf: int | float = 1,
         max_features: int | float | str | None = None,
         min_impurity_decrease: float = 0.0,
-        n_thresholds: int = 32,
+        n_thresholds: int = 128,
         random_state: Any = None,
     ) -> None:
         self.criterion = criterion

@@ -3,7 +3,7 @@
 The law it keeps: two trees that split alike are equal arrays, wherever their nodes lie in memory.
 `features` has a number for every node, -1 for a leaf; `thresholds` one for every split and `leaves`
 a line for every leaf, in the same order. A record goes to the left where its value is at most the
-threshold.
+threshold, which lies in the middle between two values of the node's records.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from erasable.tree._layout import (
     DIRTY,
     FEATURE,
     LEFT,
+    NEXT,
     SQUARES,
     START,
     Codes,
@@ -43,6 +44,16 @@ __all__ = [
     "outline_flat",
     "restore",
 ]
+
+
+@kernel
+def _threshold(plant: Plant, values: Floats, offsets: Ints, node: int) -> float:
+    """Return the middle between the values next to a split; the lower one if there is none."""
+    offset = offsets[plant.nodes[node, FEATURE]]
+    low = values[offset + plant.nodes[node, CODE]]
+    high = values[offset + plant.nodes[node, NEXT]]
+    middle = low / 2.0 + high / 2.0
+    return middle if low <= middle < high else low
 
 
 @kernel
@@ -72,7 +83,7 @@ def flatten(
             leaves[ends] = plant.stats[node]
             ends += 1
         else:
-            thresholds[splits] = values[offsets[f] + nodes[node, CODE]]
+            thresholds[splits] = _threshold(plant, values, offsets, node)
             splits += 1
             stack[waiting], stack[waiting + 1] = nodes[node, LEFT] + 1, nodes[node, LEFT]
             waiting += 2
@@ -112,7 +123,7 @@ def outline(
             ends += 1
         else:
             features[n] = f
-            thresholds[splits] = values[offsets[f] + nodes[node, CODE]]
+            thresholds[splits] = _threshold(plant, values, offsets, node)
             splits += 1
             stack[waiting], stack[waiting + 1] = nodes[node, LEFT] + 1, nodes[node, LEFT]
             waiting += 2
@@ -196,12 +207,12 @@ def outline_flat(
 
 @kernel
 def restore(
-    plant: Plant, table: Table, rules: Rules, work: Work, features: Codes, codes: Codes,
-    leaves: Ints,
+    plant: Plant, table: Table, rules: Rules, work: Work, values: Floats, offsets: Ints,
+    features: Codes, thresholds: Floats, codes: Codes, leaves: Ints,
 ) -> bool:
     """Lay a tree out again over its rows; false if it is not a tree of these.
 
-    `codes` are those of the thresholds.
+    `codes` are those of the largest values that the thresholds let pass.
     """
     nodes, stats = plant.nodes, plant.stats
     work.stack[0, 0], waiting, splits, ends = 0, 1, 0, 0
@@ -219,7 +230,7 @@ def restore(
                 stats[node, work.y[k]] += work.weights[k]
         nodes[node, COUNT], nodes[node, CACHE], nodes[node, DIRTY] = m, -1, 1
         f = features[i]
-        nodes[node, FEATURE], nodes[node, CODE], nodes[node, LEFT] = f, -1, -1
+        nodes[node, : LEFT + 1] = -1
         if f < 0:
             if ends == leaves.shape[0] or not np.array_equal(stats[node], leaves[ends]):
                 return False
@@ -230,8 +241,10 @@ def restore(
         to_left = part(plant, table, work, node, f, codes[splits])
         if to_left == 0 or to_left == m:
             return False
+        if _threshold(plant, values, offsets, node) != thresholds[splits]:
+            return False
         pair = take_pair(plant)
-        nodes[node, CODE], nodes[node, LEFT] = codes[splits], pair
+        nodes[node, LEFT] = pair
         splits += 1
         nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
         nodes[pair + 1, START] = nodes[node, START] + to_left

@@ -23,6 +23,8 @@ from erasable.tree._layout import (
     FREE_BUSY,
     KEPT_ABOVE,
     LEFT,
+    NEXT,
+    NO_DEPTH,
     NONE,
     ROW_BITS,
     SQUARES,
@@ -112,7 +114,7 @@ def clear(plant: Plant, work: Work, node: int) -> None:
                 plant.gains[child] = -np.inf
         plant.free[plant.counters[FREE]] = pair
         plant.counters[FREE] += 1
-    plant.nodes[node, FEATURE] = plant.nodes[node, CODE] = plant.nodes[node, LEFT] = -1
+    plant.nodes[node, : LEFT + 1] = -1
     plant.nodes[node, DIRTY] = 1
 
 
@@ -120,21 +122,28 @@ def clear(plant: Plant, work: Work, node: int) -> None:
 def part(plant: Plant, table: Table, work: Work, node: int, feature: int, code: int) -> int:
     """Put the rows that go to the left before those that go to the right; count the former.
 
-    Both stay in their order, so that reading them is reading forwards.
+    Both stay in their order, so that reading them is reading forwards. The node gets the feature,
+    and the codes of the largest value on the left and of the smallest on the right.
     """
     start, capacity = plant.nodes[node, START], plant.nodes[node, CAPACITY]
     packed, rows = table.packed[feature], plant.rows
     to_left, to_right = 0, 0
+    highest, lowest = -1, NO_DEPTH
     for i in range(start, start + capacity):
         entry = rows[i]
         if np.int64(entry) == NONE:
             continue
-        if np.int64(packed[np.int64(entry) & _ROW] & _LOW) <= code:
+        c = np.int64(packed[np.int64(entry) & _ROW] & _LOW)
+        if c <= code:
             rows[start + to_left] = entry
             to_left += 1
+            highest = max(highest, c)
         else:
             work.side[to_right] = entry
             to_right += 1
+            lowest = min(lowest, c)
+    plant.nodes[node, FEATURE], plant.nodes[node, CODE] = feature, highest
+    plant.nodes[node, NEXT] = lowest
     for i in range(to_right):
         rows[start + to_left + i] = work.side[i]
     for i in range(start + to_left + to_right, start + capacity):
@@ -152,6 +161,7 @@ def grow(
     depth: int,
     key: np.uint64,
     whole: float,
+    constants: np.uint64,
 ) -> int:
     """Grow the tree below a node that is clear, from the rows in its range.
 
@@ -163,11 +173,13 @@ def grow(
         How many records were looked at, once for every node they are in.
     """
     nodes, stats = plant.nodes, plant.stats
-    work.stack[0, 0], work.stack[0, 1], work.keys[0] = node, depth, key
+    work.stack[0, 0], work.stack[0, 1] = node, depth
+    work.keys[0], work.constants[0] = key, constants
     waiting, looked = 1, 0
     while waiting:
         waiting -= 1
         node, depth, key = work.stack[waiting, 0], work.stack[waiting, 1], work.keys[waiting]
+        constants = work.constants[waiting]
         m = gather(plant, table, work, node)
         looked += m
         nodes[node, COUNT], nodes[node, FEATURE], nodes[node, CODE] = m, -1, -1
@@ -180,18 +192,21 @@ def grow(
             else:
                 stats[node, work.y[i]] += work.weights[i]
         take_kept(plant, node)
-        feature, code = decide(plant, table, rules, work, node, depth, key, whole, m, False)
+        feature, code, constants = decide(
+            plant, table, rules, work, node, depth, key, whole, m, False, constants
+        )
         if feature < 0:
             _drop_kept(plant, node)
             continue
         to_left = part(plant, table, work, node, feature, code)
         pair = take_pair(plant)
-        nodes[node, FEATURE], nodes[node, CODE], nodes[node, LEFT] = feature, code, pair
+        nodes[node, LEFT] = pair
         nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
         nodes[pair + 1, START] = nodes[node, START] + to_left
         nodes[pair + 1, CAPACITY] = m - to_left
         for side in range(2):
             work.stack[waiting, 0], work.stack[waiting, 1] = pair + side, depth + 1
             work.keys[waiting] = child_key(key, RIGHT_SIDE if side else LEFT_SIDE)
+            work.constants[waiting] = constants
             waiting += 1
     return looked

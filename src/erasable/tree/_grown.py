@@ -20,6 +20,7 @@ from erasable.tree._layout import (
     COUNT,
     FREE,
     KEPT_ABOVE,
+    LEFT,
     N_COUNTERS,
     N_FIELDS,
     ROW_BITS,
@@ -42,6 +43,7 @@ Bag: TypeAlias = NDArray[np.uint32]
 
 _ROW = np.uint32((1 << ROW_BITS) - 1)
 _BITS = np.uint32(ROW_BITS)
+_UNKNOWN = np.uint64(0)
 
 
 def bag_of(rows: Ints, weights: NDArray[np.uint8]) -> Bag:
@@ -79,7 +81,7 @@ class Grown:
         """Grow a tree from a bag that is not empty."""
         grown = cls(_bare(bag, rules, work.left.shape[1]), key)
         whole = grown._weight_of(grown._totals(bag, table, rules), table, rules)
-        grow(grown.plant, table, rules, work, 0, 0, key, whole)
+        grow(grown.plant, table, rules, work, 0, 0, key, whole, _UNKNOWN)
         grown._settle()
         return grown
 
@@ -95,11 +97,14 @@ class Grown:
         columns: Columns,
     ) -> Self | None:
         """Lay a known tree out over its bag; None if it does not fit."""
-        codes = columns.code_of(flat.features[flat.features >= 0], flat.thresholds)
-        if codes is None or flat.leaves.shape[1] != work.left.shape[1]:
+        if flat.leaves.shape[1] != work.left.shape[1]:
             return None
         grown = cls(_bare(bag, rules, work.left.shape[1]), key)
-        if not restore(grown.plant, table, rules, work, flat.features, codes, flat.leaves):
+        codes = columns.codes_below(flat.features[flat.features >= 0], flat.thresholds)
+        if not restore(
+            grown.plant, table, rules, work, columns.values, columns.offsets, flat.features,
+            flat.thresholds, codes, flat.leaves,
+        ):  # fmt: skip
             return None
         grown._settle()
         return grown
@@ -134,7 +139,7 @@ class Grown:
         for k in range(int(told[0])):
             node, depth = pending[k].tolist()
             self._make_room(2 * int(plant.nodes[node, COUNT]))
-            grow(self.plant, table, rules, work, node, depth, keys[k], whole)
+            grow(self.plant, table, rules, work, node, depth, keys[k], whole, _UNKNOWN)
         self._settle()
         self._flat = self._hash = None
         return int(told[1]), int(told[2])
@@ -261,7 +266,7 @@ def _bare(bag: Bag, rules: Rules, n_stats: int) -> Plant:
     )
     plant.counters[USED] = 1
     plant.nodes[0, CAPACITY], plant.nodes[0, CACHE] = n, -1
-    plant.nodes[0, :3] = -1
+    plant.nodes[0, : LEFT + 1] = -1
     return plant
 
 

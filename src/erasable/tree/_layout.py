@@ -26,11 +26,13 @@ __all__ = [
     "HISTOGRAM",
     "KEPT_ABOVE",
     "LEFT",
+    "NEXT",
     "NONE",
     "NO_DEPTH",
     "N_COUNTERS",
     "N_FIELDS",
     "ROW_BITS",
+    "SMALL",
     "SQUARES",
     "START",
     "USED",
@@ -43,6 +45,7 @@ __all__ = [
     "Table",
     "Words",
     "Work",
+    "work_for",
 ]
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -51,8 +54,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]
 
 # Columns of `Plant.nodes`.
-FEATURE, CODE, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY = range(8)
-N_FIELDS = 8
+FEATURE, CODE, NEXT, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY = range(9)
+N_FIELDS = 9
 
 # Places in `Plant.counters`: node slots used, pairs of them that are free again, slots of the
 # cache used, and free again, and how many nodes wanted one in vain.
@@ -71,6 +74,8 @@ KEPT_ABOVE = 256
 """Nodes with more records keep the counts of their candidates between deletions."""
 HISTOGRAM = 1024
 """Columns of at most so many values are counted value by value."""
+SMALL = 24
+"""Nodes of at most so many records sort them."""
 
 
 class Rules(NamedTuple):
@@ -135,10 +140,11 @@ class Plant(NamedTuple):
 
     Attributes
     ----------
-    nodes : ndarray of shape (n_slots, 8), int32
-        Feature (-1 in a leaf) and code of the threshold; slot of the left child, the right one
-        has the next; where the node's rows start, and how many places they have; how many there
-        are; slot in the cache, or -1; whether it has changed since it was last hashed.
+    nodes : ndarray of shape (n_slots, 9), int32
+        Feature (-1 in a leaf), code of the largest value that goes to the left, and of the
+        smallest that goes to the right; slot of the left child, the right one has the next; where
+        the node's rows start, and how many places they have; how many there are; slot in the
+        cache, or -1; whether it has changed since it was last hashed.
     stats : ndarray of shape (n_slots, n_stats), int64
         Weight of each class; or of all records, and their sum.
     gains : ndarray of shape (n_slots,), float64
@@ -196,12 +202,15 @@ class Work(NamedTuple):
     count : ndarray of shape (sample, 2), int32
     left : ndarray of shape (sample, n_stats), int64
         As in `Plant`, for one feature.
+    sorted : ndarray of shape (SMALL,), uint64
+        Codes of few records, and which of these have them.
     races : ndarray of shape (n_features,), uint64
     order : ndarray of shape (n_features,), int64
         The features by their draws.
     stack, calls : ndarray of shape (n, 4), int64
-    keys, call_keys : ndarray of shape (n,), uint64
-        Nodes to be built, and to be looked at.
+    keys, call_keys, constants, call_constants : ndarray of shape (n,), uint64
+        Nodes to be grown, and to be looked at; their keys; and bits for those of the first 64
+        features that are known to be constant in them.
     """
 
     rows: Ints
@@ -217,12 +226,15 @@ class Work(NamedTuple):
     code: Codes
     count: Codes
     left: Ints
+    sorted: Words
     races: Words
     order: Ints
     stack: Ints
     keys: Words
     calls: Ints
     call_keys: Words
+    constants: Words
+    call_constants: Words
 
 
 def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
@@ -242,10 +254,13 @@ def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
         code=np.empty(sample, dtype=np.int32),
         count=np.empty((sample, 2), dtype=np.int32),
         left=np.empty((sample, n_stats), dtype=np.int64),
+        sorted=np.empty(SMALL, dtype=np.uint64),
         races=np.empty(n_features, dtype=np.uint64),
         order=np.empty(n_features, dtype=np.int64),
         stack=np.empty((n_rows + 2, 4), dtype=np.int64),
         keys=np.empty(n_rows + 2, dtype=np.uint64),
         calls=np.empty((n_rows + 2, 4), dtype=np.int64),
         call_keys=np.empty(n_rows + 2, dtype=np.uint64),
+        constants=np.empty(n_rows + 2, dtype=np.uint64),
+        call_constants=np.empty(n_rows + 2, dtype=np.uint64),
     )

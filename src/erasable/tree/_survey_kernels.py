@@ -11,14 +11,13 @@ import numpy as np
 
 from erasable.core._jit import kernel
 from erasable.tree._hash_kernels import mix32
-from erasable.tree._layout import HISTOGRAM, SQUARES, Codes, Ints, Rules, Words, Work
+from erasable.tree._layout import HISTOGRAM, SMALL, SQUARES, Codes, Ints, Rules, Words, Work
 
 __all__ = ["survey"]
 
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _EVERYTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
-_SMALL = 24
 
 
 @kernel
@@ -96,20 +95,67 @@ def _by_value(
 
 
 @kernel
+def _by_rank(
+    packed: Words,
+    m: int,
+    key: np.uint64,
+    rules: Rules,
+    work: Work,
+    code: Codes,
+    count: Codes,
+    left: Ints,
+) -> tuple[int, int]:
+    """Sort few records, and draw among their values only if there are more than are wanted."""
+    ranked, drawn = work.sorted, work.drawn
+    distinct = 0
+    for i in range(m):
+        value = ((packed[work.rows[i]] & _LOW) << _32) | np.uint64(i)
+        place = i
+        while place > 0 and ranked[place - 1] > value:
+            ranked[place] = ranked[place - 1]
+            place -= 1
+        ranked[place] = value
+    for i in range(m):
+        distinct += i == 0 or ranked[i] >> _32 != ranked[i - 1] >> _32
+    found, last = 0, 0
+    every = distinct <= drawn.size
+    if not every:
+        for i in range(m):
+            if i == 0 or ranked[i] >> _32 != ranked[i - 1] >> _32:
+                word = packed[work.rows[np.int64(ranked[i] & _LOW)]]
+                value = (mix32((word >> _32) ^ key) << _32) | (word & _LOW)
+                if found < drawn.size or value < drawn[found - 1]:
+                    found = _draw(drawn, found, value)
+        _sort_codes(drawn, found, code)
+        last = np.int64(drawn[found - 1] & _LOW)
+    j, before = 0, 0
+    for s in range(left.shape[1]):
+        left[0, s] = 0
+    for i in range(m):
+        k = np.int64(ranked[i] & _LOW)
+        if rules.criterion == SQUARES:
+            left[j, 0] += work.weights[k]
+            left[j, 1] += work.weights[k] * work.y[k]
+        else:
+            left[j, work.y[k]] += work.weights[k]
+        c = np.int32(ranked[i] >> _32)
+        if i > 0 and ranked[i] >> _32 != ranked[i - 1] >> _32:
+            before = i
+        ends = i == m - 1 or np.int32(ranked[i + 1] >> _32) != c
+        if ends and (every or c == code[j]):
+            code[j], count[j, 0], count[j, 1] = c, i + 1 - before, i + 1
+            j += 1
+            if j == code.size or (not every and j == found):
+                break
+            for s in range(left.shape[1]):
+                left[j, s] = left[j - 1, s]
+    return j, last
+
+
+@kernel
 def _find_bins(m: int, found: int, work: Work, code: Codes) -> None:
     """Tell for each record how many of the values drawn are below its own."""
     codes, bins = work.codes, work.bins
-    if m <= _SMALL:
-        for i in range(m):
-            low, high = 0, found
-            while low < high:
-                middle = (low + high) >> 1
-                if codes[i] > code[middle]:
-                    low = middle + 1
-                else:
-                    high = middle
-            bins[i] = low
-        return
     for i in range(m):
         bins[i] = 0
     for j in range(found):
@@ -155,6 +201,8 @@ def survey(
     last : int
         Code of the one that was drawn last.
     """
+    if m <= SMALL:
+        return _by_rank(packed, m, key, rules, work, code, count, left)
     if n_values <= HISTOGRAM and n_values <= m + 8:
         return _by_value(packed, n_values, m, key, rules, work, code, count, left)
     drawn, codes, bins, table = work.drawn, work.codes, work.bins, work.histogram

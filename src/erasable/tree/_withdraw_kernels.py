@@ -22,6 +22,8 @@ from erasable.tree._layout import (
     DIRTY,
     FEATURE,
     LEFT,
+    NEXT,
+    NO_DEPTH,
     NONE,
     ROW_BITS,
     SQUARES,
@@ -37,6 +39,7 @@ from erasable.tree._layout import (
 __all__ = ["sweep", "take_rows_out", "withdraw"]
 
 _LOW = np.uint64(0xFFFFFFFF)
+_UNKNOWN = np.uint64(0)
 _ROW = (1 << ROW_BITS) - 1
 
 
@@ -104,6 +107,29 @@ def _take_from_kept(
 
 
 @kernel
+def _find_next(
+    plant: Plant, table: Table, node: int, gone: NDArray[np.uint32], first: int, after: int
+) -> None:
+    """Find the smallest value on the right again, where records go that had it."""
+    nodes, packed = plant.nodes, table.packed[plant.nodes[node, FEATURE]]
+    known, concerned = nodes[node, NEXT], False
+    for g in range(first, after):
+        concerned |= np.int64(packed[np.int64(gone[g]) & _ROW] & _LOW) == known
+    if not concerned:
+        return
+    right = nodes[node, LEFT] + 1
+    start, lowest = nodes[right, START], NO_DEPTH
+    for i in range(start, start + nodes[right, CAPACITY]):
+        entry = np.int64(plant.rows[i])
+        if entry != NONE:
+            c = np.int64(packed[entry & _ROW] & _LOW)
+            if c == known:
+                return
+            lowest = min(lowest, c)
+    nodes[node, NEXT] = lowest
+
+
+@kernel
 def _split_gone(
     plant: Plant, table: Table, work: Work, node: int, gone: NDArray[np.uint32], first: int, after: int
 ) -> int:
@@ -124,14 +150,14 @@ def _split_gone(
 @kernel
 def _grow_again(
     plant: Plant, table: Table, rules: Rules, work: Work, node: int, depth: int, key: np.uint64,
-    whole: float, pending: Ints, pending_keys: Words, told: Ints,
+    whole: float, constants: np.uint64, pending: Ints, pending_keys: Words, told: Ints,
 ) -> None:
     """Grow what is below a node again; where there is no room for it, say that it is to be done."""
     clear(plant, work, node)
     told[1] += 1
     told[2] += plant.nodes[node, COUNT]
     if room_for(plant, node):
-        grow(plant, table, rules, work, node, depth, key, whole)
+        grow(plant, table, rules, work, node, depth, key, whole, constants)
         return
     pending[told[0], 0], pending[told[0], 1], pending_keys[told[0]] = node, depth, key
     told[0] += 1
@@ -162,12 +188,13 @@ def withdraw(
     """
     nodes, stats, calls = plant.nodes, plant.stats, work.calls
     calls[0, 0], calls[0, 1], calls[0, 2], calls[0, 3] = 0, 0, 0, gone.size
-    work.call_keys[0] = root_key
+    work.call_keys[0], work.call_constants[0] = root_key, _UNKNOWN
     waiting = 1
     while waiting:
         waiting -= 1
         node, depth = calls[waiting, 0], calls[waiting, 1]
         first, after, key = calls[waiting, 2], calls[waiting, 3], work.call_keys[waiting]
+        constants = work.call_constants[waiting]
         nodes[node, COUNT] -= after - first
         nodes[node, DIRTY] = 1
         for g in range(first, after):
@@ -182,12 +209,16 @@ def withdraw(
             m = _take_from_kept(plant, table, rules, work, node, key, gone, first, after)
         elif nodes[node, FEATURE] >= 0:
             take_kept(plant, node)
-        feature, code = decide(plant, table, rules, work, node, depth, key, whole, m, kept)
+        feature, code, constants = decide(
+            plant, table, rules, work, node, depth, key, whole, m, kept, constants
+        )
         if feature != nodes[node, FEATURE] or code != nodes[node, CODE]:
             _grow_again(
-                plant, table, rules, work, node, depth, key, whole, pending, pending_keys, told
-            )
+                plant, table, rules, work, node, depth, key, whole, constants, pending,
+                pending_keys, told,
+            )  # fmt: skip
         elif feature >= 0:
+            _find_next(plant, table, node, gone, first, after)
             middle = _split_gone(plant, table, work, node, gone, first, after)
             for side in range(2):
                 begin, end = (middle, after) if side else (first, middle)
@@ -195,6 +226,7 @@ def withdraw(
                     calls[waiting, 0] = nodes[node, LEFT] + side
                     calls[waiting, 1], calls[waiting, 2], calls[waiting, 3] = depth + 1, begin, end
                     work.call_keys[waiting] = child_key(key, RIGHT_SIDE if side else LEFT_SIDE)
+                    work.call_constants[waiting] = constants
                     waiting += 1
 
 
@@ -216,8 +248,9 @@ def sweep(
         if nodes[node, FEATURE] < 0:
             if plant.gains[node] / whole >= rules.min_decrease:
                 _grow_again(
-                    plant, table, rules, work, node, depth, key, whole, pending, pending_keys, told
-                )
+                    plant, table, rules, work, node, depth, key, whole, _UNKNOWN, pending,
+                    pending_keys, told,
+                )  # fmt: skip
             continue
         for side in range(2):
             calls[waiting, 0], calls[waiting, 1] = nodes[node, LEFT] + side, depth + 1
