@@ -16,9 +16,10 @@ __all__ = ["ExtraTreesClassifier", "ExtraTreesRegressor"]
 class ExtraTreesClassifier(Bagged, TreeClassifier):
     """Extremely randomised trees for classes, from which records can be deleted exactly.
 
-    The mean of decision trees whose nodes try one threshold in each feature they look at, as in
-    scikit-learn; it is drawn from the values that the node's records have, and not from all
-    between their extremes. So it changes only when that value goes.
+    The mean of decision trees whose nodes try very few thresholds in each feature they look at:
+    two, drawn from the values that the node's records have, where scikit-learn tries one, drawn
+    from all between their extremes. So they change only when those values go, and not with the
+    extremes.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; one that is not in the dict has 1. "balanced" makes the classes
         weigh the same: the weights change with every deletion, which then is a refit.
-    n_thresholds : int, default=1
+    n_thresholds : int, default=2
         Thresholds that are tried in each feature of a node; at most 1,023.
     random_state : int, RandomState or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
@@ -100,7 +101,7 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
         class_weight: Any = None,
-        n_thresholds: int = 1,
+        n_thresholds: int = 2,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -119,7 +120,7 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
 class ExtraTreesRegressor(Bagged, TreeRegressor):
     """Extremely randomised trees for numbers, from which records can be deleted exactly.
 
-    The mean of regression trees whose nodes try one threshold in each feature they look at; see
+    The mean of regression trees whose nodes try two thresholds in each feature they look at; see
     `ExtraTreesClassifier`. Targets are rounded once, to 26 bits below the largest
     (`erasable.core.grid`), where their sums are exact.
 
@@ -142,7 +143,7 @@ class ExtraTreesRegressor(Bagged, TreeRegressor):
         What a split has to take away of the impurity, weighted by the node's share of the records.
     bootstrap : bool, default=False
         Whether each tree learns from a bag of records.
-    n_thresholds : int, default=1
+    n_thresholds : int, default=2
         Thresholds that are tried in each feature of a node; at most 1,023.
     random_state : int, RandomState or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
@@ -191,7 +192,7 @@ class ExtraTreesRegressor(Bagged, TreeRegressor):
         max_features: int | float | str | None = 1.0,
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
-        n_thresholds: int = 1,
+        n_thresholds: int = 2,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators

@@ -104,7 +104,7 @@ class Forest:
     ) -> Self | None:
         """Grow all trees, or lay out those that are known; None if they do not fit.
 
-        `record_keys` has a key for every row; there need be none where there are no bags.
+        `record_keys` has a key for each of the live rows; there is none where there are no bags.
         """
         table = Table(
             columns.packed, columns.n_values, draws.names, draws.ranks, y, class_weight
@@ -112,7 +112,7 @@ class Forest:
         n_trees = draws.keys.size
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
         work = forest._room(n_stats)
-        keys = np.zeros(live.size, dtype=np.uint64) if record_keys is None else record_keys[live]
+        keys = np.zeros(live.size, dtype=np.uint64) if record_keys is None else record_keys
         for t in range(n_trees):
             weights = forest._weights_in(t, keys)
             bag = bag_of(live, weights)
