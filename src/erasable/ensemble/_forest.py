@@ -63,8 +63,9 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     Notes
     -----
     Where records have groups, a group is in a bag, or out of it, as a whole. A bag that is empty
-    is filled with all records. Thresholds are values of records: ``x <= value``. Ties are broken
-    by the names of the features (x0, x1, ... where there are none), then by the value.
+    is filled with all records. Thresholds lie in the middle between two values of the records.
+    Ties are broken by the names of the features (x0, x1, ... where there are none), then by the
+    value.
 
     Each tree keeps 4 bytes for each record in its bag, about 50 for each node, and the counts of
     what was tried in nodes of more than 256 records.

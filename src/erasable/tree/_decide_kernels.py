@@ -6,6 +6,8 @@ Where counts are kept, they are those that a survey of the records would come to
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from erasable.core._jit import kernel
@@ -21,6 +23,7 @@ from erasable.tree._layout import (
     Ints,
     Plant,
     Rules,
+    Split,
     Table,
     Work,
 )
@@ -51,10 +54,10 @@ def gather(plant: Plant, table: Table, work: Work, node: int) -> int:
 
 @kernel
 def _all_equal(work: Work, m: int) -> bool:
+    differing = 0
     for i in range(1, m):
-        if work.y[i] != work.y[0]:
-            return False
-    return True
+        differing += work.y[i] != work.y[0]
+    return differing == 0
 
 
 @kernel
@@ -89,21 +92,21 @@ def _next_in_line(work: Work, before: int) -> int:
     """Return the feature whose draw comes after that of another; -1 if there is none."""
     after = -1
     for f in range(work.races.size):
-        if work.races[f] > work.races[before]:
-            if after < 0 or work.races[f] < work.races[after]:
-                after = f
+        later = work.races[f] > work.races[before]
+        if later and (after < 0 or work.races[f] < work.races[after]):
+            after = f
     return after
 
 
 @kernel
 def _look(
     plant: Plant, table: Table, rules: Rules, work: Work, slot: int, place: int, f: int, m: int
-) -> tuple[int, int]:
+) -> tuple[Any, Any]:
     """Survey a feature, and keep what was found if there is a place for it."""
     key = work.races[f] & _LOW
     if slot < 0:
         return survey(
-            table.packed[f], table.n_values[f], m, key, rules, work, work.code, work.count,
+            table.packed[f], table.n_values[f], m, key, rules, work, work.code, work.tally,
             work.left,
         )  # fmt: skip
     found, last = survey(
@@ -117,7 +120,13 @@ def _look(
 
 @kernel
 def survey_again(
-    plant: Plant, table: Table, rules: Rules, work: Work, slot: int, place: int, key: np.uint64,
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    slot: int,
+    place: int,
+    key: np.uint64,
     m: int,
 ) -> None:
     """Survey one feature of a node whose counts are kept; its records have been gathered."""
@@ -128,15 +137,22 @@ def survey_again(
 
 @kernel
 def _search(
-    plant: Plant, table: Table, rules: Rules, work: Work, slot: int, key: np.uint64, m: int,
-    total: Ints, constants: np.uint64,
-) -> tuple[np.uint64, tuple[int, int, float]]:
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    slot: int,
+    key: np.uint64,
+    m: int,
+    total: Ints,
+    constants: np.uint64,
+) -> tuple[np.uint64, Split]:
     """Find the best split of the records that have been gathered, and which features are constant.
 
     As in scikit-learn, features beyond `max_features` are looked at only where all before them
     are constant, until one is not.
     """
-    best = (np.int64(-1), np.int64(-1), -np.inf)
+    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
     _line_up(table, work, key, rules.max_features)
     varied = False
     for place in range(rules.max_features):
@@ -149,7 +165,7 @@ def _search(
         varied |= found > 1
         if found < 2:
             constants |= _bit(f)
-        code, count, left = work.code, work.count, work.left
+        code, count, left = work.code, work.tally, work.left
         if slot >= 0:
             code, count, left = (
                 plant.codes[slot, place], plant.counts[slot, place], plant.lefts[slot, place]
@@ -170,7 +186,7 @@ def _search(
         varied = found > 1
         if not varied:
             constants |= _bit(f)
-        code, count, left = work.code, work.count, work.left
+        code, count, left = work.code, work.tally, work.left
         if slot >= 0:
             code, count, left = plant.codes[slot, 0], plant.counts[slot, 0], plant.lefts[slot, 0]
         best = pick(
@@ -183,9 +199,10 @@ def _search(
 @kernel
 def _search_kept(
     plant: Plant, table: Table, rules: Rules, slot: int, total: Ints, n: int
-) -> tuple[bool, tuple[int, int, float]]:
+) -> tuple[bool, Split]:
     """Find the best split from counts that are kept; false if all the features are constant."""
-    best, varied = (np.int64(-1), np.int64(-1), -np.inf), False
+    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
+    varied = False
     for place in range(rules.max_features):
         found, last = plant.found[slot, place, 0], plant.found[slot, place, 1]
         varied |= found > 1
@@ -210,7 +227,7 @@ def decide(
     m: int,
     kept: bool,
     constants: np.uint64,
-) -> tuple[int, int, np.uint64]:
+) -> tuple[Any, Any, np.uint64]:
     """Decide on a node whose stats and number of records are what they are to be.
 
     Parameters
@@ -245,7 +262,8 @@ def decide(
     regression = rules.criterion == SQUARES
     if not regression and is_pure(total):
         return -1, -1, constants
-    best, varied = (np.int64(-1), np.int64(-1), -np.inf), False
+    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
+    varied = False
     if kept:
         varied, best = _search_kept(plant, table, rules, slot, total, n)
     if not varied:
@@ -253,9 +271,7 @@ def decide(
             m = gather(plant, table, work, node)
         if regression and _all_equal(work, m):
             return -1, -1, constants
-        constants, best = _search(
-            plant, table, rules, work, slot, key, m, total, constants
-        )
+        constants, best = _search(plant, table, rules, work, slot, key, m, total, constants)
     elif regression and best[0] >= 0 and best[2] == 0.0:
         # No split gains anything: either all targets are equal, or all means are.
         if m < 0:

@@ -69,8 +69,9 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
 
     Notes
     -----
-    Thresholds lie in the middle between two values of the records. Ties are broken by the names of the features,
-    then by the value. Impurities are formulas of exact counts.
+    Thresholds lie in the middle between two values of the records. Ties are broken by the names of
+    the features (x0, x1, ... where there are none), then by the value. Impurities are
+    formulas of exact counts.
 
     Parameters that scikit-learn has and this has not hang on the whole tree or on all records:
     pruning, `max_leaf_nodes`, weights of single records. Gaps are refused.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,7 @@ class Flat:
         n, _ = outline_flat(self.features, self.leaves, regression, UNIT, top, starts)
         units, above = [], []
         places = starts[: n + 1].tolist()
-        for (node, split, leaf), (end, end_split, end_leaf) in zip(
-            places, places[1:], strict=False
-        ):
+        for (node, split, leaf), (end, end_split, end_leaf) in pairwise(places):
             if node < 0:
                 above.append(split)
                 continue

@@ -53,7 +53,7 @@ def _threshold(plant: Plant, values: Floats, offsets: Ints, node: int) -> float:
     low = values[offset + plant.nodes[node, CODE]]
     high = values[offset + plant.nodes[node, NEXT]]
     middle = low / 2.0 + high / 2.0
-    return middle if low <= middle < high else low
+    return float(middle if low <= middle < high else low)
 
 
 @kernel
@@ -207,8 +207,16 @@ def outline_flat(
 
 @kernel
 def restore(
-    plant: Plant, table: Table, rules: Rules, work: Work, values: Floats, offsets: Ints,
-    features: Codes, thresholds: Floats, codes: Codes, leaves: Ints,
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    values: Floats,
+    offsets: Ints,
+    features: Codes,
+    thresholds: Floats,
+    codes: Codes,
+    leaves: Ints,
 ) -> bool:
     """Lay a tree out again over its rows; false if it is not a tree of these.
 

@@ -106,9 +106,7 @@ class Forest:
 
         `record_keys` has a key for each of the live rows; there is none where there are no bags.
         """
-        table = Table(
-            columns.packed, columns.n_values, draws.names, draws.ranks, y, class_weight
-        )
+        table = Table(columns.packed, columns.n_values, draws.names, draws.ranks, y, class_weight)
         n_trees = draws.keys.size
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
         work = forest._room(n_stats)
@@ -133,7 +131,8 @@ class Forest:
         weights = np.ones((1, record_keys.size), dtype=np.uint8)
         if seeds is not None:
             bag_weights(seeds[t : t + 1], record_keys, int(Stream.LEAF), weights)
-        return weights[0]
+        own: NDArray[np.uint8] = weights[0]
+        return own
 
     def _room(self, n_stats: int) -> Work:
         d, n = self.table.packed.shape

@@ -6,6 +6,8 @@ Which slots its nodes get is none of the model's business. Slots that become fre
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from erasable.core._jit import kernel
@@ -48,7 +50,7 @@ def room_for(plant: Plant, node: int) -> bool:
     """Tell whether there are slots for whatever may grow below a node that has been cleared."""
     counters = plant.counters
     free = plant.nodes.shape[0] - counters[USED] + 2 * counters[FREE]
-    return free >= 2 * plant.nodes[node, COUNT]
+    return bool(free >= 2 * plant.nodes[node, COUNT])
 
 
 @kernel
@@ -84,7 +86,7 @@ def _drop_kept(plant: Plant, node: int) -> None:
 
 
 @kernel
-def take_pair(plant: Plant) -> int:
+def take_pair(plant: Plant) -> Any:
     counters = plant.counters
     if counters[FREE]:
         counters[FREE] -= 1
@@ -128,7 +130,8 @@ def part(plant: Plant, table: Table, work: Work, node: int, feature: int, code: 
     start, capacity = plant.nodes[node, START], plant.nodes[node, CAPACITY]
     packed, rows = table.packed[feature], plant.rows
     to_left, to_right = 0, 0
-    highest, lowest = -1, NO_DEPTH
+    highest: Any = -1
+    lowest: Any = NO_DEPTH
     for i in range(start, start + capacity):
         entry = rows[i]
         if np.int64(entry) == NONE:

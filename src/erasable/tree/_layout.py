@@ -6,7 +6,7 @@ there were. What the model is, `erasable.tree._flat_kernels` reads off in an ord
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ __all__ = [
     "Ints",
     "Plant",
     "Rules",
+    "Split",
     "Table",
     "Words",
     "Work",
@@ -52,6 +53,8 @@ Ints: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]
+Split: TypeAlias = tuple[Any, Any, Any]
+"""Feature, code and score; the feature is -1 for none."""
 
 # Columns of `Plant.nodes`.
 FEATURE, CODE, NEXT, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY = range(9)
@@ -199,7 +202,7 @@ class Work(NamedTuple):
     drawn : ndarray of shape (sample,), uint64
         Values drawn so far, ascending by priority.
     code : ndarray of shape (sample,), int32
-    count : ndarray of shape (sample, 2), int32
+    tally : ndarray of shape (sample, 2), int32
     left : ndarray of shape (sample, n_stats), int64
         As in `Plant`, for one feature.
     sorted : ndarray of shape (SMALL,), uint64
@@ -224,7 +227,7 @@ class Work(NamedTuple):
     heads: Words
     drawn: Words
     code: Codes
-    count: Codes
+    tally: Codes
     left: Ints
     sorted: Words
     races: Words
@@ -252,7 +255,7 @@ def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
         heads=np.empty(wide, dtype=np.uint64),
         drawn=np.empty(sample, dtype=np.uint64),
         code=np.empty(sample, dtype=np.int32),
-        count=np.empty((sample, 2), dtype=np.int32),
+        tally=np.empty((sample, 2), dtype=np.int32),
         left=np.empty((sample, n_stats), dtype=np.int64),
         sorted=np.empty(SMALL, dtype=np.uint64),
         races=np.empty(n_features, dtype=np.uint64),

@@ -8,13 +8,11 @@ records and their sum in quanta.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import log
-from erasable.tree._layout import ENTROPY, SQUARES, Codes, Floats, Ints, Rules
+from erasable.tree._layout import ENTROPY, SQUARES, Codes, Floats, Ints, Rules, Split
 
 __all__ = ["gain_of", "is_pure", "pick", "score_of", "weight_of"]
 
@@ -131,8 +129,8 @@ def pick(
     n: int,
     rules: Rules,
     weights: Floats,
-    best: tuple[int, int, float],
-) -> tuple[int, int, float]:
+    best: Split,
+) -> Split:
     """Return the better of the best split so far (feature, code, score), and a feature's best.
 
     `found` values of the feature were drawn, the one with the code `last` after all others. The
@@ -147,7 +145,7 @@ def pick(
         if full and code[j] == last:
             continue
         score = score_of(left[j], total, rules, weights)
-        old, old_code, old_score = best
+        old, _, old_score = best
         better = score > old_score
         if score == old_score and old >= 0:
             # Codes ascend, so that among equals of one feature the first is the smallest.

@@ -7,6 +7,8 @@ the lowest priorities are drawn. When a record goes, the draw changes only if a 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from erasable.core._jit import kernel
@@ -58,21 +60,21 @@ def _by_value(
     code: Codes,
     count: Codes,
     left: Ints,
-) -> tuple[int, int]:
+) -> tuple[Any, Any]:
     """Count the records of every value, and draw among those that there are."""
     table, sizes, heads, drawn = work.histogram, work.sizes, work.heads, work.drawn
     table[:n_values] = 0
     sizes[:n_values] = 0
     for i in range(m):
         word = packed[work.rows[i]]
-        c = np.int64(word & _LOW)
-        heads[c] = word
-        sizes[c] += 1
+        own = np.int64(word & _LOW)
+        heads[own] = word
+        sizes[own] += 1
         if rules.criterion == SQUARES:
-            table[c, 0] += work.weights[i]
-            table[c, 1] += work.weights[i] * work.y[i]
+            table[own, 0] += work.weights[i]
+            table[own, 1] += work.weights[i] * work.y[i]
         else:
-            table[c, work.y[i]] += work.weights[i]
+            table[own, work.y[i]] += work.weights[i]
     found = 0
     for c in range(n_values):
         if sizes[c]:
@@ -104,7 +106,7 @@ def _by_rank(
     code: Codes,
     count: Codes,
     left: Ints,
-) -> tuple[int, int]:
+) -> tuple[Any, Any]:
     """Sort few records, and draw among their values only if there are more than are wanted."""
     ranked, drawn = work.sorted, work.drawn
     distinct = 0
@@ -117,7 +119,8 @@ def _by_rank(
         ranked[place] = value
     for i in range(m):
         distinct += i == 0 or ranked[i] >> _32 != ranked[i - 1] >> _32
-    found, last = 0, 0
+    found: Any = 0
+    last: Any = 0
     every = distinct <= drawn.size
     if not every:
         for i in range(m):
@@ -175,7 +178,7 @@ def survey(
     code: Codes,
     count: Codes,
     left: Ints,
-) -> tuple[int, int]:
+) -> tuple[Any, Any]:
     """Draw values of a feature among those of the `m` records at hand, and count the records.
 
     Parameters

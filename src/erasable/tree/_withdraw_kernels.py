@@ -7,6 +7,8 @@ again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,9 +46,9 @@ _ROW = (1 << ROW_BITS) - 1
 
 
 @kernel
-def _goes_left(plant: Plant, table: Table, node: int, row: int) -> bool:
+def _goes_left(plant: Plant, table: Table, node: int, row: Any) -> bool:
     word = table.packed[plant.nodes[node, FEATURE], row]
-    return np.int64(word & _LOW) <= plant.nodes[node, CODE]
+    return bool(np.int64(word & _LOW) <= plant.nodes[node, CODE])
 
 
 @kernel
@@ -74,8 +76,15 @@ def take_rows_out(
 
 @kernel
 def _take_from_kept(
-    plant: Plant, table: Table, rules: Rules, work: Work, node: int, key: np.uint64,
-    gone: NDArray[np.uint32], first: int, after: int,
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    node: int,
+    key: np.uint64,
+    gone: NDArray[np.uint32],
+    first: int,
+    after: int,
 ) -> int:
     """Bring the counts of a node's candidates up to date; return how many records were read."""
     slot, m = plant.nodes[node, CACHE], -1
@@ -118,7 +127,7 @@ def _find_next(
     if not concerned:
         return
     right = nodes[node, LEFT] + 1
-    start, lowest = nodes[right, START], NO_DEPTH
+    start, lowest = nodes[right, START], np.int64(NO_DEPTH)
     for i in range(start, start + nodes[right, CAPACITY]):
         entry = np.int64(plant.rows[i])
         if entry != NONE:
@@ -131,7 +140,13 @@ def _find_next(
 
 @kernel
 def _split_gone(
-    plant: Plant, table: Table, work: Work, node: int, gone: NDArray[np.uint32], first: int, after: int
+    plant: Plant,
+    table: Table,
+    work: Work,
+    node: int,
+    gone: NDArray[np.uint32],
+    first: int,
+    after: int,
 ) -> int:
     """Put those first that go to the left; return where the others begin."""
     middle, to_right = first, 0
@@ -149,8 +164,18 @@ def _split_gone(
 
 @kernel
 def _grow_again(
-    plant: Plant, table: Table, rules: Rules, work: Work, node: int, depth: int, key: np.uint64,
-    whole: float, constants: np.uint64, pending: Ints, pending_keys: Words, told: Ints,
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    node: int,
+    depth: int,
+    key: np.uint64,
+    whole: float,
+    constants: np.uint64,
+    pending: Ints,
+    pending_keys: Words,
+    told: Ints,
 ) -> None:
     """Grow what is below a node again; where there is no room for it, say that it is to be done."""
     clear(plant, work, node)
@@ -165,8 +190,16 @@ def _grow_again(
 
 @kernel
 def withdraw(
-    plant: Plant, table: Table, rules: Rules, work: Work, root_key: np.uint64, whole: float,
-    gone: NDArray[np.uint32], pending: Ints, pending_keys: Words, told: Ints,
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    root_key: np.uint64,
+    whole: float,
+    gone: NDArray[np.uint32],
+    pending: Ints,
+    pending_keys: Words,
+    told: Ints,
 ) -> None:
     """Decide again in every node that rows have left.
 
@@ -232,8 +265,15 @@ def withdraw(
 
 @kernel
 def sweep(
-    plant: Plant, table: Table, rules: Rules, work: Work, root_key: np.uint64, whole: float,
-    pending: Ints, pending_keys: Words, told: Ints,
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    root_key: np.uint64,
+    whole: float,
+    pending: Ints,
+    pending_keys: Words,
+    told: Ints,
 ) -> None:
     """Grow leaves that gained too little by a split while the tree weighed more than `whole`.
 
