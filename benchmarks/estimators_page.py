@@ -132,6 +132,9 @@ def _aims(name: str, cell: dict[str, Any]) -> list[tuple[str, bool]]:
         if what == "fit":
             value = cell["fit"] / cell["peer"]
             told.append((f"fit {value:.2f} of scikit-learn's, aim {limit:g}", value <= limit))
+        elif what == "person":
+            value = cell["person"] / cell["bare"]
+            told.append((f"100 at once {value:.1f} single ones, aim {limit:g}", value <= limit))
         elif what.endswith("_us"):
             value = cell[what.removesuffix("_us")] * 1e6
             told.append((f"{what[:4]} {value:.0f} us, aim {limit:g}", value <= limit))
