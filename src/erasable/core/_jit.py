@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["kernel"]
+__all__ = ["inlined", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -31,6 +31,17 @@ def kernel(function: F) -> F:
         The compiled function; the first call of a new combination of types compiles it.
     """
     compiled = numba.njit(cache=True, error_model="numpy")(function)
+    _name_apart(compiled)
+    return cast(F, compiled)
+
+
+def inlined(function: F) -> F:
+    """Compile a part of kernels as `kernel` does, and put it into each place that calls it.
+
+    An array is passed as ten words, so that a call with twenty arrays takes longer than what many
+    a small function does with them.
+    """
+    compiled = numba.njit(cache=True, error_model="numpy", forceinline=True)(function)
     _name_apart(compiled)
     return cast(F, compiled)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined
 from erasable.tree._hash_kernels import mix64
 from erasable.tree._layout import (
     CACHE,
@@ -20,6 +20,7 @@ from erasable.tree._layout import (
     ROW_BITS,
     SQUARES,
     START,
+    Codes,
     Ints,
     Plant,
     Rules,
@@ -38,7 +39,7 @@ _ZERO = np.uint64(0)
 _ROW = (1 << ROW_BITS) - 1
 
 
-@kernel
+@inlined
 def gather(plant: Plant, table: Table, work: Work, node: int) -> int:
     """Fetch the records of a node into `work`; return how many there are."""
     start = plant.nodes[node, START]
@@ -52,7 +53,7 @@ def gather(plant: Plant, table: Table, work: Work, node: int) -> int:
     return m
 
 
-@kernel
+@inlined
 def _all_equal(work: Work, m: int) -> bool:
     differing = 0
     for i in range(1, m):
@@ -60,12 +61,12 @@ def _all_equal(work: Work, m: int) -> bool:
     return differing == 0
 
 
-@kernel
+@inlined
 def _bit(f: int) -> np.uint64:
     return _ONE << np.uint64(f) if f < 64 else _ZERO
 
 
-@kernel
+@inlined
 def _line_up(table: Table, work: Work, key: np.uint64, wanted: int) -> None:
     """Draw for every feature, and put those first that are to be looked at first."""
     races, order, d = work.races, work.order, table.names.size
@@ -87,7 +88,7 @@ def _line_up(table: Table, work: Work, key: np.uint64, wanted: int) -> None:
         order[place] = f
 
 
-@kernel
+@inlined
 def _next_in_line(work: Work, before: int) -> int:
     """Return the feature whose draw comes after that of another; -1 if there is none."""
     after = -1
@@ -98,27 +99,15 @@ def _next_in_line(work: Work, before: int) -> int:
     return after
 
 
-@kernel
-def _look(
-    plant: Plant, table: Table, rules: Rules, work: Work, slot: int, place: int, f: int, m: int
-) -> tuple[Any, Any]:
-    """Survey a feature, and keep what was found if there is a place for it."""
-    key = work.races[f] & _LOW
+@inlined
+def _views(plant: Plant, work: Work, slot: int, place: int) -> tuple[Codes, Codes, Ints]:
+    """Return where to put what is found of a feature: with the node, if it keeps its counts."""
     if slot < 0:
-        return survey(
-            table.packed[f], table.n_values[f], m, key, rules, work, work.code, work.tally,
-            work.left,
-        )  # fmt: skip
-    found, last = survey(
-        table.packed[f], table.n_values[f], m, key, rules, work,
-        plant.codes[slot, place], plant.counts[slot, place], plant.lefts[slot, place],
-    )  # fmt: skip
-    plant.features[slot, place] = f
-    plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
-    return found, last
+        return work.code, work.tally, work.left
+    return plant.codes[slot, place], plant.counts[slot, place], plant.lefts[slot, place]
 
 
-@kernel
+@inlined
 def survey_again(
     plant: Plant,
     table: Table,
@@ -131,11 +120,15 @@ def survey_again(
 ) -> None:
     """Survey one feature of a node whose counts are kept; its records have been gathered."""
     f = plant.features[slot, place]
-    work.races[f] = mix64(key ^ table.names[f])
-    _look(plant, table, rules, work, slot, place, f, m)
+    code, count, left = _views(plant, work, slot, place)
+    race = mix64(key ^ table.names[f])
+    found, last = survey(
+        table.packed[f], table.n_values[f], m, race & _LOW, rules, work, code, count, left
+    )
+    plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
 
 
-@kernel
+@inlined
 def _search(
     plant: Plant,
     table: Table,
@@ -154,49 +147,53 @@ def _search(
     """
     best: Split = (np.int64(-1), np.int64(-1), -np.inf)
     _line_up(table, work, key, rules.max_features)
-    varied = False
-    for place in range(rules.max_features):
-        f = work.order[place]
+    varied, looked, f = False, 0, -1
+    while looked < table.names.size and (looked < rules.max_features or not varied):
+        f = work.order[looked] if looked < rules.max_features else _next_in_line(work, f)
+        # The first of features that are all constant is so for ever: its place is free.
+        place = looked if looked < rules.max_features else 0
+        looked += 1
         if f < 64 and constants >> np.uint64(f) & _ONE:
             if slot >= 0:
                 plant.found[slot, place, 0] = 0
             continue
-        found, last = _look(plant, table, rules, work, slot, place, f, m)
-        varied |= found > 1
+        code, count, left = _views(plant, work, slot, place)
+        found, last = survey(
+            table.packed[f],
+            table.n_values[f],
+            m,
+            work.races[f] & _LOW,
+            rules,
+            work,
+            code,
+            count,
+            left,
+        )
+        if slot >= 0:
+            plant.features[slot, place] = f
+            plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
         if found < 2:
             constants |= _bit(f)
-        code, count, left = work.code, work.tally, work.left
-        if slot >= 0:
-            code, count, left = (
-                plant.codes[slot, place], plant.counts[slot, place], plant.lefts[slot, place]
-            )  # fmt: skip
-        best = pick(
-            f, table.ranks, found, last, code, count, left, total, m, rules, table.class_weight,
-            best,
-        )  # fmt: skip
-    f = work.order[rules.max_features - 1]
-    while not varied and rules.max_features < table.names.size:
-        f = _next_in_line(work, f)
-        if f < 0:
-            break
-        if f < 64 and constants >> np.uint64(f) & _ONE:
             continue
-        # The first of the constant ones is constant for ever: its place is free.
-        found, last = _look(plant, table, rules, work, slot, 0, f, m)
-        varied = found > 1
-        if not varied:
-            constants |= _bit(f)
-        code, count, left = work.code, work.tally, work.left
-        if slot >= 0:
-            code, count, left = plant.codes[slot, 0], plant.counts[slot, 0], plant.lefts[slot, 0]
+        varied = True
         best = pick(
-            f, table.ranks, found, last, code, count, left, total, m, rules, table.class_weight,
+            f,
+            table.ranks,
+            found,
+            last,
+            code,
+            count,
+            left,
+            total,
+            m,
+            rules,
+            table.class_weight,
             best,
-        )  # fmt: skip
+        )
     return constants, best
 
 
-@kernel
+@inlined
 def _search_kept(
     plant: Plant, table: Table, rules: Rules, slot: int, total: Ints, n: int
 ) -> tuple[bool, Split]:
@@ -214,7 +211,7 @@ def _search_kept(
     return varied, best
 
 
-@kernel
+@inlined
 def decide(
     plant: Plant,
     table: Table,

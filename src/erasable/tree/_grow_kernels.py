@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.tree._decide_kernels import decide, gather
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
 from erasable.tree._layout import (
@@ -45,7 +45,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _ROW = (1 << ROW_BITS) - 1
 
 
-@kernel
+@inlined
 def room_for(plant: Plant, node: int) -> bool:
     """Tell whether there are slots for whatever may grow below a node that has been cleared."""
     counters = plant.counters
@@ -53,7 +53,7 @@ def room_for(plant: Plant, node: int) -> bool:
     return bool(free >= 2 * plant.nodes[node, COUNT])
 
 
-@kernel
+@inlined
 def take_kept(plant: Plant, node: int) -> None:
     """Give a large node a place for the counts of its candidates, if there is one left."""
     counters = plant.counters
@@ -70,7 +70,7 @@ def take_kept(plant: Plant, node: int) -> None:
         counters[WANTED] += 1
 
 
-@kernel
+@inlined
 def _drop_kept(plant: Plant, node: int) -> None:
     slot = plant.nodes[node, CACHE]
     if slot < 0:
@@ -85,7 +85,7 @@ def _drop_kept(plant: Plant, node: int) -> None:
     plant.nodes[node, CACHE] = -1
 
 
-@kernel
+@inlined
 def take_pair(plant: Plant) -> Any:
     counters = plant.counters
     if counters[FREE]:
@@ -120,7 +120,7 @@ def clear(plant: Plant, work: Work, node: int) -> None:
     plant.nodes[node, DIRTY] = 1
 
 
-@kernel
+@inlined
 def part(plant: Plant, table: Table, work: Work, node: int, feature: int, code: int) -> int:
     """Put the rows that go to the left before those that go to the right; count the former.
 

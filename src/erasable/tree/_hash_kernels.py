@@ -17,7 +17,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.core._tape_kernels import draw2
 
 __all__ = ["LEFT_SIDE", "RIGHT_SIDE", "bag_weights", "child_key", "mix32", "mix64", "weigh"]
@@ -47,7 +47,7 @@ def _poisson_bounds() -> NDArray[np.uint64]:
 _POISSON = _poisson_bounds()
 
 
-@kernel
+@inlined
 def mix64(x: np.uint64) -> np.uint64:
     """Spread the bits of a word: the finaliser of MurmurHash3, of 64 bits."""
     x = (x ^ (x >> _33)) * _A
@@ -55,7 +55,7 @@ def mix64(x: np.uint64) -> np.uint64:
     return x ^ (x >> _33)
 
 
-@kernel
+@inlined
 def mix32(x: np.uint64) -> np.uint64:
     """Spread the lower 32 bits of a word over 32 bits: the finaliser of MurmurHash3."""
     x = ((x ^ (x >> _16)) * _C) & _LOW
@@ -63,13 +63,13 @@ def mix32(x: np.uint64) -> np.uint64:
     return x ^ (x >> _16)
 
 
-@kernel
+@inlined
 def child_key(key: np.uint64, side: np.uint64) -> np.uint64:
     """Return the key of a child, of which `side` says which: `LEFT_SIDE` or `RIGHT_SIDE`."""
     return mix64(key + side)
 
 
-@kernel
+@inlined
 def weigh(u: np.uint64) -> int:
     """Turn 64 random bits into a draw of the Poisson distribution of mean 1."""
     weight = 0

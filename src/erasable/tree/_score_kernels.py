@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.core._tape_kernels import log
 from erasable.tree._layout import ENTROPY, SQUARES, Codes, Floats, Ints, Rules, Split
 
@@ -19,12 +19,12 @@ __all__ = ["gain_of", "is_pure", "pick", "score_of", "weight_of"]
 _PER_BIT = 1.4426950408889634  # 1 / ln 2
 
 
-@kernel
+@inlined
 def _x_log_x(x: float) -> float:
     return x * log(np.float64(x)) if x > 0.0 else 0.0
 
 
-@kernel
+@inlined
 def _gini_of_counts(left: Ints, total: Ints) -> float:
     in_left, in_right, squares_left, squares_right = 0, 0, 0, 0
     for c in range(total.size):
@@ -41,7 +41,7 @@ def _gini_of_counts(left: Ints, total: Ints) -> float:
     return score
 
 
-@kernel
+@inlined
 def _of_weights(left: Ints, total: Ints, weights: Floats, entropy: bool) -> float:
     """Score by Gini or entropy, with a weight for each class, or with none."""
     in_left, in_right, of_left, of_right = 0.0, 0.0, 0.0, 0.0
@@ -62,7 +62,7 @@ def _of_weights(left: Ints, total: Ints, weights: Floats, entropy: bool) -> floa
     return score
 
 
-@kernel
+@inlined
 def _of_sums(left: Ints, total: Ints) -> float:
     """Return the decrease of the sum of squares, in quanta."""
     in_left, in_all = np.float64(left[0]), np.float64(total[0])
@@ -71,7 +71,7 @@ def _of_sums(left: Ints, total: Ints) -> float:
     return (in_left * in_right / in_all) * apart * apart
 
 
-@kernel
+@inlined
 def score_of(left: Ints, total: Ints, rules: Rules, weights: Floats) -> float:
     """Score a split: the higher, the purer its parts."""
     if rules.criterion == SQUARES:
@@ -107,7 +107,7 @@ def weight_of(total: Ints, rules: Rules, weights: Floats) -> float:
     return whole
 
 
-@kernel
+@inlined
 def is_pure(total: Ints) -> bool:
     """Tell whether all records are of one class."""
     present = 0
@@ -116,7 +116,7 @@ def is_pure(total: Ints) -> bool:
     return present < 2
 
 
-@kernel
+@inlined
 def pick(
     feature: int,
     ranks: Ints,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined
 from erasable.tree._hash_kernels import mix32
 from erasable.tree._layout import HISTOGRAM, SMALL, SQUARES, Codes, Ints, Rules, Words, Work
 
@@ -22,7 +22,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _EVERYTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@kernel
+@inlined
 def _draw(drawn: Words, found: int, value: np.uint64) -> int:
     """Put a value among those drawn, which are sorted and of which the highest may fall out."""
     place = found
@@ -38,7 +38,7 @@ def _draw(drawn: Words, found: int, value: np.uint64) -> int:
     return found
 
 
-@kernel
+@inlined
 def _sort_codes(drawn: Words, found: int, code: Codes) -> None:
     for j in range(found):
         value = np.int32(drawn[j] & _LOW)
@@ -49,7 +49,7 @@ def _sort_codes(drawn: Words, found: int, code: Codes) -> None:
         code[place] = value
 
 
-@kernel
+@inlined
 def _by_value(
     packed: Words,
     n_values: int,
@@ -96,7 +96,7 @@ def _by_value(
     return found, np.int64(drawn[found - 1] & _LOW)
 
 
-@kernel
+@inlined
 def _by_rank(
     packed: Words,
     m: int,
@@ -155,7 +155,7 @@ def _by_rank(
     return j, last
 
 
-@kernel
+@inlined
 def _find_bins(m: int, found: int, work: Work, code: Codes) -> None:
     """Tell for each record how many of the values drawn are below its own."""
     codes, bins = work.codes, work.bins
@@ -167,7 +167,7 @@ def _find_bins(m: int, found: int, work: Work, code: Codes) -> None:
             bins[i] += np.int32(codes[i] > bound)
 
 
-@kernel
+@inlined
 def survey(
     packed: Words,
     n_values: int,

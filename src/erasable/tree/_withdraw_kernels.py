@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.tree._decide_kernels import decide, gather, survey_again
 from erasable.tree._grow_kernels import clear, grow, room_for, take_kept
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
@@ -45,7 +45,7 @@ _UNKNOWN = np.uint64(0)
 _ROW = (1 << ROW_BITS) - 1
 
 
-@kernel
+@inlined
 def _goes_left(plant: Plant, table: Table, node: int, row: Any) -> bool:
     word = table.packed[plant.nodes[node, FEATURE], row]
     return bool(np.int64(word & _LOW) <= plant.nodes[node, CODE])
@@ -74,7 +74,7 @@ def take_rows_out(
                 break
 
 
-@kernel
+@inlined
 def _take_from_kept(
     plant: Plant,
     table: Table,
@@ -115,7 +115,7 @@ def _take_from_kept(
     return m
 
 
-@kernel
+@inlined
 def _find_next(
     plant: Plant, table: Table, node: int, gone: NDArray[np.uint32], first: int, after: int
 ) -> None:
@@ -138,7 +138,7 @@ def _find_next(
     nodes[node, NEXT] = lowest
 
 
-@kernel
+@inlined
 def _split_gone(
     plant: Plant,
     table: Table,
