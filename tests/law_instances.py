@@ -24,8 +24,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"min_impurity_decrease": 0.5, "n_thresholds": 1},
     ],
     "DivideAndConquerKMeans": [{"n_clusters": 2}],
-    "ExtraTreesClassifier": [{"n_estimators": 5, "bootstrap": True, "max_features": "log2"}],
-    "ExtraTreesRegressor": [{"n_estimators": 5, "min_samples_leaf": 0.05}],
     "GaussianNB": [
         {"priors": [0.2, 0.3, 0.5], "var_smoothing": 0.0},
         {"classes": [0, 1, 2, 7]},
@@ -49,8 +47,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "RandomFourierRidge": [
         {"n_components": 7, "alpha": 0.0, "gamma": 0.03, "fit_intercept": False}
     ],
-    "RandomForestClassifier": [{"n_estimators": 5, "criterion": "log_loss", "bootstrap": False}],
-    "RandomForestRegressor": [{"n_estimators": 5, "max_features": 1, "max_depth": 2}],
     "Ridge": [{"alpha": 0.0}, {"alpha": np.array([2.5]), "fit_intercept": False}],
     "RobustScaler": [
         {"with_centering": False, "quantile_range": (10, 60.5)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 from sklearn.utils._param_validation import Interval
 
@@ -22,3 +22,13 @@ class Bagged:
 
     def _draws_bags(self) -> bool:
         return bool(self._settings["bootstrap"])
+
+    @classmethod
+    def _law_instances(cls) -> list[Self]:
+        """Small forests, for the tests of the law."""
+        variants: list[dict[str, Any]] = [
+            {"n_estimators": 3},
+            {"n_estimators": 4, "bootstrap": False, "max_features": "log2"},
+            {"n_estimators": 2, "bootstrap": True, "min_samples_leaf": 0.05, "max_depth": 4},
+        ]
+        return [cls(**each) for each in variants]
