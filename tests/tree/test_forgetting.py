@@ -16,7 +16,7 @@ from erasable.core.errors import ArtifactError, TooFewRecordsError
 from erasable.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from erasable.tree._flat import UNIT
-from erasable.tree._layout import KEPT_ABOVE, NONE
+from erasable.tree._layout import KEPT_ABOVE, KEPT_BYTES, NONE
 from erasable.utils._checks.compare import assert_same
 from erasable.utils._checks.reach import Marks, traces
 from naming import named
@@ -154,6 +154,19 @@ def test_nothing_of_a_record_is_left(kind: Any) -> None:
     assert traces(model, marks) == set()
     for own in rows:
         assert not ((own != NONE) & (own & np.uint32(2**27 - 1) == 5)).any()
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[2]], ids=named)
+def test_memory_grows_with_the_records_and_not_with_the_columns(kind: Any) -> None:
+    """Counts are kept within bounds; where there are many columns, nodes count again."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(900, 120)), rng.integers(0, 2, 900)
+    model = clone(kind).fit(X, y)
+    for tree in model._accelerator.trees:
+        kept = sum(getattr(tree.plant, name).nbytes for name in ("codes", "counts", "lefts"))
+        assert kept < 2 * KEPT_BYTES * len(tree.plant.rows)
+    model.delete([3])
+    assert_same(model, refit(kind, X, y, np.delete(np.arange(900), 3)), "with many columns")
 
 
 def test_records_that_do_not_fill_the_leaves_are_refused(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from erasable.tree._layout import (
     FEATURE,
     FREE,
     FREE_BUSY,
-    KEPT_ABOVE,
     LEFT,
     NEXT,
     NO_DEPTH,
@@ -31,6 +30,7 @@ from erasable.tree._layout import (
     ROW_BITS,
     SQUARES,
     START,
+    UPTO,
     USED,
     WANTED,
     Plant,
@@ -58,7 +58,7 @@ def take_kept(plant: Plant, node: int) -> None:
     """Give a large node a place for the counts of its candidates, if there is one left."""
     counters = plant.counters
     plant.nodes[node, CACHE] = -1
-    if plant.nodes[node, COUNT] <= KEPT_ABOVE:
+    if plant.nodes[node, COUNT] <= counters[UPTO]:
         return
     if counters[FREE_BUSY]:
         counters[FREE_BUSY] -= 1

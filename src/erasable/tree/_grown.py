@@ -20,11 +20,13 @@ from erasable.tree._layout import (
     COUNT,
     FREE,
     KEPT_ABOVE,
+    KEPT_BYTES,
     LEFT,
     N_COUNTERS,
     N_FIELDS,
     ROW_BITS,
     SQUARES,
+    UPTO,
     USED,
     WANTED,
     Ints,
@@ -246,10 +248,10 @@ class Grown:
 def _bare(bag: Bag, rules: Rules, n_stats: int) -> Plant:
     """Return a tree of one node, with room for all that may grow."""
     n = bag.size
-    slots, kept = 2 * n + 2, 4 * (n // KEPT_ABOVE) + 1
-    if n <= KEPT_ABOVE:
-        kept = 0
     q, s = rules.max_features, rules.sample
+    # There are about 3 n / m nodes of more than m records, in trees as they grow.
+    upto = max(KEPT_ABOVE, 3 * q * s * (12 + 8 * n_stats) // KEPT_BYTES)
+    slots, kept = 2 * n + 2, 4 * (n // upto) + 1 if n > upto else 0
     plant = Plant(
         nodes=np.zeros((slots, N_FIELDS), dtype=np.int32),
         stats=np.zeros((slots, n_stats), dtype=np.int64),
@@ -264,7 +266,7 @@ def _bare(bag: Bag, rules: Rules, n_stats: int) -> Plant:
         lefts=np.zeros((kept, q, s, n_stats), dtype=np.int64),
         free_kept=np.zeros(kept, dtype=np.int32),
     )
-    plant.counters[USED] = 1
+    plant.counters[USED], plant.counters[UPTO] = 1, upto
     plant.nodes[0, CAPACITY], plant.nodes[0, CACHE] = n, -1
     plant.nodes[0, : LEFT + 1] = -1
     return plant

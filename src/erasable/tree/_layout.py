@@ -25,6 +25,7 @@ __all__ = [
     "GINI",
     "HISTOGRAM",
     "KEPT_ABOVE",
+    "KEPT_BYTES",
     "LEFT",
     "NEXT",
     "NONE",
@@ -35,6 +36,7 @@ __all__ = [
     "SMALL",
     "SQUARES",
     "START",
+    "UPTO",
     "USED",
     "WANTED",
     "Codes",
@@ -61,9 +63,10 @@ FEATURE, CODE, NEXT, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY = range(9)
 N_FIELDS = 9
 
 # Places in `Plant.counters`: node slots used, pairs of them that are free again, slots of the
-# cache used, and free again, and how many nodes wanted one in vain.
-USED, FREE, BUSY, FREE_BUSY, WANTED = range(5)
-N_COUNTERS = 5
+# cache used, and free again, and how many nodes wanted one in vain;
+# and up to how many records a node wants none.
+USED, FREE, BUSY, FREE_BUSY, WANTED, UPTO = range(6)
+N_COUNTERS = 6
 
 GINI, ENTROPY, SQUARES = range(3)
 """Criteria; the last is a regression's."""
@@ -75,6 +78,8 @@ NONE = 0xFFFFFFFF
 NO_DEPTH = 2**31 - 1
 KEPT_ABOVE = 256
 """Nodes with more records keep the counts of their candidates between deletions."""
+KEPT_BYTES = 256
+"""If counts take more than about this for each record of a tree, only larger nodes keep them."""
 HISTOGRAM = 1024
 """Columns of at most so many values are counted value by value."""
 SMALL = 24
@@ -156,7 +161,7 @@ class Plant(NamedTuple):
         Rows of the tree's records, and their weights, those of each node side by side.
     free : ndarray of int32
         Pairs of slots that are free.
-    counters : ndarray of shape (5,), int64
+    counters : ndarray of shape (6,), int64
     features : ndarray of shape (n_kept, max_features), int32
         Of nodes whose candidates are kept: the features that are looked at,
     found : ndarray of shape (n_kept, max_features, 2), int32
