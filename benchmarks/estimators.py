@@ -41,6 +41,7 @@ from erasable import linear_model
 from erasable.model_selection import leave_one_out
 
 SINGLE = 1_000
+PERSON = 100
 SECONDS = 20.0  # for one series of deletions
 SHARES = (0.0, 0.01, 0.05, 0.1, 0.2)
 
@@ -106,8 +107,10 @@ def one(twin: Twin) -> dict[str, Any]:
     model.digest()
     used = deletions(model, order[place : place + 200], twin.use, digest=True)
     place += len(used)
-    batch = order[place : place + SINGLE]
     result["bare"], result["used"] = float(np.mean(bare)), float(np.mean(used))
+    person, place = order[place : place + PERSON], place + PERSON
+    result["person"] = timed(lambda: (model.delete(person, digest=False), twin.use(model)))[0]
+    batch = order[place : place + SINGLE]
     result["batch"] = timed(lambda: (model.delete(batch, digest=False), twin.use(model)))[0]
     place += len(batch)
     result["shares"] = []

@@ -15,7 +15,7 @@ import sklearn.preprocessing
 from data import FOLDER
 from scipy import stats
 from sklearn.base import clone, is_classifier
-from twins import adult_numbers
+from twins import adult_codes
 
 from erasable.ensemble import ShardedClassifier, ShardedRegressor
 
@@ -26,7 +26,7 @@ Table = tuple[np.ndarray, np.ndarray, Any]
 
 
 def _adult() -> Table:
-    data = adult_numbers(None)
+    data = adult_codes(None)
     return data.X, data.y, None
 
 

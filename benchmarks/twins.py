@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import sklearn.compose
+import sklearn.datasets
 import sklearn.decomposition
 import sklearn.ensemble
 import sklearn.feature_extraction.text
@@ -33,6 +34,7 @@ from erasable import (
     linear_model,
     naive_bayes,
     neighbors,
+    tree,
 )
 from erasable import preprocessing as ours
 from erasable.pipeline import make_pipeline
@@ -78,7 +80,8 @@ class Twin:
         What is asked of a model after a deletion, so that lazy work is counted.
     aims : dict
         ``bare_us``, ``used_us``: microseconds at most; ``bare_x``, ``used_x``: times a refit of
-        scikit-learn's at least; ``fit``: times its fit at most.
+        scikit-learn's at least; ``fit``: times its fit at most; ``person``: times a single
+        deletion that 100 at once take at most.
     lazy : bool
         Whether it learns nothing before it is asked.
     """
@@ -146,12 +149,37 @@ def adult(n: int | None) -> Data:
     return Data(X, y, np.argsort(rare.to_numpy(), kind="stable")[:200])
 
 
-def adult_numbers(n: int | None) -> Data:
+@cache
+def adult_codes(n: int | None) -> Data:
+    """Categories as whole numbers, as trees of both sides take them."""
     data = adult(n)
-    codes = data.X.apply(
-        lambda column: column if column.dtype.kind in "if" else column.astype("category").cat.codes
+    codes = [data.X[name].astype("category").cat.codes for name in data.X.select_dtypes("object")]
+    X = np.column_stack([data.X.select_dtypes("number"), *codes]).astype(float)
+    return Data(X, data.y, data.hurtful)
+
+
+@cache
+def covertype(n: int | None) -> Data:
+    frame = pd.read_csv(FOLDER / "covertype" / "covertype_train_15120.csv.gz").head(n)
+    X = frame.drop(columns=["Id", "Cover_Type"]).to_numpy(float)
+    return Data(X, frame["Cover_Type"].to_numpy(), _extremes(X[:, :10]))
+
+
+@cache
+def housing(n: int | None) -> Data:
+    frame = pd.read_csv(FOLDER / "california_housing" / "cal_housing.csv.gz")
+    frame = frame.sample(frac=1.0, random_state=0).head(n)
+    X = frame.drop(columns="medianHouseValue").to_numpy(float)
+    return Data(X, frame["medianHouseValue"].to_numpy(float) / 1e5, _extremes(X))
+
+
+@cache
+def clusters(n: int | None) -> Data:
+    """20 continuous columns, half of them informative."""
+    X, y = sklearn.datasets.make_classification(
+        10_000 if n is None else n, 20, n_informative=10, random_state=0
     )
-    return Data(codes.to_numpy(dtype=float), data.y, data.hurtful)
+    return Data(X, y, _extremes(X))
 
 
 def adult_texts(n: int | None) -> Data:
@@ -243,6 +271,13 @@ def _coefficients(model: Any) -> Any:
     return (model[-1] if hasattr(model, "steps") else model).coef_
 
 
+def _forests(ours: Any, theirs: Any) -> Callable[[], Pair]:
+    return lambda: (ours(random_state=0), theirs(random_state=0))
+
+
+_forest_classifiers = _forests(
+    ensemble.RandomForestClassifier, sklearn.ensemble.RandomForestClassifier
+)
 BARE = {"bare_us": 50.0, "fit": 3.0}
 TWINS: dict[str, Twin] = {
     "ridge": Twin(
@@ -392,6 +427,48 @@ TWINS: dict[str, Twin] = {
         lambda model: model.statistics_,
         {"fit": 3.0},
     ),
+    "forest-adult": Twin(
+        "RandomForestClassifier (Adult)",
+        _forest_classifiers,
+        adult_codes,
+        _nothing,
+        {"bare_x": 60.0, "used_x": 60.0, "fit": 3.0, "person": 20.0},
+    ),
+    "forest-covertype": Twin(
+        "RandomForestClassifier (covertype)",
+        _forest_classifiers,
+        covertype,
+        _nothing,
+        {"fit": 3.0, "person": 20.0},
+    ),
+    "forest-clusters": Twin(
+        "RandomForestClassifier",
+        _forest_classifiers,
+        clusters,
+        _nothing,
+        {"bare_x": 25.0, "used_x": 25.0, "fit": 3.0, "person": 20.0},
+    ),
+    "forest-housing": Twin(
+        "RandomForestRegressor (housing)",
+        _forests(ensemble.RandomForestRegressor, sklearn.ensemble.RandomForestRegressor),
+        housing,
+        _nothing,
+        {"fit": 3.0},
+    ),
+    "extra-trees-adult": Twin(
+        "ExtraTreesClassifier (Adult)",
+        _forests(ensemble.ExtraTreesClassifier, sklearn.ensemble.ExtraTreesClassifier),
+        adult_codes,
+        _nothing,
+        {"fit": 3.0},
+    ),
+    "tree-adult": Twin(
+        "DecisionTreeClassifier (Adult)",
+        _forests(tree.DecisionTreeClassifier, sklearn.tree.DecisionTreeClassifier),
+        adult_codes,
+        _nothing,
+        {"fit": 3.0},
+    ),
     "pca": Twin(
         "PCA",
         lambda: (decomposition.PCA(5), sklearn.decomposition.PCA(5)),
@@ -455,7 +532,7 @@ TWINS: dict[str, Twin] = {
         _nothing,
         {},
     ),
-    "bagging": Twin("BaggingClassifier, 10 trees", _bags, adult_numbers, _nothing, {}),
+    "bagging": Twin("BaggingClassifier, 10 trees", _bags, adult_codes, _nothing, {}),
     "refit": Twin(
         "Refit(Ridge)",
         lambda: (erasable.Refit(sklearn.linear_model.Ridge()), sklearn.linear_model.Ridge()),

@@ -15,6 +15,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"max_features": 5, "max_df": 0.4},
         {"ngram_range": (1, 2), "binary": True},
     ],
+    "DecisionTreeClassifier": [
+        {"max_features": 1, "min_samples_leaf": 2, "n_thresholds": 2, "class_weight": {0: 2.5}},
+        {"min_impurity_decrease": 0.02, "criterion": "entropy", "class_weight": "balanced"},
+    ],
+    "DecisionTreeRegressor": [
+        {"max_depth": 3, "min_samples_split": 0.2, "max_features": 0.5},
+        {"min_impurity_decrease": 0.5, "n_thresholds": 1},
+    ],
     "DivideAndConquerKMeans": [{"n_clusters": 2}],
     "GaussianNB": [
         {"priors": [0.2, 0.3, 0.5], "var_smoothing": 0.0},

@@ -81,13 +81,27 @@ _NEIGHBORS = {
     "p": 1,
     "weights": "distance",
 }
+_TREE = {
+    "max_depth": 2,
+    "max_features": 1,
+    "min_impurity_decrease": 0.1,
+    "min_samples_leaf": 4,
+    "min_samples_split": 9,
+    "n_thresholds": 3,
+}
+_OF_CLASSES = {"class_weight": {0: 0.5, 1: 3.0}, "criterion": "entropy"}
+_FOREST = {**_TREE, "n_estimators": 4}
 _CODES = {"categories": [[1.0, 2.0]] * 4, "dtype": np.float32}
 
 OTHER: dict[str, dict[str, Any]] = {
     "BernoulliNB": {**_DISCRETE, "binarize": 0.7},
     "CategoricalNB": {**_DISCRETE, "min_categories": 9},
     "CountVectorizer": _COUNTS,
+    "DecisionTreeClassifier": {**_TREE, **_OF_CLASSES},
+    "DecisionTreeRegressor": _TREE,
     "DivideAndConquerKMeans": {**_KMEANS, "height": 2, "weight_by_mass": True, "width": 3},
+    "ExtraTreesClassifier": {**_FOREST, **_OF_CLASSES, "bootstrap": True},
+    "ExtraTreesRegressor": {**_FOREST, "bootstrap": True},
     "GaussianNB": {"classes": [0, 1, 2, 9], "priors": [0.2, 0.3, 0.5], "var_smoothing": 0.1},
     "KMeans": {**_KMEANS, "tol": 0.5},
     "KNeighborsClassifier": _NEIGHBORS,
@@ -118,6 +132,8 @@ OTHER: dict[str, dict[str, Any]] = {
     "PCA": {"n_components": 1, "whiten": True},
     "QuantizedKMeans": {**_KMEANS, "epsilon": 0.5, "gamma": 0.1},
     "RandomFourierRidge": {"alpha": 7.0, "fit_intercept": False, "gamma": 0.1, "n_components": 9},
+    "RandomForestClassifier": {**_FOREST, **_OF_CLASSES, "bootstrap": False},
+    "RandomForestRegressor": {**_FOREST, "bootstrap": False},
     "Ridge": {"alpha": 7.0, "fit_intercept": False},
     "RobustScaler": {
         "quantile_range": (10.0, 80.0),

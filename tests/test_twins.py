@@ -44,12 +44,22 @@ THREADS = "one thread: the order of sums is fixed"
 QUIET = "it prints nothing"
 SEEDED = "it draws nothing"
 
+WHOLE = "its counts are whole: a record counts as often as its bag has it"
+ONE_TARGET = "one target: fit a model for each"
+_OF_TREES = {"NaN": FILL, "several targets": ONE_TARGET, "sparse": DENSE, "weights": WHOLE}
+
 INPUTS = {
+    "DecisionTreeClassifier": _OF_TREES,
+    "DecisionTreeRegressor": _OF_TREES,
+    "ExtraTreesClassifier": _OF_TREES,
+    "ExtraTreesRegressor": _OF_TREES,
     "KMeans": {"sparse": DENSE, "weights": EQUAL},
     "KNeighborsClassifier": {"sparse": TABLED},
     "KNeighborsRegressor": {"sparse": TABLED},
     "MaxAbsScaler": {"NaN": FILL},
     "MinMaxScaler": {"NaN": FILL},
+    "RandomForestClassifier": _OF_TREES,
+    "RandomForestRegressor": _OF_TREES,
     "RobustScaler": {"NaN": FILL},
     "StandardScaler": {"NaN": FILL, "weights": EQUAL},
 }
@@ -61,6 +71,21 @@ BAGS = {
     "verbose": QUIET,
     "warm_start": "a start would be a trace of what was deleted",
 }
+_OF_EACH_TREE = {
+    "ccp_alpha": "what is pruned hangs on the whole tree",
+    "max_leaf_nodes": "which leaf is split next hangs on all others",
+    "min_weight_fraction_leaf": "records weigh the same: min_samples_leaf takes a share",
+    "monotonic_cst": "a bound from above would hang every node on those beside it",
+}
+_OF_SINGLE_TREES = {**_OF_EACH_TREE, "splitter": "n_thresholds=1 draws one for each feature"}
+_OF_FORESTS = {
+    **_OF_EACH_TREE,
+    "max_samples": "bags are drawn record by record, so that their sizes are drawn, too",
+    "n_jobs": THREADS,
+    "oob_score": "a score is not a part of the model",
+    "verbose": QUIET,
+    "warm_start": "more trees are a new fit",
+}
 
 PARAMETERS = {
     "BaggingClassifier": BAGS,
@@ -70,6 +95,10 @@ PARAMETERS = {
         "encoding": "texts are strings",
         "input": "texts are strings: a file is no record",
     },
+    "DecisionTreeClassifier": _OF_SINGLE_TREES,
+    "DecisionTreeRegressor": _OF_SINGLE_TREES,
+    "ExtraTreesClassifier": _OF_FORESTS,
+    "ExtraTreesRegressor": _OF_FORESTS,
     "KMeans": {
         "algorithm": "bounds are always kept, as deletions need them",
         "copy_x": COPIED,
@@ -121,6 +150,8 @@ PARAMETERS = {
         "svd_solver": NUMBERS,
         "tol": NUMBERS,
     },
+    "RandomForestClassifier": _OF_FORESTS,
+    "RandomForestRegressor": _OF_FORESTS,
     "Ridge": {
         "copy_X": COPIED,
         "max_iter": NUMBERS,

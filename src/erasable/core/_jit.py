@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["kernel"]
+__all__ = ["inlined", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -37,6 +37,17 @@ def kernel(function: F) -> F:
     """
     options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled = numba.njit(**options)(function)
+    _name_apart(compiled)
+    return cast(F, compiled)
+
+
+def inlined(function: F) -> F:
+    """Compile a part of kernels as `kernel` does, and put it into each place that calls it.
+
+    An array is passed as ten words, so that a call with twenty arrays takes longer than what many
+    a small function does with them.
+    """
+    compiled = numba.njit(cache=True, error_model="numpy", forceinline=True)(function)
     _name_apart(compiled)
     return cast(F, compiled)
 

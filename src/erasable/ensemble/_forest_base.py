@@ -1,0 +1,34 @@
+"""What forests have beside trees: how many there are, and bags."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+from sklearn.utils._param_validation import Interval
+
+__all__ = ["N_ESTIMATORS", "Bagged"]
+
+N_ESTIMATORS: list[Any] = [Interval(Integral, 1, None, closed="left")]
+
+
+class Bagged:
+    """Mixin of forests; what they are was fixed at `fit`."""
+
+    _settings: dict[str, Any]
+
+    def _n_trees(self) -> int:
+        return int(self._settings["n_estimators"])
+
+    def _draws_bags(self) -> bool:
+        return bool(self._settings["bootstrap"])
+
+    @classmethod
+    def _law_instances(cls) -> list[Self]:
+        """Small forests, for the tests of the law."""
+        variants: list[dict[str, Any]] = [
+            {"n_estimators": 3},
+            {"n_estimators": 4, "bootstrap": False, "max_features": "log2"},
+            {"n_estimators": 2, "bootstrap": True, "min_samples_leaf": 0.05, "max_depth": 4},
+        ]
+        return [cls(**each) for each in variants]

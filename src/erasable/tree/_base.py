@@ -1,0 +1,221 @@
+"""What single trees and forests share: growing, forgetting, keeping and being asked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.deletion import Outcome
+from erasable.core.digest import state_root
+from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
+from erasable.core.estimator import Erasable
+from erasable.core.grid import MAX_ROWS, PrecisionWarning
+from erasable.core.params import decode_params
+from erasable.tree._columns import Columns
+from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
+from erasable.tree._flat_kernels import descend, importances
+from erasable.tree._forest import Draws, Forest
+from erasable.tree._layout import SQUARES, Floats, Ints, Rules
+from erasable.tree._rules import CRITERIA, rules_for
+from erasable.tree._targets import Targets
+
+__all__ = ["TreeModel"]
+
+
+class TreeModel(Erasable):
+    """Base of trees and forests; a subclass says what they learn, and how many trees there are.
+
+    A node looks at ``max_features`` features, in an order drawn for its path and their names, and
+    in each at ``n_thresholds`` of the distinct values that its records have, drawn by hashes of
+    the values. The best threshold wins; of equals the feature whose name comes first, then the
+    lowest. All of this is a function of the records in the node, its path, and the seed. A
+    deletion asks the nodes on the record's way again, and grows again what is below those that
+    answer otherwise.
+    """
+
+    _settings: dict[str, Any]
+    _targets: Any
+    _kept_flats: list[Flat] | None
+
+    # -- what a subclass implements ------------------------------------------------------------
+
+    def _fit_targets(self) -> Targets:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_targets()")
+
+    def _targets_from(self, state: dict[str, Any]) -> Targets:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
+
+    def _n_trees(self) -> int:
+        return 1
+
+    def _draws_bags(self) -> bool:
+        return False
+
+    # -- learning and forgetting ---------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        self._settings = decode_params(self._book.params)
+        self._refuse_many()
+        self._targets = self._fit_targets()
+        self._accelerator = self._grown()
+        self._kept_flats = None
+
+    def _refuse_many(self) -> None:
+        n = self._attached().n_live
+        if n >= MAX_ROWS:
+            raise MagnitudeError(
+                f"{n} records were given; {type(self).__name__} takes fewer than {MAX_ROWS} "
+                "(2**27); split the data, and fit a model to each part"
+            )
+
+    def _rules(self) -> Rules:
+        n, d = self._attached().n_live, self.n_features_in_
+        return rules_for(self._settings, n, d, self._targets.quantum)
+
+    def _owner_keys(self, rows: Ints) -> NDArray[np.uint64] | None:
+        """Return the keys by which rows get their weights in the bags: that of the group, or id."""
+        if not self._draws_bags():
+            return None
+        records = self._attached().records
+        return self._tape.record_keys(
+            (records.ids if records.groups is None else records.groups)[rows]
+        )
+
+    def _grown(self, known: list[Flat] | None = None) -> Forest | None:
+        held, targets = self._attached(), self._targets
+        live, n_rows = held.live_rows(), held.records.n_rows
+        names = getattr(self, "feature_names_in_", None)
+        draws = Draws.of(
+            self._tape,
+            self._n_trees(),
+            self.n_features_in_,
+            None if names is None else names.tolist(),
+            self._draws_bags(),
+        )
+        return Forest.fit(
+            Columns.fit(held.records.matrix, live, self._tape),
+            targets.values(n_rows),
+            live,
+            self._owner_keys(live),
+            self._rules(),
+            draws,
+            targets.n_stats,
+            targets.class_weight,
+            known,
+        )
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        held, forest, targets = self._attached(), self._accelerator, self._targets
+        self._kept_flats = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+            if targets.remove(held, rows) or self._rules() != forest.rules:
+                return self._learn_again()
+        nodes, records = forest.remove(rows, self._owner_keys(rows), held.live, held.live_rows)
+        kept = targets.kept()
+        if kept is not None:
+            forest.keep_classes(kept, targets.class_weight)
+        forest.forget(rows)
+        return Outcome("updated", records, {"nodes": nodes})
+
+    def _learn_again(self) -> Outcome:
+        """Grow all trees anew, because something has changed that concerns all nodes."""
+        self._targets = self._fit_targets()
+        self._accelerator = self._grown()
+        return Outcome("refit", self._attached().n_live, {"nodes": self._n_trees()})
+
+    # -- keeping -------------------------------------------------------------------------------
+
+    def _flats(self) -> list[Flat]:
+        """Return the trees."""
+        self._check_fitted()
+        if self._accelerator is None:
+            assert self._kept_flats is not None
+            return self._kept_flats
+        flats: list[Flat] = self._accelerator.flats()
+        return flats
+
+    def _state(self) -> dict[str, Any]:
+        return {**self._targets.state(), "trees": to_arrays(self._flats())}
+
+    def _digest_state(self) -> dict[str, Any]:
+        if self._accelerator is not None:
+            told = self._accelerator.hash()
+        else:
+            regression = CRITERIA[self._settings["criterion"]] == SQUARES
+            told = forest_hash([flat.hash(regression) for flat in self._flats()])
+        return {**self._targets.state(), "trees": told}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._settings = decode_params(self._book.params)
+        self._targets = self._targets_from(state)
+        self._kept_flats = from_arrays(state["trees"], self.n_features_in_)
+
+    def _reattach(self) -> None:
+        held, mine, flats = self._attached(), self._targets, self._flats()
+        forest = None
+        if held.records.y is not None:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+                    self._targets = self._fit_targets()
+                if state_root(self._targets.state()) == state_root(mine.state()):
+                    forest = self._laid_out(flats)
+            except ErasableError:
+                forest = None
+        if forest is None:
+            self._targets = mine
+            raise ArtifactError(
+                f"the records do not fill the leaves of the {type(self).__name__}; expected those "
+                "it was fitted on, with their targets and groups; pass Records(X, y, ids=..., "
+                "groups=...) of unchanged records, or fit again"
+            )
+        self._accelerator, self._kept_flats = forest, None
+
+    def _laid_out(self, flats: list[Flat]) -> Forest | None:
+        """Find the records of every node; None if they do not fit."""
+        if self._settings["min_impurity_decrease"] == 0.0:
+            return self._grown(flats)
+        # What a leaf would gain is not in the state: it takes a fit to know.
+        forest = self._grown()
+        assert forest is not None
+        same = state_root(to_arrays(forest.flats())) == state_root(to_arrays(flats))
+        return forest if same else None
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """How much impurity the splits at each feature take away, all together 1.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), float64
+            The mean over trees that have a split; zeros if none has.
+        """
+        self._check_fitted()
+        rules, total = self._known_rules(), np.zeros(self.n_features_in_)
+        weights = self._targets.class_weight
+        for flat in self._flats():
+            own = np.zeros(self.n_features_in_)
+            importances(flat.features, flat.leaves, rules, weights, own)
+            if (whole := own.sum()) > 0.0:
+                total += own / whole
+        whole = total.sum()
+        return total / whole if whole > 0.0 else total
+
+    def _known_rules(self) -> Rules:
+        """Return the rules, as far as the records need not be known for them."""
+        return rules_for(self._settings, 1, self.n_features_in_, self._targets.quantum)
+
+    def _found(self, X: Any) -> Iterator[tuple[Flat, Ints]]:
+        """Yield every tree, and in which leaf of it each row is."""
+        matrix = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
+        for flat in self._flats():
+            found = np.empty(matrix.shape[0], dtype=np.int64)
+            descend(matrix, flat.features, flat.thresholds, flat.rights, flat.places, found)
+            yield flat, found

@@ -1,0 +1,102 @@
+"""The columns of the records as trees see them: distinct values, their ranks and their hashes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._jit import kernel
+from erasable.core._tape_kernels import siphash24_integers
+from erasable.core.tape import Tape
+from erasable.tree._layout import Floats, Ints, Words
+
+__all__ = ["Columns"]
+
+# Second half of SipHash's key, and the first byte of what is hashed; see `erasable.core.tape`.
+_FOR_VALUES = np.uint64(int.from_bytes(b"values\0\0", "little"))
+_TAG = np.uint64(ord("f"))
+_32 = np.uint64(32)
+
+
+@dataclass(eq=False, slots=True)
+class Columns:
+    """Distinct values of every column; an accelerator, of which nothing is in the state.
+
+    Codes are ranks among the values that there were at `fit`. Codes whose last record is deleted
+    stay, but not the value that they stood for.
+
+    Attributes
+    ----------
+    values : ndarray of float64
+        Values by code, column after column; NaN where no record has them any more.
+    counts : ndarray of int64
+        How many live records have each of them.
+    offsets : ndarray of shape (n_features + 1,), int64
+        Where the values of each column begin.
+    packed : ndarray of shape (n_features, n_rows), uint64
+        Of every value a hash, in the upper 32 bits, and its code. 0 for rows that are not live.
+
+    Examples
+    --------
+    >>> columns = Columns.fit(np.array([[0.5], [7.0], [0.5]]), np.arange(3), Tape(0))
+    >>> columns.values, columns.counts, columns.packed & np.uint64(255)
+    (array([0.5, 7. ]), array([2, 1]), array([[0, 1, 0]], dtype=uint64))
+    """
+
+    values: Floats
+    counts: Ints
+    offsets: Ints
+    packed: Words
+
+    @classmethod
+    def fit(cls, matrix: NDArray[Any], live: Ints, tape: Tape) -> Self:
+        """Find the values of the live rows of a matrix."""
+        n_rows, d = matrix.shape
+        packed = np.zeros((d, n_rows), dtype=np.uint64)
+        parts, sizes, offsets = [], [], np.zeros(d + 1, dtype=np.int64)
+        for j in range(d):
+            own = np.ascontiguousarray(matrix[live, j], dtype=np.float64)
+            values, codes, counts = np.unique(own, return_inverse=True, return_counts=True)
+            hashes = np.empty(values.size, dtype=np.uint64)
+            words = values.view(np.uint64)
+            siphash24_integers(np.uint64(tape.seed), _FOR_VALUES, _TAG, words, hashes)
+            words = (hashes >> _32 << _32) | np.arange(values.size, dtype=np.uint64)
+            packed[j, live] = words[codes]
+            parts.append(values)
+            sizes.append(counts)
+            offsets[j + 1] = offsets[j] + values.size
+        return cls(np.concatenate(parts), np.concatenate(sizes), offsets, packed)
+
+    @property
+    def n_values(self) -> Ints:
+        """Number of codes of every column."""
+        return np.diff(self.offsets)
+
+    def codes_below(self, features: NDArray[np.int32], thresholds: Floats) -> NDArray[np.int32]:
+        """Find the codes of the largest values up to thresholds, of which each has a feature.
+
+        -1 where there are none. No record may have been forgotten.
+        """
+        codes = np.empty(thresholds.size, dtype=np.int32)
+        for j in np.unique(features).tolist():
+            own, values = features == j, self.values[self.offsets[j] : self.offsets[j + 1]]
+            codes[own] = np.searchsorted(values, thresholds[own], side="right") - 1
+        return codes
+
+    def forget(self, rows: Ints) -> None:
+        """Overwrite the values of rows."""
+        _forget(self.packed, self.offsets, self.counts, self.values, rows)
+
+
+@kernel
+def _forget(packed: Words, offsets: Ints, counts: Ints, values: Floats, rows: Ints) -> None:
+    for i in range(rows.size):
+        for j in range(packed.shape[0]):
+            place = offsets[j] + np.int64(packed[j, rows[i]] & np.uint64(0xFFFFFFFF))
+            counts[place] -= 1
+            if counts[place] == 0:
+                values[place] = np.nan
+            packed[j, rows[i]] = 0

@@ -1,0 +1,284 @@
+"""Whether a node is split, and how: the one decision, of which `fit` and `delete` make use.
+
+The law it keeps: the decision is a function of the node's records, of its path, and of the rules.
+Where counts are kept, they are those that a survey of the records would come to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from erasable.core._jit import inlined
+from erasable.tree._hash_kernels import mix64
+from erasable.tree._layout import (
+    CACHE,
+    CAPACITY,
+    COUNT,
+    NONE,
+    ROW_BITS,
+    SQUARES,
+    START,
+    Codes,
+    Ints,
+    Plant,
+    Rules,
+    Split,
+    Table,
+    Work,
+)
+from erasable.tree._score_kernels import gain_of, is_pure, pick
+from erasable.tree._survey_kernels import survey
+
+__all__ = ["decide", "gather", "survey_again"]
+
+_LOW = np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_ROW = (1 << ROW_BITS) - 1
+
+
+@inlined
+def gather(plant: Plant, table: Table, work: Work, node: int) -> int:
+    """Fetch the records of a node into `work`; return how many there are."""
+    start = plant.nodes[node, START]
+    m = 0
+    for i in range(start, start + plant.nodes[node, CAPACITY]):
+        entry = np.int64(plant.rows[i])
+        if entry != NONE:
+            row = entry & _ROW
+            work.rows[m], work.weights[m], work.y[m] = row, entry >> ROW_BITS, table.y[row]
+            m += 1
+    return m
+
+
+@inlined
+def _all_equal(work: Work, m: int) -> bool:
+    differing = 0
+    for i in range(1, m):
+        differing += work.y[i] != work.y[0]
+    return differing == 0
+
+
+@inlined
+def _bit(f: int) -> np.uint64:
+    return _ONE << np.uint64(f) if f < 64 else _ZERO
+
+
+@inlined
+def _line_up(table: Table, work: Work, key: np.uint64, wanted: int) -> None:
+    """Draw for every feature, and put those first that are to be looked at first."""
+    races, order, d = work.races, work.order, table.names.size
+    for f in range(d):
+        races[f] = mix64(key ^ table.names[f])
+    if wanted == d:
+        for f in range(d):
+            order[f] = f
+        return
+    found = 0
+    for f in range(d):
+        if found == wanted and races[f] >= races[order[found - 1]]:
+            continue
+        place = found if found < wanted else found - 1
+        found = min(found + 1, wanted)
+        while place > 0 and races[order[place - 1]] > races[f]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = f
+
+
+@inlined
+def _next_in_line(work: Work, before: int) -> int:
+    """Return the feature whose draw comes after that of another; -1 if there is none."""
+    after = -1
+    for f in range(work.races.size):
+        later = work.races[f] > work.races[before]
+        if later and (after < 0 or work.races[f] < work.races[after]):
+            after = f
+    return after
+
+
+@inlined
+def _views(plant: Plant, work: Work, slot: int, place: int) -> tuple[Codes, Codes, Ints]:
+    """Return where to put what is found of a feature: with the node, if it keeps its counts."""
+    if slot < 0:
+        return work.code, work.tally, work.left
+    return plant.codes[slot, place], plant.counts[slot, place], plant.lefts[slot, place]
+
+
+@inlined
+def survey_again(
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    slot: int,
+    place: int,
+    key: np.uint64,
+    m: int,
+) -> None:
+    """Survey one feature of a node whose counts are kept; its records have been gathered."""
+    f = plant.features[slot, place]
+    code, count, left = _views(plant, work, slot, place)
+    race = mix64(key ^ table.names[f])
+    found, last = survey(
+        table.packed[f], table.n_values[f], m, race & _LOW, rules, work, code, count, left
+    )
+    plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
+
+
+@inlined
+def _search(
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    slot: int,
+    key: np.uint64,
+    m: int,
+    total: Ints,
+    constants: np.uint64,
+) -> tuple[np.uint64, Split]:
+    """Find the best split of the records that have been gathered, and which features are constant.
+
+    As in scikit-learn, features beyond `max_features` are looked at only where all before them
+    are constant, until one is not.
+    """
+    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
+    _line_up(table, work, key, rules.max_features)
+    varied, looked, f = False, 0, -1
+    while looked < table.names.size and (looked < rules.max_features or not varied):
+        f = work.order[looked] if looked < rules.max_features else _next_in_line(work, f)
+        # The first of features that are all constant is so for ever: its place is free.
+        place = looked if looked < rules.max_features else 0
+        looked += 1
+        if f < 64 and constants >> np.uint64(f) & _ONE:
+            if slot >= 0:
+                plant.found[slot, place, 0] = 0
+            continue
+        code, count, left = _views(plant, work, slot, place)
+        found, last = survey(
+            table.packed[f],
+            table.n_values[f],
+            m,
+            work.races[f] & _LOW,
+            rules,
+            work,
+            code,
+            count,
+            left,
+        )
+        if slot >= 0:
+            plant.features[slot, place] = f
+            plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
+        if found < 2:
+            constants |= _bit(f)
+            continue
+        varied = True
+        best = pick(
+            f,
+            table.ranks,
+            found,
+            last,
+            code,
+            count,
+            left,
+            total,
+            m,
+            rules,
+            table.class_weight,
+            best,
+        )
+    return constants, best
+
+
+@inlined
+def _search_kept(
+    plant: Plant, table: Table, rules: Rules, slot: int, total: Ints, n: int
+) -> tuple[bool, Split]:
+    """Find the best split from counts that are kept; false if all the features are constant."""
+    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
+    varied = False
+    for place in range(rules.max_features):
+        found, last = plant.found[slot, place, 0], plant.found[slot, place, 1]
+        varied |= found > 1
+        best = pick(
+            plant.features[slot, place], table.ranks, found, last, plant.codes[slot, place],
+            plant.counts[slot, place], plant.lefts[slot, place], total, n, rules,
+            table.class_weight, best,
+        )  # fmt: skip
+    return varied, best
+
+
+@inlined
+def decide(
+    plant: Plant,
+    table: Table,
+    rules: Rules,
+    work: Work,
+    node: int,
+    depth: int,
+    key: np.uint64,
+    whole: float,
+    m: int,
+    kept: bool,
+    constants: np.uint64,
+) -> tuple[Any, Any, np.uint64]:
+    """Decide on a node whose stats and number of records are what they are to be.
+
+    Parameters
+    ----------
+    plant, table, rules, work
+        See `erasable.tree._layout`.
+    node, depth, key
+        Slot of the node, its depth, and the key of its path.
+    whole : float
+        Weight of all records of the tree.
+    m : int
+        How many records have been gathered; -1 if that is still to be done.
+    kept : bool
+        Whether the counts of the node's slot are there; else they are counted, and kept if there
+        is a slot.
+    constants : uint64
+        Bits for features that are known to be constant.
+
+    Returns
+    -------
+    feature, code : int
+        -1 and -1 for a leaf.
+    constants : uint64
+        What is known now.
+    """
+    n, total, slot = plant.nodes[node, COUNT], plant.stats[node], plant.nodes[node, CACHE]
+    gains = plant.gains
+    if gains.size:
+        gains[node] = -np.inf
+    if n < max(rules.min_split, 2) or n < 2 * rules.min_leaf or depth >= rules.max_depth:
+        return -1, -1, constants
+    regression = rules.criterion == SQUARES
+    if not regression and is_pure(total):
+        return -1, -1, constants
+    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
+    varied = False
+    if kept:
+        varied, best = _search_kept(plant, table, rules, slot, total, n)
+    if not varied:
+        if m < 0:
+            m = gather(plant, table, work, node)
+        if regression and _all_equal(work, m):
+            return -1, -1, constants
+        constants, best = _search(plant, table, rules, work, slot, key, m, total, constants)
+    elif regression and best[0] >= 0 and best[2] == 0.0:
+        # No split gains anything: either all targets are equal, or all means are.
+        if m < 0:
+            m = gather(plant, table, work, node)
+        if _all_equal(work, m):
+            return -1, -1, constants
+    feature, code, score = best
+    if feature >= 0 and gains.size:
+        gain = gain_of(score, total, rules, table.class_weight)
+        if gain / whole < rules.min_decrease:
+            gains[node] = gain
+            return -1, -1, constants
+    return feature, code, constants

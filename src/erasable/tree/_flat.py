@@ -1,0 +1,164 @@
+"""A tree as plain arrays in an order of its own: what is kept, hashed and asked."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from erasable.core.digest import LeafHash, merkle_root
+from erasable.core.errors import ArtifactError
+from erasable.tree._flat_kernels import index, outline_flat
+from erasable.tree._layout import Codes, Floats, Ints
+
+__all__ = ["UNIT", "Flat", "forest_hash", "from_arrays", "to_arrays", "top_hash", "unit_hash"]
+
+UNIT = 512
+"""Subtrees whose records weigh at most this are hashed one by one."""
+
+_TREE, _SUBTREE = b"tree", b"unit"
+_SIZES = struct.Struct("<QQQ").pack
+
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """One tree: every node comes before those to its left, and these before those to its right.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_nodes,), int32
+        What is asked; -1 in a leaf.
+    thresholds : ndarray of shape (n_splits,), float64
+        Records whose value is at most this go to the left.
+    leaves : ndarray of shape (n_leaves, n_stats), int64
+        Weight of each class; or of all records, and their sum in quanta.
+
+    Examples
+    --------
+    >>> stump = Flat(np.array([0, -1, -1], np.int32), np.array([0.5]), np.array([[2, 0], [0, 3]]))
+    >>> stump.depth, stump.rights.tolist()
+    (1, [2, -1, -1])
+    """
+
+    features: Codes
+    thresholds: Floats
+    leaves: Ints
+
+    @cached_property
+    def _index(self) -> tuple[Codes, Codes]:
+        rights, places = np.empty((2, self.features.size), dtype=np.int32)
+        index(self.features, rights, places)
+        return rights, places
+
+    @property
+    def rights(self) -> Codes:
+        """Right child of every node, -1 of leaves."""
+        return self._index[0]
+
+    @property
+    def places(self) -> Codes:
+        """Where a node's threshold is, or a leaf's line."""
+        return self._index[1]
+
+    @property
+    def depth(self) -> int:
+        """Splits on the longest way from the root to a leaf."""
+        depths = [0] * self.features.size
+        deepest = 0
+        for node, (feature, right) in enumerate(
+            zip(self.features.tolist(), self.rights.tolist(), strict=True)
+        ):
+            if feature >= 0:
+                depths[node + 1] = depths[right] = depths[node] + 1
+                deepest = max(deepest, depths[node] + 1)
+        return deepest
+
+    def hash(self, regression: bool) -> LeafHash:
+        """Hash the tree: its subtrees of at most `UNIT` records, and what is above them."""
+        top = np.empty(self.features.size, dtype=np.int32)
+        starts = np.empty((self.features.size + 1, 3), dtype=np.int64)
+        n, _ = outline_flat(self.features, self.leaves, regression, UNIT, top, starts)
+        units, above = [], []
+        places = starts[: n + 1].tolist()
+        for (node, split, leaf), (end, end_split, end_leaf) in pairwise(places):
+            if node < 0:
+                above.append(split)
+                continue
+            end = end if end >= 0 else -1 - end
+            units.append(
+                unit_hash(
+                    self.features[node:end],
+                    self.thresholds[split:end_split],
+                    self.leaves[leaf:end_leaf],
+                )
+            )
+        return top_hash(top[:n], self.thresholds[above], units)
+
+
+def unit_hash(features: Codes, thresholds: Floats, leaves: Ints) -> bytes:
+    """Hash a subtree."""
+    hasher = sha256(_SUBTREE + _SIZES(features.size, leaves.shape[0], leaves.shape[1]))
+    for array, kind in ((features, "<i4"), (thresholds, "<f8"), (leaves, "<i8")):
+        hasher.update(np.ascontiguousarray(array, dtype=kind).data)
+    return hasher.digest()
+
+
+def top_hash(features: Codes, thresholds: Floats, units: Sequence[bytes]) -> LeafHash:
+    """Hash a tree of which the subtrees are hashed."""
+    hasher = sha256(_TREE + _SIZES(features.size, thresholds.size, len(units)))
+    for array, kind in ((features, "<i4"), (thresholds, "<f8")):
+        hasher.update(np.ascontiguousarray(array, dtype=kind).data)
+    hasher.update(b"".join(units))
+    return LeafHash(hasher.digest())
+
+
+def forest_hash(trees: Sequence[LeafHash]) -> LeafHash:
+    """Hash a forest of which the trees are hashed."""
+    return LeafHash(merkle_root(list(trees)))
+
+
+def to_arrays(flats: Sequence[Flat]) -> dict[str, Any]:
+    """Lay the arrays of all trees end to end."""
+    return {
+        "features": np.concatenate([flat.features for flat in flats]),
+        "leaves": np.concatenate([flat.leaves for flat in flats]),
+        "n_nodes": np.array([flat.features.size for flat in flats], dtype=np.int64),
+        "thresholds": np.concatenate([flat.thresholds for flat in flats]),
+    }
+
+
+def from_arrays(state: dict[str, Any], n_features: int) -> list[Flat]:
+    """Take the arrays of all trees apart again.
+
+    Raises
+    ------
+    ArtifactError
+        If they are no trees.
+    """
+    return list(_apart(state, n_features))
+
+
+def _apart(state: dict[str, Any], n_features: int) -> Iterator[Flat]:
+    split = leaf = node = 0
+    for size in state["n_nodes"].tolist():
+        features = np.ascontiguousarray(state["features"][node : node + size], dtype=np.int32)
+        n_leaves = int(np.count_nonzero(features < 0))
+        # As many leaves as splits and one more, and never more of them before the end: a tree.
+        height = np.cumsum(np.where(features < 0, -1, 1)) if size > 0 else np.zeros(1)
+        if height[-1] != -1 or (height[:-1] < 0).any() or (features >= n_features).any():
+            raise ArtifactError(
+                "the file holds nodes that are no tree; expected those of a model; "
+                "take it from a backup"
+            )
+        yield Flat(
+            features,
+            state["thresholds"][split : split + size - n_leaves],
+            state["leaves"][leaf : leaf + n_leaves],
+        )
+        node, split, leaf = node + size, split + size - n_leaves, leaf + n_leaves

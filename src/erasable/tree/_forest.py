@@ -1,0 +1,205 @@
+"""All trees of a model, and the records as they see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.digest import LeafHash
+from erasable.core.tape import Stream, Tape
+from erasable.tree._columns import Columns
+from erasable.tree._flat import Flat, forest_hash
+from erasable.tree._grown import Grown, bag_of
+from erasable.tree._hash_kernels import bag_weights
+from erasable.tree._layout import SQUARES, Floats, Ints, Rules, Table, Words, Work, work_for
+
+__all__ = ["Draws", "Forest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Where the draws of a forest come from.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (n_trees,), uint64
+        Keys of the trees.
+    names : ndarray of shape (n_features,), uint64
+        Keys of the features.
+    ranks : ndarray of shape (n_features,), int64
+        Places of the features among their sorted names.
+    seeds : ndarray of shape (n_trees,), uint64, or None
+        Seeds of the bags; None where every tree learns from all records.
+    """
+
+    keys: Words
+    names: Words
+    ranks: Ints
+    seeds: Words | None
+
+    @classmethod
+    def of(
+        cls, tape: Tape, n_trees: int, n_features: int, names: list[str] | None, bagged: bool
+    ) -> Self:
+        """Draw keys; features without names are called x0, x1 and so on."""
+        named = [f"x{j}" for j in range(n_features)] if names is None else names
+        ranks = np.empty(n_features, dtype=np.int64)
+        ranks[sorted(range(n_features), key=named.__getitem__)] = np.arange(n_features)
+        own = [tape.child("tree", t) for t in range(n_trees)]
+        return cls(
+            np.array([each.child("splits").seed for each in own], dtype=np.uint64),
+            np.array([tape.key_of(name) for name in named], dtype=np.uint64),
+            ranks,
+            np.array([each.seed for each in own], dtype=np.uint64) if bagged else None,
+        )
+
+    def weights(self, record_keys: Words) -> NDArray[np.uint8]:
+        """Return how often each record (a column) counts in each tree (a line)."""
+        shape = self.keys.size, record_keys.size
+        if self.seeds is None:
+            return np.ones(shape, dtype=np.uint8)
+        weights = np.empty(shape, dtype=np.uint8)
+        bag_weights(self.seeds, record_keys, int(Stream.LEAF), weights)
+        return weights
+
+
+@dataclass(eq=False, slots=True)
+class Forest:
+    """Trees over records; an accelerator, of which nothing but `flats` is in the state.
+
+    Attributes
+    ----------
+    trees : list of Grown
+    columns : Columns
+    table : Table
+    rules : Rules
+    draws : Draws
+    whole : ndarray of shape (n_trees,), bool
+        Trees whose bag was empty: they learn from all records.
+    """
+
+    trees: list[Grown]
+    columns: Columns
+    table: Table
+    rules: Rules
+    draws: Draws
+    whole: NDArray[np.bool_]
+
+    @classmethod
+    def fit(
+        cls,
+        columns: Columns,
+        y: Ints,
+        live: Ints,
+        record_keys: Words | None,
+        rules: Rules,
+        draws: Draws,
+        n_stats: int,
+        class_weight: Floats,
+        known: list[Flat] | None = None,
+    ) -> Self | None:
+        """Grow all trees, or lay out those that are known; None if they do not fit.
+
+        `record_keys` has a key for each of the live rows; there is none where there are no bags.
+        """
+        table = Table(columns.packed, columns.n_values, draws.names, draws.ranks, y, class_weight)
+        n_trees = draws.keys.size
+        forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
+        work = forest._room(n_stats)
+        keys = np.zeros(live.size, dtype=np.uint64) if record_keys is None else record_keys
+        for t in range(n_trees):
+            weights = forest._weights_in(t, keys)
+            bag = bag_of(live, weights)
+            forest.whole[t] = not weights.any()
+            if forest.whole[t]:
+                bag = bag_of(live, np.ones(live.size, dtype=np.uint8))
+            if known is None:
+                forest.trees.append(Grown.of(bag, draws.keys[t], table, rules, work))
+                continue
+            tree = Grown.restored(known[t], bag, draws.keys[t], table, rules, work, columns)
+            if tree is None:
+                return None
+            forest.trees.append(tree)
+        return forest
+
+    def _weights_in(self, t: int, record_keys: Words) -> NDArray[np.uint8]:
+        seeds = self.draws.seeds
+        weights = np.ones((1, record_keys.size), dtype=np.uint8)
+        if seeds is not None:
+            bag_weights(seeds[t : t + 1], record_keys, int(Stream.LEAF), weights)
+        own: NDArray[np.uint8] = weights[0]
+        return own
+
+    def _room(self, n_stats: int) -> Work:
+        d, n = self.table.packed.shape
+        return work_for(n, d, n_stats, self.rules.sample)
+
+    def remove(
+        self, rows: Ints, keys: Words | None, live: NDArray[np.bool_], live_rows: Callable[[], Ints]
+    ) -> tuple[int, int]:
+        """Take rows out of all trees that learned from them.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            No longer live; their values and targets are still there.
+        keys : ndarray of shape (n_gone,), uint64, or None
+            Their keys.
+        live : ndarray of shape (n_rows,), bool
+        live_rows : callable
+            Returns the positions of the rows that are left, one or more.
+
+        Returns
+        -------
+        nodes, records : int
+            How many nodes decided otherwise than before, and how many records were below them.
+        """
+        weights = self.draws.weights(np.zeros(rows.size, np.uint64) if keys is None else keys)
+        weights[self.whole] = 1
+        work: Work | None = None
+        nodes = records = 0
+        for t in np.flatnonzero(weights.any(axis=1)).tolist():
+            tree = self.trees[t]
+            work = work or self._room(tree.plant.stats.shape[1])
+            gone = bag_of(rows, weights[t])
+            if gone.size == tree.n_records:
+                self.whole[t] = True
+                left = live_rows()
+                bag = bag_of(left, np.ones(left.size, dtype=np.uint8))
+                self.trees[t] = Grown.of(bag, tree.key, self.table, self.rules, work)
+                nodes, records = nodes + 1, records + left.size
+                continue
+            changed, below = tree.remove(gone, live, self.table, self.rules, work)
+            nodes, records = nodes + changed, records + below
+        return nodes, records
+
+    def forget(self, rows: Ints) -> None:
+        """Overwrite what is left of rows in the tables."""
+        self.columns.forget(rows)
+        self.table.y[rows] = 0
+
+    def keep_classes(self, kept: NDArray[np.bool_], class_weight: Floats) -> None:
+        """Drop classes of which no record is left."""
+        place = np.maximum(np.cumsum(kept) - 1, 0)
+        self.table = self.table._replace(y=place[self.table.y], class_weight=class_weight)
+        for tree in self.trees:
+            tree.keep_classes(kept)
+
+    def flats(self) -> list[Flat]:
+        """Return the trees as the model has them."""
+        return [tree.flat(self.columns) for tree in self.trees]
+
+    def hash(self) -> LeafHash:
+        """Hash all trees; of these, only what has changed since the last time."""
+        regression = self.rules.criterion == SQUARES
+        return forest_hash([tree.hash(self.columns, regression) for tree in self.trees])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the arrays take, those of the records not counted."""
+        shared = self.columns.packed.nbytes + self.columns.values.nbytes + self.table.y.nbytes
+        return shared + sum(tree.nbytes for tree in self.trees)

@@ -1,0 +1,297 @@
+"""One tree in memory: grown from rows, and kept up to date as rows leave it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.digest import LeafHash
+from erasable.tree._columns import Columns
+from erasable.tree._flat import UNIT, Flat, top_hash, unit_hash
+from erasable.tree._flat_kernels import flatten, outline, restore
+from erasable.tree._grow_kernels import grow
+from erasable.tree._layout import (
+    BUSY,
+    CACHE,
+    CAPACITY,
+    COUNT,
+    FREE,
+    KEPT_ABOVE,
+    KEPT_BYTES,
+    LEFT,
+    N_COUNTERS,
+    N_FIELDS,
+    ROW_BITS,
+    SQUARES,
+    UPTO,
+    USED,
+    WANTED,
+    Ints,
+    Plant,
+    Rules,
+    Table,
+    Work,
+)
+from erasable.tree._score_kernels import weight_of
+from erasable.tree._withdraw_kernels import sweep, take_rows_out, withdraw
+
+__all__ = ["Bag", "Grown", "bag_of"]
+
+Bag: TypeAlias = NDArray[np.uint32]
+"""Rows and their weights, as in `Plant.rows`."""
+
+_ROW = np.uint32((1 << ROW_BITS) - 1)
+_BITS = np.uint32(ROW_BITS)
+_UNKNOWN = np.uint64(0)
+
+
+def bag_of(rows: Ints, weights: NDArray[np.uint8]) -> Bag:
+    """Pack rows and their weights, without those of weight 0.
+
+    Examples
+    --------
+    >>> bag_of(np.array([3, 5, 9]), np.array([1, 0, 2], dtype=np.uint8)) & _ROW
+    array([3, 9], dtype=uint32)
+    """
+    within = weights > 0
+    heavy: Bag = weights[within].astype(np.uint32) << _BITS
+    return rows[within].astype(np.uint32) | heavy
+
+
+@dataclass(eq=False, slots=True)
+class Grown:
+    """A tree, an accelerator: what it is in the model, `flat` says.
+
+    Attributes
+    ----------
+    plant : Plant
+    key : uint64
+        From which all its draws come.
+    """
+
+    plant: Plant
+    key: np.uint64
+    _flat: Flat | None = None
+    _hash: LeafHash | None = None
+    _units: dict[int, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, bag: Bag, key: np.uint64, table: Table, rules: Rules, work: Work) -> Self:
+        """Grow a tree from a bag that is not empty."""
+        grown = cls(_bare(bag, rules, work.left.shape[1]), key)
+        whole = grown._weight_of(grown._totals(bag, table, rules), table, rules)
+        grow(grown.plant, table, rules, work, 0, 0, key, whole, _UNKNOWN)
+        grown._settle()
+        return grown
+
+    @classmethod
+    def restored(
+        cls,
+        flat: Flat,
+        bag: Bag,
+        key: np.uint64,
+        table: Table,
+        rules: Rules,
+        work: Work,
+        columns: Columns,
+    ) -> Self | None:
+        """Lay a known tree out over its bag; None if it does not fit."""
+        if flat.leaves.shape[1] != work.left.shape[1]:
+            return None
+        grown = cls(_bare(bag, rules, work.left.shape[1]), key)
+        codes = columns.codes_below(flat.features[flat.features >= 0], flat.thresholds)
+        if not restore(
+            grown.plant, table, rules, work, columns.values, columns.offsets, flat.features,
+            flat.thresholds, codes, flat.leaves,
+        ):  # fmt: skip
+            return None
+        grown._settle()
+        return grown
+
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def remove(
+        self, gone: Bag, live: NDArray[np.bool_], table: Table, rules: Rules, work: Work
+    ) -> tuple[int, int]:
+        """Take rows out, where others stay; their values and targets are still in the table.
+
+        Returns
+        -------
+        nodes, records : int
+            How many nodes decided otherwise than before, and how many records were below them.
+        """
+        plant = self.plant
+        left = plant.stats[0] - self._totals(gone, table, rules)
+        whole = self._weight_of(left, table, rules)
+        # One look at all rows is cheaper than many at a leaf each.
+        every = 64 * gone.size > plant.rows.size
+        take_rows_out(plant, table, gone, live, every)
+        most = gone.size + (plant.nodes.shape[0] if plant.gains.size else 0)
+        told = np.zeros(3, dtype=np.int64)
+        pending, keys = np.empty((most, 2), dtype=np.int64), np.empty(most, dtype=np.uint64)
+        withdraw(plant, table, rules, work, self.key, whole, gone, pending, keys, told)
+        if plant.gains.size:
+            before = told[1]
+            sweep(plant, table, rules, work, self.key, whole, pending, keys, told)
+            if told[1] > before:
+                self._units = {}
+        for k in range(int(told[0])):
+            node, depth = pending[k].tolist()
+            self._make_room(2 * int(plant.nodes[node, COUNT]))
+            grow(self.plant, table, rules, work, node, depth, keys[k], whole, _UNKNOWN)
+        self._settle()
+        self._flat = self._hash = None
+        return int(told[1]), int(told[2])
+
+    def keep_classes(self, kept: NDArray[np.bool_]) -> None:
+        """Drop classes of which no record is left."""
+        plant = self.plant
+        self.plant = plant._replace(
+            stats=np.ascontiguousarray(plant.stats[:, kept]),
+            lefts=np.ascontiguousarray(plant.lefts[..., kept]),
+        )
+        self._flat = self._hash = None
+        self._units = {}
+
+    def _totals(self, bag: Bag, table: Table, rules: Rules) -> Ints:
+        rows, weights = bag & _ROW, (bag >> _BITS).astype(np.int64)
+        totals = np.zeros(self.plant.stats.shape[1], dtype=np.int64)
+        if rules.criterion == SQUARES:
+            totals[0] = weights.sum()
+            totals[1] = (weights * table.y[rows]).sum()
+        else:
+            np.add.at(totals, table.y[rows], weights)
+        return totals
+
+    def _weight_of(self, totals: Ints, table: Table, rules: Rules) -> float:
+        """Weigh what is in the tree, where a gain is held against it."""
+        if not self.plant.gains.size:
+            return 1.0
+        return float(weight_of(totals, rules, table.class_weight))
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    def flat(self, columns: Columns) -> Flat:
+        """Return the tree as the model has it."""
+        if self._flat is None:
+            self._flat = self._flattened(0, columns)
+        return self._flat
+
+    def hash(self, columns: Columns, regression: bool) -> LeafHash:
+        """Hash the tree; of its subtrees, only those that have changed since the last time."""
+        if self._hash is None:
+            n = int(self.plant.counters[USED])
+            top, thresholds = np.empty(n, dtype=np.int32), np.empty(n)
+            units, changed = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
+            sizes = outline(
+                self.plant, columns.values, columns.offsets, regression, UNIT, top, thresholds,
+                units, changed,
+            )  # fmt: skip
+            found = {}
+            for node, new in zip(
+                units[: sizes[2]].tolist(), changed[: sizes[2]].tolist(), strict=True
+            ):
+                known = None if new else self._units.get(node)
+                if known is None:
+                    flat = self._flattened(node, columns)
+                    known = unit_hash(flat.features, flat.thresholds, flat.leaves)
+                found[node] = known
+            self._units = found
+            self._hash = top_hash(top[: sizes[0]], thresholds[: sizes[1]], list(found.values()))
+        return self._hash
+
+    def _flattened(self, node: int, columns: Columns) -> Flat:
+        plant = self.plant
+        most = min(2 * int(plant.nodes[node, COUNT]), int(plant.counters[USED]))
+        features, thresholds = np.empty(most, dtype=np.int32), np.empty(most)
+        leaves = np.empty((most, plant.stats.shape[1]), dtype=np.int64)
+        n, splits, ends = flatten(
+            plant, columns.values, columns.offsets, node, features, thresholds, leaves
+        )
+        return Flat(features[:n].copy(), thresholds[:splits].copy(), leaves[:ends].copy())
+
+    @property
+    def n_records(self) -> int:
+        """Number of records it has learned from."""
+        return int(self.plant.nodes[0, COUNT])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its arrays take."""
+        return sum(array.nbytes for array in self.plant)
+
+    # -- room ----------------------------------------------------------------------------------
+
+    def _make_room(self, more: int) -> None:
+        plant = self.plant
+        free = 2 * int(plant.counters[FREE]) + plant.nodes.shape[0] - int(plant.counters[USED])
+        if free < more:
+            self.plant = _with_slots(plant, plant.nodes.shape[0] + more)
+
+    def _settle(self) -> None:
+        """Return room that was not needed, and make some where nodes wanted to keep counts."""
+        plant = self.plant
+        used = int(plant.counters[USED])
+        roomy = used + used // 8 + 64
+        if plant.nodes.shape[0] > 2 * roomy:
+            self.plant = plant = _with_slots(plant, roomy)
+        kept, busy = plant.features.shape[0], int(plant.counters[BUSY])
+        wanted = int(plant.counters[WANTED])
+        if wanted or kept > busy + busy // 2 + 8:
+            self.plant = _with_kept(plant, busy + wanted + busy // 8 + 2)
+        self.plant.counters[WANTED] = 0
+
+
+def _bare(bag: Bag, rules: Rules, n_stats: int) -> Plant:
+    """Return a tree of one node, with room for all that may grow."""
+    n = bag.size
+    q, s = rules.max_features, rules.sample
+    # There are about 3 n / m nodes of more than m records, in trees as they grow.
+    upto = max(KEPT_ABOVE, 3 * q * s * (12 + 8 * n_stats) // KEPT_BYTES)
+    slots, kept = 2 * n + 2, 4 * (n // upto) + 1 if n > upto else 0
+    plant = Plant(
+        nodes=np.zeros((slots, N_FIELDS), dtype=np.int32),
+        stats=np.zeros((slots, n_stats), dtype=np.int64),
+        gains=np.full(slots if rules.min_decrease > 0 else 0, -np.inf),
+        rows=bag.copy(),
+        free=np.zeros(slots // 2, dtype=np.int32),
+        counters=np.zeros(N_COUNTERS, dtype=np.int64),
+        features=np.zeros((kept, q), dtype=np.int32),
+        found=np.zeros((kept, q, 2), dtype=np.int32),
+        codes=np.zeros((kept, q, s), dtype=np.int32),
+        counts=np.zeros((kept, q, s, 2), dtype=np.int32),
+        lefts=np.zeros((kept, q, s, n_stats), dtype=np.int64),
+        free_kept=np.zeros(kept, dtype=np.int32),
+    )
+    plant.counters[USED], plant.counters[UPTO] = 1, upto
+    plant.nodes[0, CAPACITY], plant.nodes[0, CACHE] = n, -1
+    plant.nodes[0, : LEFT + 1] = -1
+    return plant
+
+
+def _with_slots(plant: Plant, slots: int) -> Plant:
+    """Copy a tree into arrays with another number of slots for nodes."""
+    used = int(plant.counters[USED])
+    nodes = np.zeros((slots, N_FIELDS), dtype=np.int32)
+    stats = np.zeros((slots, plant.stats.shape[1]), dtype=np.int64)
+    gains = np.full(slots if plant.gains.size else 0, -np.inf)
+    free = np.zeros(slots // 2 + 1, dtype=np.int32)
+    nodes[:used], stats[:used] = plant.nodes[:used], plant.stats[:used]
+    gains[:used] = plant.gains[:used]
+    free[: plant.counters[FREE]] = plant.free[: plant.counters[FREE]]
+    return plant._replace(nodes=nodes, stats=stats, gains=gains, free=free)
+
+
+def _with_kept(plant: Plant, kept: int) -> Plant:
+    """Copy a tree into arrays with another number of slots for counts that are kept."""
+    busy = int(plant.counters[BUSY])
+    copies = {}
+    for name in ("features", "found", "codes", "counts", "lefts", "free_kept"):
+        array = getattr(plant, name)
+        copy = np.zeros((kept, *array.shape[1:]), dtype=array.dtype)
+        copy[:busy] = array[:busy]
+        copies[name] = copy
+    return plant._replace(**copies)

@@ -1,0 +1,274 @@
+"""How trees lie in memory: the arrays that the kernels share, and the names of their columns.
+
+None of it is the model: which slot a node has, and which slots are free, depends on the deletions
+there were. What the model is, `erasable.tree._flat_kernels` reads off in an order of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BUSY",
+    "CACHE",
+    "CAPACITY",
+    "CODE",
+    "COUNT",
+    "DIRTY",
+    "ENTROPY",
+    "FEATURE",
+    "FREE",
+    "FREE_BUSY",
+    "GINI",
+    "HISTOGRAM",
+    "KEPT_ABOVE",
+    "KEPT_BYTES",
+    "LEFT",
+    "NEXT",
+    "NONE",
+    "NO_DEPTH",
+    "N_COUNTERS",
+    "N_FIELDS",
+    "ROW_BITS",
+    "SMALL",
+    "SQUARES",
+    "START",
+    "UPTO",
+    "USED",
+    "WANTED",
+    "Codes",
+    "Floats",
+    "Ints",
+    "Plant",
+    "Rules",
+    "Split",
+    "Table",
+    "Words",
+    "Work",
+    "work_for",
+]
+
+Ints: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.float64]
+Words: TypeAlias = NDArray[np.uint64]
+Split: TypeAlias = tuple[Any, Any, Any]
+"""Feature, code and score; the feature is -1 for none."""
+
+# Columns of `Plant.nodes`.
+FEATURE, CODE, NEXT, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY = range(9)
+N_FIELDS = 9
+
+# Places in `Plant.counters`: node slots used, pairs of them that are free again, slots of the
+# cache used, and free again, and how many nodes wanted one in vain;
+# and up to how many records a node wants none.
+USED, FREE, BUSY, FREE_BUSY, WANTED, UPTO = range(6)
+N_COUNTERS = 6
+
+GINI, ENTROPY, SQUARES = range(3)
+"""Criteria; the last is a regression's."""
+
+ROW_BITS = 27
+"""Bits of a row's number in `Plant.rows`; those above hold its weight."""
+NONE = 0xFFFFFFFF
+"""What stands in `Plant.rows` in the place of a deleted row."""
+NO_DEPTH = 2**31 - 1
+KEPT_ABOVE = 256
+"""Nodes with more records keep the counts of their candidates between deletions."""
+KEPT_BYTES = 256
+"""If counts take more than about this for each record of a tree, only larger nodes keep them."""
+HISTOGRAM = 1024
+"""Columns of at most so many values are counted value by value."""
+SMALL = 24
+"""Nodes of at most so many records sort them."""
+
+
+class Rules(NamedTuple):
+    """What decides whether and how a node is split; numbers as the kernels take them.
+
+    Attributes
+    ----------
+    criterion : int
+        `GINI`, `ENTROPY` or `SQUARES`.
+    min_split, min_leaf : int
+        Records a node needs to be split, and each of its parts to exist.
+    max_depth : int
+    max_features : int
+        Features that are looked at in a node.
+    sample : int
+        Distinct values that are drawn for each: one more than the thresholds that are tried.
+    min_decrease : float
+        Impurity decrease that a split needs, as a share of the whole tree's weight.
+    scale : float
+        What a squared difference of two sums' means is multiplied with: the grid's quantum squared.
+    """
+
+    criterion: int
+    min_split: int
+    min_leaf: int
+    max_depth: int
+    max_features: int
+    sample: int
+    min_decrease: float
+    scale: float
+
+
+class Table(NamedTuple):
+    """The records as all trees see them.
+
+    Attributes
+    ----------
+    packed : ndarray of shape (n_features, n_rows), uint64
+        Of every value its hash, in the upper 32 bits, and its code: its rank among the values.
+    n_values : ndarray of shape (n_features,), int64
+        Number of codes.
+    names : ndarray of shape (n_features,), uint64
+        Keys of the features' names.
+    ranks : ndarray of shape (n_features,), int64
+        Places of the features among their sorted names, by which ties are broken.
+    y : ndarray of shape (n_rows,), int64
+        Class, or target on the grid in quanta.
+    class_weight : ndarray of shape (n_classes,), float64
+        Empty where all classes weigh the same.
+    """
+
+    packed: Words
+    n_values: Ints
+    names: Words
+    ranks: Ints
+    y: Ints
+    class_weight: Floats
+
+
+class Plant(NamedTuple):
+    """One tree.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_slots, 9), int32
+        Feature (-1 in a leaf), code of the largest value that goes to the left, and of the
+        smallest that goes to the right; slot of the left child, the right one has the next; where
+        the node's rows start, and how many places they have; how many there are; slot in the
+        cache, or -1; whether it has changed since it was last hashed.
+    stats : ndarray of shape (n_slots, n_stats), int64
+        Weight of each class; or of all records, and their sum.
+    gains : ndarray of shape (n_slots,), float64
+        Of leaves that gain too little by a split: how much. Empty where all gains are enough.
+    rows : ndarray of shape (n_bag,), uint32
+        Rows of the tree's records, and their weights, those of each node side by side.
+    free : ndarray of int32
+        Pairs of slots that are free.
+    counters : ndarray of shape (6,), int64
+    features : ndarray of shape (n_kept, max_features), int32
+        Of nodes whose candidates are kept: the features that are looked at,
+    found : ndarray of shape (n_kept, max_features, 2), int32
+        how many values of each were drawn, and the code of the last of them,
+    codes : ndarray of shape (n_kept, max_features, sample), int32
+        their codes, ascending,
+    counts : ndarray of shape (n_kept, max_features, sample, 2), int32
+        how many records have the value, and how many have at most it,
+    lefts : ndarray of shape (n_kept, max_features, sample, n_stats), int64
+        and the stats of the latter.
+    free_kept : ndarray of int32
+        Slots of these that are free.
+    """
+
+    nodes: Codes
+    stats: Ints
+    gains: Floats
+    rows: NDArray[np.uint32]
+    free: Codes
+    counters: Ints
+    features: Codes
+    found: Codes
+    codes: Codes
+    counts: Codes
+    lefts: Ints
+    free_kept: Codes
+
+
+class Work(NamedTuple):
+    """Room in which one tree at a time is worked on; nothing in it outlives a call.
+
+    Attributes
+    ----------
+    rows, y, weights : ndarray of shape (n,), int64
+        Records of the node at hand.
+    codes, bins : ndarray of shape (n,), int32
+        Their codes in a feature, and between which candidates these lie.
+    side : ndarray of shape (n,), uint32
+        Rows that go to the right.
+    histogram : ndarray of shape (max(HISTOGRAM, sample + 1), n_stats), int64
+    sizes : ndarray of shape (HISTOGRAM,), int64
+    heads : ndarray of shape (HISTOGRAM,), uint64
+    drawn : ndarray of shape (sample,), uint64
+        Values drawn so far, ascending by priority.
+    code : ndarray of shape (sample,), int32
+    tally : ndarray of shape (sample, 2), int32
+    left : ndarray of shape (sample, n_stats), int64
+        As in `Plant`, for one feature.
+    sorted : ndarray of shape (SMALL,), uint64
+        Codes of few records, and which of these have them.
+    races : ndarray of shape (n_features,), uint64
+    order : ndarray of shape (n_features,), int64
+        The features by their draws.
+    stack, calls : ndarray of shape (n, 4), int64
+    keys, call_keys, constants, call_constants : ndarray of shape (n,), uint64
+        Nodes to be grown, and to be looked at; their keys; and bits for those of the first 64
+        features that are known to be constant in them.
+    """
+
+    rows: Ints
+    y: Ints
+    weights: Ints
+    codes: Codes
+    bins: Codes
+    side: NDArray[np.uint32]
+    histogram: Ints
+    sizes: Ints
+    heads: Words
+    drawn: Words
+    code: Codes
+    tally: Codes
+    left: Ints
+    sorted: Words
+    races: Words
+    order: Ints
+    stack: Ints
+    keys: Words
+    calls: Ints
+    call_keys: Words
+    constants: Words
+    call_constants: Words
+
+
+def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
+    """Make room for trees of some size; pages that are not touched cost nothing."""
+    wide = max(HISTOGRAM, sample + 1)
+    return Work(
+        rows=np.empty(n_rows, dtype=np.int64),
+        y=np.empty(n_rows, dtype=np.int64),
+        weights=np.empty(n_rows, dtype=np.int64),
+        codes=np.empty(n_rows, dtype=np.int32),
+        bins=np.empty(n_rows, dtype=np.int32),
+        side=np.empty(n_rows, dtype=np.uint32),
+        histogram=np.empty((wide, n_stats), dtype=np.int64),
+        sizes=np.empty(wide, dtype=np.int64),
+        heads=np.empty(wide, dtype=np.uint64),
+        drawn=np.empty(sample, dtype=np.uint64),
+        code=np.empty(sample, dtype=np.int32),
+        tally=np.empty((sample, 2), dtype=np.int32),
+        left=np.empty((sample, n_stats), dtype=np.int64),
+        sorted=np.empty(SMALL, dtype=np.uint64),
+        races=np.empty(n_features, dtype=np.uint64),
+        order=np.empty(n_features, dtype=np.int64),
+        stack=np.empty((n_rows + 2, 4), dtype=np.int64),
+        keys=np.empty(n_rows + 2, dtype=np.uint64),
+        calls=np.empty((n_rows + 2, 4), dtype=np.int64),
+        call_keys=np.empty(n_rows + 2, dtype=np.uint64),
+        constants=np.empty(n_rows + 2, dtype=np.uint64),
+        call_constants=np.empty(n_rows + 2, dtype=np.uint64),
+    )

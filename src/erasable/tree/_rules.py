@@ -1,0 +1,92 @@
+"""What the parameters of a tree come to, for so many records and features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+
+from erasable.tree._layout import ENTROPY, GINI, NO_DEPTH, SQUARES, Rules
+
+__all__ = ["CLASS_WEIGHTS", "CONSTRAINTS", "CRITERIA", "rules_for"]
+
+CRITERIA = {"gini": GINI, "entropy": ENTROPY, "log_loss": ENTROPY, "squared_error": SQUARES}
+
+CONSTRAINTS: dict[str, Any] = {
+    "max_depth": [Interval(Integral, 1, NO_DEPTH, closed="left"), None],
+    "min_samples_split": [
+        Interval(Integral, 2, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+    ],
+    "min_samples_leaf": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
+    ],
+    "max_features": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        StrOptions({"sqrt", "log2"}),
+        None,
+    ],
+    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+    "n_thresholds": [Interval(Integral, 1, 1023, closed="both")],
+}
+"""Of the parameters that all trees share."""
+
+CLASS_WEIGHTS: list[Any] = [dict, StrOptions({"balanced"}), None]
+
+
+def rules_for(
+    settings: Mapping[str, Any], n_records: int, n_features: int, quantum: float
+) -> Rules:
+    """Read parameters as scikit-learn does.
+
+    Parameters
+    ----------
+    settings : mapping
+        Parameters by name.
+    n_records, n_features : int
+        Shares are of these.
+    quantum : float
+        Of the target's grid; 1 where there is none.
+
+    Examples
+    --------
+    >>> settings = {"criterion": "gini", "max_depth": None, "min_samples_split": 0.1,
+    ...             "min_samples_leaf": 1, "max_features": "sqrt", "n_thresholds": 10,
+    ...             "min_impurity_decrease": 0.0}
+    >>> rules = rules_for(settings, 101, 20, 1.0)
+    >>> rules.min_split, rules.max_features, rules.sample
+    (11, 4, 11)
+    """
+    min_leaf = _share(settings["min_samples_leaf"], n_records)
+    min_split = max(_share(settings["min_samples_split"], n_records), 2, 2 * min_leaf)
+    depth = settings["max_depth"]
+    return Rules(
+        criterion=CRITERIA[settings["criterion"]],
+        min_split=min_split,
+        min_leaf=min_leaf,
+        max_depth=NO_DEPTH if depth is None else min(int(depth), NO_DEPTH),
+        max_features=_features(settings["max_features"], n_features),
+        sample=int(settings["n_thresholds"]) + 1,
+        min_decrease=float(settings["min_impurity_decrease"]),
+        scale=quantum * quantum,
+    )
+
+
+def _share(given: Any, n: int) -> int:
+    """Read a number of records, or a share of all of them."""
+    return int(given) if isinstance(given, Integral) else math.ceil(given * n)
+
+
+def _features(given: Any, d: int) -> int:
+    if given is None:
+        return d
+    if given == "sqrt":
+        return max(1, math.isqrt(d))
+    if given == "log2":
+        return max(1, d.bit_length() - 1)
+    return min(int(given), d) if isinstance(given, Integral) else max(1, int(given * d))
