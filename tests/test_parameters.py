@@ -90,6 +90,7 @@ _TREE = {
     "n_thresholds": 3,
 }
 _OF_CLASSES = {"class_weight": {0: 0.5, 1: 3.0}, "criterion": "entropy"}
+_OF_NUMBERS = {"criterion": "absolute_error"}  # which the next fit refuses
 _FOREST = {**_TREE, "n_estimators": 4}
 _CODES = {"categories": [[1.0, 2.0]] * 4, "dtype": np.float32}
 
@@ -98,10 +99,10 @@ OTHER: dict[str, dict[str, Any]] = {
     "CategoricalNB": {**_DISCRETE, "min_categories": 9},
     "CountVectorizer": _COUNTS,
     "DecisionTreeClassifier": {**_TREE, **_OF_CLASSES},
-    "DecisionTreeRegressor": _TREE,
+    "DecisionTreeRegressor": {**_TREE, **_OF_NUMBERS},
     "DivideAndConquerKMeans": {**_KMEANS, "height": 2, "weight_by_mass": True, "width": 3},
     "ExtraTreesClassifier": {**_FOREST, **_OF_CLASSES, "bootstrap": True},
-    "ExtraTreesRegressor": {**_FOREST, "bootstrap": True},
+    "ExtraTreesRegressor": {**_FOREST, **_OF_NUMBERS, "bootstrap": True},
     "GaussianNB": {"classes": [0, 1, 2, 9], "priors": [0.2, 0.3, 0.5], "var_smoothing": 0.1},
     "KMeans": {**_KMEANS, "tol": 0.5},
     "KNeighborsClassifier": _NEIGHBORS,
@@ -133,7 +134,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "QuantizedKMeans": {**_KMEANS, "epsilon": 0.5, "gamma": 0.1},
     "RandomFourierRidge": {"alpha": 7.0, "fit_intercept": False, "gamma": 0.1, "n_components": 9},
     "RandomForestClassifier": {**_FOREST, **_OF_CLASSES, "bootstrap": False},
-    "RandomForestRegressor": {**_FOREST, "bootstrap": False},
+    "RandomForestRegressor": {**_FOREST, **_OF_NUMBERS, "bootstrap": False},
     "Ridge": {"alpha": 7.0, "fit_intercept": False},
     "RobustScaler": {
         "quantile_range": (10.0, 80.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import mpmath as mp
@@ -15,6 +16,7 @@ from erasable.linear_model import _logistic_work as work_module
 from erasable.linear_model import _newton as newton_module
 from erasable.linear_model import _softmax_dense as dense_module
 from erasable.linear_model._lattice import STEP
+from erasable.linear_model._solver import Solver
 from linear_model.logistic_oracle import expected, optimum
 
 
@@ -133,3 +135,55 @@ def test_a_gradient_that_is_nothing_but_noise_is_uncertain_at_worst() -> None:
     X = 1e8 * np.random.default_rng(0).normal(size=(6, 1600))
     X, y = np.vstack([X, X]), np.repeat([0, 1], 6)  # every record has both classes: 0 is optimal
     assert not LogisticRegression(1e4).fit(X, y).coef_.any()
+
+
+VALLEY = np.loadtxt(
+    StringIO("""
+    1 -1 -2 0
+    125478.664 2 795134.94 -1
+    0 293113.16 -1 3
+    1 -204565.5 2 0
+    -1 135245.55 -529440.8 872284.75
+    0 1.001 -2 2
+    3 848842.1 -808688.25 -826435.94
+    3 968611.9 0 2
+    -2 1 -2 359731.3
+    2 0.6931472 2 2
+    -1 999999 -2 2
+    919042.1 1 0 -1000000
+    -1 2 -2 703976.1
+    1 -2 3 661157.5
+    1 -511456.25 894522.56 -2
+    0 114231.58 3 -1
+    -1 2 648776.3 -1
+    -109601.74 0 -3 2
+    1 -3 0 -2
+    0 2e-38 2 2
+    362880 2 999999 -2
+    """),
+    dtype=np.float32,
+).astype(np.float64)
+
+
+@pytest.mark.parametrize("gone", [[4, 1, 8, 2, 10, 18, 17], [8, 2, 4], []], ids=len)
+def test_a_valley_that_bends(gone: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps lead down and to where the next ones are longer: there the way is not at its end."""
+    told = []
+    settle = Solver.settle
+
+    def watched(self: Solver, *given: float) -> tuple[np.ndarray, bool]:
+        found = settle(self, *given)
+        told.append(found[1])
+        return found
+
+    ids = np.arange(len(VALLEY))
+    y, left = ids // 7, np.delete(ids, gone)
+    settings = {"C": 1e4, "classes": [0, 1, 2, 5]}
+    monkeypatch.setattr(Solver, "settle", watched)
+    model = LogisticRegression(**settings).fit(VALLEY, y, ids=ids)
+    model.digest()
+    model.delete(gone)
+    for order in (left, left[::-1]):
+        refit = LogisticRegression(**settings).fit(VALLEY[order], y[order], ids=ids[order])
+        assert refit.digest() == model.digest()
+    assert all(told)

@@ -143,9 +143,11 @@ class Solver:
             if certain:
                 return values, True
             reached = np.array([float(move.half.max()), move.decrement])
-            near = move.decrement < 1.0
+            near = move.decrement < (1e3 * move.noise if precise else 1.0)
             stalled = stalled + 1 if near and not (reached < 0.9 * best).any() else 0
-            best = np.minimum(reached, best)
+            # A step may lead down into a valley where the decrement is larger by far: what was
+            # reached before it is no measure of the progress there.
+            best = np.minimum(reached, best) if near else np.array([np.inf, np.inf])
             if stalled > _STALLED and precise:
                 break
             line = self._line(theta, gradient, move, count)
