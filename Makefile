@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# `make soak SEED=2` is another soak: other commands, other kills, other damaged files.
+SEED ?= 1
 
 # Where compiled kernels depend on each other, numba does not notice that a callee has changed.
 KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
@@ -33,8 +35,8 @@ test: setup
 
 soak: setup
 	$(BIN)/pytest -n $(WORKERS) -m soak tests
-	$(BIN)/python tests/soak/kills.py
-	$(BIN)/python tests/soak/fuzz.py
+	$(BIN)/python tests/soak/kills.py --seed $(SEED)
+	$(BIN)/python tests/soak/fuzz.py --seed $(SEED)
 
 bench: setup $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/online_deletion.py

@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+FEWEST = 5  # records, with which every model of the soak can be learned
 OPEN = ("pending", "in_progress")
 ERASED = ("swapped", "purged", "completed")
 
@@ -34,6 +35,8 @@ class Expected:
     out: set[str] = field(default_factory=set)  # people
     records_out: set[str] = field(default_factory=set)  # of visits
     owners: dict[str, list[str]] = field(default_factory=dict)  # of every record that ever came
+    versions: dict[str, list[set[str]]] = field(default_factory=dict)  # what is left of each
+    thin: set[str] = field(default_factory=set)  # data sets with a version of too few records
 
     def after(self, step: dict[str, Any]) -> Expected:
         """Return what is expected when a step has been done."""
@@ -58,10 +61,24 @@ class Expected:
         self.requests[step["id"]].state = "open"
 
     def _append(self, step: dict[str, Any]) -> None:
-        self.records[step["dataset"]].update(self._admitted(step))
+        name = step["dataset"]
+        self._replace(name, self.records[name] | self._admitted(step))
 
     def _sync(self, step: dict[str, Any]) -> None:
-        self.records[step["dataset"]] = self._admitted(step)
+        self._replace(step["dataset"], self._admitted(step))
+
+    def _replace(self, name: str, records: dict[str, list[str]]) -> None:
+        self.records[name] = records
+        self.versions.setdefault(name, []).append(set(records))
+        self._see_what_is_thin()
+
+    def _see_what_is_thin(self) -> None:
+        """A model may be of any version: erasures that leave one too few records retire it."""
+        self.thin |= {
+            name
+            for name, versions in self.versions.items()
+            if any(len(ids) < FEWEST for ids in versions)
+        }
 
     def _admitted(self, step: dict[str, Any]) -> dict[str, list[str]]:
         rows: dict[str, list[str]] = step["rows"]
@@ -91,6 +108,14 @@ class Expected:
             self.out.add(each.what)
         else:
             self.records_out.add(each.record)
+        for name, versions in self.versions.items():
+            for ids in versions:
+                ids -= {
+                    id
+                    for id in ids
+                    if each.what in self.owners[id] or (name == "visits" and id == each.record)
+                }
+        self._see_what_is_thin()
 
     def differences(self, seen: dict[str, Any]) -> list[str]:
         """Tell where a workspace differs from this; empty where it does not."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from cli.fuzzing import Bench, command_lines
 from cli.fuzzing_files import file_cases
@@ -23,20 +23,24 @@ def main(arguments: list[str] | None = None) -> int:
     """Run them; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="of each kind")
-    cases = parser.parse_args(arguments).cases
+    parser.add_argument("--seed", type=int, default=None, help="by default another each time")
+    chosen = parser.parse_args(arguments)
+    begin = (lambda test: test) if chosen.seed is None else seed(chosen.seed)
     hurried = settings(
-        max_examples=cases, deadline=None, database=None, print_blob=True,
+        max_examples=chosen.cases, deadline=None, database=None, print_blob=True,
         phases=(Phase.explicit, Phase.generate),
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
 
+        @begin
         @hurried
         @given(command_lines(bench.requests))
         def lines(drawn: tuple[list[str], str | None]) -> None:
             _count("command lines", bench.check(*drawn))
 
+        @begin
         @hurried
         @given(file_cases(bench.template))
         def files(drawn: tuple[str, bytes, list[str]]) -> None:

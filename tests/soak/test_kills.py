@@ -10,9 +10,11 @@ from types import ModuleType
 
 import pytest
 
+from erasable.core.errors import TooFewRecordsError
 from erasable.workspace.data import admission
 from erasable.workspace.evidence import receipts
 from erasable.workspace.identity import suppression
+from erasable.workspace.models import deleting
 from erasable.workspace.requests import process
 from erasable.workspace.site import Site
 
@@ -67,6 +69,13 @@ def nobody_is_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission.suppression, "suppressed", lambda connection, tokens: set())
 
 
+def models_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*given: object) -> None:
+        raise TooFewRecordsError("no records are left; expected some; delete fewer")
+
+    monkeypatch.setattr(deleting, "_without", never)
+
+
 def nobody_is_suppressed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suppression, "suppress", lambda *given: {})
 
@@ -78,6 +87,7 @@ def nobody_is_suppressed(monkeypatch: pytest.MonkeyPatch) -> None:
         (completed_before_the_purge, "completed, but still there|full look"),
         # Who comes back is told at the sync, or, where that was killed, by what is there after it.
         (nobody_is_kept_out, "suppressed, expected|neither before nor after|still there"),
+        (models_are_given_up, "is retired|verify said"),
         (nobody_is_suppressed, "kept out|suppressed, expected|still there"),
     ],
 )
