@@ -156,7 +156,7 @@ def refuse_unsuited(
         if not accepts.sparse:
             raise InvalidDataError(
                 f"Sparse data was passed to {name}, which takes dense data; expected an array; "
-                "pass X.toarray()"
+                "pass X.toarray(), or give an encoder that stands before it sparse_output=False"
             )
     elif matrix.dtype == object:
         if not (accepts.objects or accepts.documents):
