@@ -15,7 +15,7 @@ KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
 help:
 	@echo "make demo    20 people leave a data set and four models"
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
-	@echo "make soak    hundreds of kills, full disks, fuzzing; what make test has no time for (30 minutes)"
+	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (30 minutes)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"

@@ -27,6 +27,8 @@ model fit risk --dataset visits --estimator linear_model.LogisticRegression \
 --target malignant -p C=0.5
 model fit groups --dataset visits --estimator preprocessing.StandardScaler,cluster.KMeans \
 -p kmeans__n_clusters=3
+model fit shards --dataset visits --estimator ensemble.ShardedClassifier --target malignant \
+-p n_shards=4 -p estimator=sklearn.tree.DecisionTreeClassifier -p estimator__max_depth=5
 model register ranker --dataset visits
 model list
 model show risk

@@ -104,6 +104,35 @@ def test_repeated_ids_are_counted_and_three_are_named():
         as_request([0, 1, 2, 3] * 2)
 
 
+_SIGNED = np.array([[-0.0, 1.0, 2.0], [3.0, -0.0, 5.0]] * 3)
+LAYOUTS = {
+    "rows": lambda: _SIGNED.copy(),
+    "columns": lambda: np.asfortranarray(_SIGNED),
+    "float32": lambda: _SIGNED.astype(np.float32),
+    "float32 by columns": lambda: np.asfortranarray(_SIGNED.astype(np.float32)),
+    "integers": lambda: _SIGNED.astype(np.int64),
+    "every other column": lambda: np.repeat(_SIGNED, 2, axis=1)[:, ::2],
+    "backwards": lambda: _SIGNED.copy()[::-1],
+    "other bytes": lambda: _SIGNED.astype(">f8"),
+    "objects": lambda: _SIGNED.astype(object),
+    "read-only": lambda: np.frombuffer(_SIGNED.tobytes()).reshape(_SIGNED.shape),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_arrays_of_any_layout_are_copied_once_and_lose_the_sign_of_zeros(layout):
+    given = LAYOUTS[layout]()
+    before = np.array(given)
+    matrix = read_table(given).matrix
+    assert not np.shares_memory(matrix, given)
+    assert matrix.flags.c_contiguous
+    assert matrix.flags.owndata
+    assert matrix.dtype == (np.float32 if "float32" in layout else np.float64)
+    assert not np.signbit(matrix).any()
+    matrix[:] = 9.0
+    assert before.tobytes() == np.array(given).tobytes()
+
+
 def test_a_table_shares_no_memory_with_the_caller():
     y = np.arange(4)
     ids = np.array([5, 6, 7, 8])

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline as peers
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -39,7 +40,10 @@ from erasable.utils._checks.compare import assert_same
             ShardedRegressor(KMeans()),
             "KMeans, which is no regressor; ShardedRegressor expected one",
         ),
-        (ShardedClassifier(LogisticRegression), "estimator is the class LogisticRegression"),
+        (
+            ShardedClassifier(SVC),
+            r"the class SVC; .* pass an instance, .* ShardedClassifier\(SVC\(\)\)",
+        ),
         (ShardedClassifier(7), "'estimator' parameter of ShardedClassifier must be"),
         (ShardedRegressor(erasable.linear_model.Ridge()), "holds a Ridge of erasable"),
         (ShardedRegressor(Converting()), "Converting, which sklearn.base.clone cannot copy"),

@@ -19,6 +19,8 @@ from erasable.kernel import NadarayaWatson
 from erasable.model_selection import leave_one_out
 from erasable.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from erasable.neighbors import _lazy as lazy_module
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import MinMaxScaler
 from erasable.utils._checks.data_sets import MARKED, STANDARD
 from erasable.utils._checks.reach import reachable
 from erasable.utils.estimator_checks import LAW_CHECKS
@@ -145,6 +147,11 @@ def test_a_model_needs_as_many_records_as_neighbours() -> None:
         model.delete([0])
     assert model.digest() == digest
     assert model.predict(X[:1]).size == 1
+    with pytest.raises(TooFewRecordsError, match=r"or set a smaller n_neighbors$"):
+        KNeighborsClassifier(7).fit(X, y)
+    behind = make_pipeline(MinMaxScaler(), KNeighborsClassifier(5)).fit(X, y)
+    with pytest.raises(TooFewRecordsError, match=r"a smaller kneighborsclassifier__n_neighbors$"):
+        behind.delete([0, 1])
 
 
 def test_classes_go_with_their_last_record() -> None:

@@ -10,9 +10,13 @@ import pytest
 import sklearn.ensemble
 import sklearn.tree
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
+from erasable.compose import ColumnTransformer
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.ensemble import RandomForestClassifier, RandomForestRegressor
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import MinMaxScaler, OneHotEncoder
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from naming import named
 
@@ -47,6 +51,8 @@ def test_a_tree_that_tries_everything_is_scikit_learns(settings: dict[str, Any])
     assert np.allclose(ours.feature_importances_, theirs.feature_importances_, atol=1e-9)
     split = theirs.tree_.feature >= 0
     assert np.allclose(ours.state()["trees"]["thresholds"], theirs.tree_.threshold[split])
+    leaves = np.searchsorted(np.flatnonzero(~split), theirs.apply(X_NEW))
+    assert ours.apply(X_NEW).tolist() == leaves.tolist()
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=named)
@@ -82,6 +88,7 @@ def test_a_forest_is_the_mean_of_its_trees() -> None:
     forest = RandomForestClassifier(5, random_state=9, **all_).fit(X, Y)
     assert np.allclose(forest.predict_proba(X_NEW), one.predict_proba(X_NEW), atol=1e-15)
     assert np.allclose(forest.feature_importances_, one.feature_importances_, atol=1e-15)
+    assert forest.apply(X_NEW).tolist() == np.tile(one.apply(X_NEW), (5, 1)).T.tolist()
     bagged = RandomForestRegressor(7, random_state=3).fit(X, SCORE)
     assert bagged.feature_importances_.sum() == pytest.approx(1.0)
     assert bagged.feature_importances_.argmin() == 3
@@ -161,3 +168,17 @@ def test_class_weights_that_are_no_weights_are_refused() -> None:
     for weight in (-1.0, np.nan, np.inf, "heavy"):
         with pytest.raises(InvalidParameterError, match="class_weight"):
             DecisionTreeClassifier(class_weight={0: weight}).fit(X, Y)
+
+
+def test_behind_an_encoder_that_makes_a_sparse_table_the_error_says_how_to_make_another() -> None:
+    frame = pd.DataFrame({"age": X[:, 0], "ward": np.where(Y > 0, "north", "south")})
+    for options, refused in (({}, True), ({"sparse_output": False}, False)):
+        parts = [("n", MinMaxScaler(), ["age"]), ("c", OneHotEncoder(**options), ["ward"])]
+        model = make_pipeline(ColumnTransformer(parts), DecisionTreeClassifier(random_state=0))
+        if refused:
+            with pytest.raises(InvalidDataError, match="sparse_output=False"):
+                model.fit(frame, Y)
+            continue
+        left = np.arange(300) != 7
+        model.fit(frame, Y).delete([7])
+        assert model.digest() == clone(model).fit(frame[left], Y[left]).digest()

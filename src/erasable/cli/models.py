@@ -104,7 +104,13 @@ def _register_training(group: typer.Typer) -> None:
         ] = None,
         params: Annotated[
             list[str] | None,
-            typer.Option("-p", "--param", metavar="NAME=VALUE", help="A parameter; repeat it."),
+            typer.Option(
+                "-p",
+                "--param",
+                metavar="NAME=VALUE",
+                help="A parameter; repeat it. One that is an estimator is named, and has its own: "
+                "-p estimator=sklearn.svm.SVC -p estimator__C=2.",
+            ),
         ] = None,
         hook: Hook = None,
         where: Where = ".",

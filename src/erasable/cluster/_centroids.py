@@ -70,6 +70,9 @@ class CentroidModel(
     def _minimum_records(self) -> int:
         return int(self._at_fit("n_clusters"))
 
+    def _minimum_parameter(self) -> str:
+        return "n_clusters"
+
     def _fit_rows(self) -> None:
         names = getattr(self, "feature_names_in_", None)
         self._accelerator = self._new_work(None if names is None else list(names), warn=True)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core.errors import InvalidDataError, InvalidTypeError
+from erasable.core.errors import InvalidDataError, InvalidTypeError, TooFewRecordsError
 
-__all__ = ["complaint", "refuse_dates", "refuse_no_columns"]
+__all__ = ["complaint", "refuse_dates", "refuse_no_columns", "too_few"]
 
 _TABLE = "expected a 2D array of shape (n_records, n_features)"
 _NOT_2D = (
@@ -80,6 +80,38 @@ def complaint(error: ValueError | TypeError, X: Any, y: Any = None) -> InvalidDa
         error=type(error).__name__,
     )
     return (InvalidTypeError if isinstance(error, TypeError) else InvalidDataError)(told)
+
+
+def too_few(name: str, least: int, parameter: str | None, left: int, n: int = 0) -> Exception:
+    """Say that a model would have fewer records than it needs.
+
+    Parameters
+    ----------
+    name : str
+        Of the estimator.
+    least : int
+        How many it needs.
+    parameter : str or None
+        Which of its parameters says so.
+    left : int
+        How many it would have.
+    n : int, default=0
+        How many it has, some of which are to be deleted; 0 at `fit`.
+
+    Examples
+    --------
+    >>> too_few("KMeans", 8, "n_clusters", 3)
+    TooFewRecordsError('n_samples=3; KMeans needs at least 8; fit on more records, or set a ...
+    >>> too_few("Ridge", 1, None, 0, 17)
+    TooFewRecordsError('deleting 17 of 17 records would leave 0; Ridge needs at least 1; ...
+    """
+    told = f"deleting {n - left} of {n} records would leave {left}" if n else f"n_samples={left}"
+    advice = "delete fewer" if n else "fit on more records"
+    if parameter is not None:
+        advice += f", or {'fit with' if n else 'set'} a smaller {parameter}"
+    elif n and not left:
+        advice += ", or drop the model, which then holds nobody"
+    return TooFewRecordsError(f"{told}; {name} needs at least {least}; {advice}")
 
 
 def refuse_no_columns(matrix: Any, name: str) -> None:

@@ -18,13 +18,13 @@ from sklearn.utils import get_tags
 from erasable.core._book import Book
 from erasable.core._whole import delete_whole
 from erasable.core.artifact import Place
+from erasable.core.complaints import too_few
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import (
     InvalidDataError,
     InvalidIdsError,
     InvalidInputError,
     KeyCollisionError,
-    TooFewRecordsError,
 )
 from erasable.core.inputs import read_matrix, read_table
 from erasable.core.params import encode_params
@@ -118,6 +118,10 @@ class Erasable(Stateful):
 
     def _minimum_records(self) -> int:
         return 1
+
+    def _minimum_parameter(self) -> str | None:
+        """Return the name of the parameter by which it needs that many."""
+        return None
 
     def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
         return None
@@ -218,12 +222,8 @@ class Erasable(Stateful):
         self._accelerator = None
         known = None if before is None else Book(before.params, decoded=before.decoded)
         self._book = known or Book.of(self, encode_params(self))
-        minimum = self._minimum_records()
-        if held.n_live < minimum:
-            raise TooFewRecordsError(
-                f"n_samples={held.n_live}; {type(self).__name__} needs at least {minimum}; "
-                "fit on more records, or with parameters that need fewer"
-            )
+        if held.n_live < (least := self._minimum_records()):
+            raise too_few(type(self).__name__, least, self._minimum_parameter(), held.n_live)
         self._fit_rows()
 
     def _relearn(self, held: Attachment, affine: tuple[Any, Any] | None = None) -> None:
@@ -297,13 +297,10 @@ class Erasable(Stateful):
                 "pass an empty list to delete nothing"
             )
         rows = held.select(ids, groups)
-        minimum = self._minimum_records()
-        if rows.size and held.n_live - rows.size < minimum:
-            raise TooFewRecordsError(
-                f"deleting {rows.size} of {held.n_live} records would leave "
-                f"{held.n_live - rows.size}; {type(self).__name__} needs at least {minimum}; "
-                "delete fewer, or fit with parameters that need fewer"
-            )
+        least, n = self._minimum_records(), held.n_live
+        if rows.size and n - rows.size < least:
+            parameter = self._minimum_parameter()
+            raise too_few(type(self).__name__, least, parameter, n - rows.size, n)
         before = self.digest() if digest else None
         deleted = held.records.ids[rows]
         if rows.size == 0:

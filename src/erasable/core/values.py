@@ -156,7 +156,7 @@ def refuse_unsuited(
         if not accepts.sparse:
             raise InvalidDataError(
                 f"Sparse data was passed to {name}, which takes dense data; expected an array; "
-                "pass X.toarray()"
+                "pass X.toarray(), or give an encoder that stands before it sparse_output=False"
             )
     elif matrix.dtype == object:
         if not (accepts.objects or accepts.documents):
@@ -179,6 +179,7 @@ def refuse_unsuited(
 def _read_numbers(
     estimator: BaseEstimator, X: Any, accepts: Accepts, *, reset: bool, copy: bool
 ) -> Values:
+    plain = isinstance(X, np.ndarray)
     try:
         with np.errstate(invalid="ignore"):
             matrix = validate_data(
@@ -187,7 +188,7 @@ def _read_numbers(
                 reset=reset,
                 dtype=_FLOATS,
                 order="C",
-                copy=copy,
+                copy=copy and not plain,
                 ensure_all_finite=False,
                 accept_sparse="csr" if accepts.sparse else False,
             )
@@ -195,13 +196,14 @@ def _read_numbers(
         raise complaint(error, X) from None
     if issparse(matrix):
         return canonical(matrix)
-    if copy:
-        # A frame may hand over memory of its own, or memory that cannot be written.
-        if not (matrix.flags.owndata and matrix.flags.writeable):
-            matrix = np.array(matrix, order="C")
-        # -0.0 becomes 0.0: sums cannot tell which of the two was there first.
-        matrix += 0.0
-    return matrix
+    if not copy:
+        return matrix
+    # An array may be the caller's yet. A frame may hand over memory of its own, or memory that
+    # cannot be written.
+    shared = plain and np.may_share_memory(matrix, X)
+    own = matrix.flags.owndata and matrix.flags.writeable and not shared
+    # -0.0 becomes 0.0: sums cannot tell which of the two was there first.
+    return np.add(matrix, 0.0, out=matrix if own else None)
 
 
 def _refuse_not_finite(matrix: Values, names: Any, missing: bool) -> None:

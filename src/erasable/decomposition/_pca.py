@@ -144,6 +144,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         wanted: Any = self._at_fit("n_components")
         return max(2, int(wanted)) if isinstance(wanted, Integral) else 2
 
+    def _minimum_parameter(self) -> str | None:
+        return "n_components" if self._minimum_records() > 2 else None
+
     def _learn(self, held: Attachment, before: Book | None = None) -> None:
         wanted = self.n_components if before is None else before.param("n_components")
         if isinstance(wanted, Integral) and int(wanted) > self.n_features_in_:

@@ -128,6 +128,7 @@ class BaggingClassifier(Vote, _Bagging):
         Columns that each of them looks at.
     classes_ : ndarray of shape (n_classes,)
         Labels that the records have, sorted.
+    n_classes_ : int
     ids_, seed_, n_features_in_, feature_names_in_
         See `erasable.core.estimator.Erasable`.
 

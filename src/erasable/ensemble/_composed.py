@@ -253,7 +253,7 @@ class Composed(MetaEstimatorMixin, Weighted):
             return
         raise TooFewRecordsError(
             f"no {self._part} would hold a record; {type(self).__name__} needs one that does; "
-            f"delete fewer, or fit with more records or another random_state"
+            f"use more records, a larger max_samples or another random_state"
         )
 
     def _delete_rows(self, rows: Ints) -> Outcome:

@@ -71,7 +71,10 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     what was tried in nodes of more than 256 records.
 
     Parameters that scikit-learn has and this has not hang on the whole tree or on all records:
-    pruning, `max_leaf_nodes`, `max_samples`, weights of single records. Gaps are refused.
+    pruning, `max_leaf_nodes`, `max_samples`, weights of single records (in `fit` there is no
+    ``sample_weight``). Trees grow in one thread; there is no `n_jobs`. Gaps and sparse data are
+    refused: before a forest an encoder needs ``sparse_output=False``, and no scaler is needed. A
+    `StandardScaler` in a pipeline would change all values, and every deletion be a refit.
 
     References
     ----------

@@ -5,6 +5,8 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 __all__ = ["N_ESTIMATORS", "Bagged"]
@@ -16,6 +18,22 @@ class Bagged:
     """Mixin of forests; what they are was fixed at `fit`."""
 
     _settings: dict[str, Any]
+    _leaves: Any
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Return the leaf of every tree that every row comes to.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_estimators), int64
+            Leaves are numbered from 0 on, from left to right; scikit-learn numbers all nodes.
+        """
+        leaves: NDArray[np.int64] = self._leaves(X)
+        return leaves
 
     def _n_trees(self) -> int:
         return int(self._settings["n_estimators"])

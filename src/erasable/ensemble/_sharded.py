@@ -90,6 +90,7 @@ class ShardedClassifier(Vote, _Sharded):
         One for every shard that has records. Do not change them.
     classes_ : ndarray of shape (n_classes,)
         Labels that the records have, sorted.
+    n_classes_ : int
     shards_ : ndarray of shape (n_records,), int64
         Shard of every record, in the order of ``ids_``.
     ids_, seed_, n_features_in_, feature_names_in_

@@ -30,6 +30,11 @@ class Vote(ClassifierMixin, Composed):
         self._check_fitted()
         return self._labels.copy()
 
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes."""
+        return int(self.classes_.size)
+
     def predict_proba(self, X: Any) -> Floats:
         """Return the mean of what the members give for probabilities.
 

@@ -138,6 +138,9 @@ class SegmentedRegression(RegressorMixin, Erasable):
     def _minimum_records(self) -> int:
         return int(self._at_fit("n_segments"))
 
+    def _minimum_parameter(self) -> str:
+        return "n_segments"
+
     # -- what is learned -----------------------------------------------------------------------
 
     def _new_kmeans(self) -> QuantizedKMeans:

@@ -69,6 +69,9 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
     several classes with as many votes wins the first in `classes_`. Distances are computed by one
     fixed formula, so that nothing but the records and the row decides, to the last bit.
 
+    Sparse data are refused: an encoder in a pipeline needs ``sparse_output=False``. Queries are
+    answered in one thread; there is no `n_jobs`.
+
     **The saved file holds every record**, with its id and target: this is what the model is. It is
     to be protected as the data are. Exporting it does not leave the records behind.
 

@@ -68,6 +68,9 @@ class Neighbors(Lazy):
     def _minimum_records(self) -> int:
         return int(self._at_fit("n_neighbors"))
 
+    def _minimum_parameter(self) -> str:
+        return "n_neighbors"
+
     # -- who is near ---------------------------------------------------------------------------
 
     def kneighbors(

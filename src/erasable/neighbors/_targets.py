@@ -71,8 +71,12 @@ class Numbers:
         MagnitudeError
             One of them is beyond ``2**500``.
         """
-        values = np.zeros((y.shape[0], y.size // max(1, y.shape[0])))
-        values[rows] = y[rows].reshape(rows.size, -1)
+        shape = y.shape[0], y.size // max(1, y.shape[0])
+        if rows.size == y.shape[0]:
+            values = np.array(y, dtype=np.float64, order="C").reshape(shape)
+        else:
+            values = np.zeros(shape)
+            values[rows] = y[rows].reshape(rows.size, -1)
         if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
             raise MagnitudeError(
                 "y holds numbers beyond 2**500; expected smaller ones, so that sums of them are "

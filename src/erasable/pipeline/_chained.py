@@ -97,6 +97,14 @@ class Chained(_BaseComposition, Erasable):
         parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
         return max([1, *(part._minimum_records() for part in parts)])
 
+    def _minimum_parameter(self) -> str | None:
+        least = self._minimum_records()
+        for name, part in self._parts():
+            if isinstance(part, Erasable) and part._minimum_records() == least:
+                inner = part._minimum_parameter()
+                return None if inner is None else f"{name}__{inner}"
+        return None
+
     def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
         for chain in self._chains.values():
             chain.refuse(rows)

@@ -157,7 +157,7 @@ def refuse_what_is_no_estimator(given: Any, wrapper: str) -> None:
         name = given.__name__ if isinstance(given, type) else type(given).__name__
         raise InvalidParameterError(
             f"estimator is {what} {name}; expected an estimator of scikit-learn's interface; "
-            f"pass an instance, such as {wrapper}(LogisticRegression())"
+            f"pass an instance, such as {wrapper}({name if what != 'a' else 'Ridge'}())"
         )
     for part in parts_of(given):
         if isinstance(part, Erasable):

@@ -208,6 +208,10 @@ class TreeModel(Erasable):
         whole = total.sum()
         return total / whole if whole > 0.0 else total
 
+    def _leaves(self, X: Any) -> Ints:
+        """Return the number of each row's leaf in each tree."""
+        return np.column_stack([found for _, found in self._found(X)])
+
     def _known_rules(self) -> Rules:
         """Return the rules, as far as the records need not be known for them."""
         return rules_for(self._settings, 1, self.n_features_in_, self._targets.quantum)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
@@ -16,6 +18,22 @@ class _SingleTree:
     """What a single tree can be asked, beside what a forest can."""
 
     _flats: Any
+    _leaves: Any
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Return the leaf that every row comes to.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), int64
+            Leaves are numbered from 0 on, from left to right; scikit-learn numbers all nodes.
+        """
+        leaves: NDArray[np.int64] = self._leaves(X)[:, 0]
+        return leaves
 
     def get_depth(self) -> int:
         """Return the number of splits on the longest way from the root to a leaf."""
@@ -74,7 +92,10 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
     formulas of exact counts.
 
     Parameters that scikit-learn has and this has not hang on the whole tree or on all records:
-    pruning, `max_leaf_nodes`, weights of single records. Gaps are refused.
+    pruning, `max_leaf_nodes`, weights of single records (in `fit` there is no ``sample_weight``).
+    Gaps and sparse data are refused: before a tree an encoder needs ``sparse_output=False``, and no
+    scaler is needed. A `StandardScaler` in a pipeline would change all values, and every deletion
+    be a refit.
 
     Examples
     --------

@@ -45,6 +45,18 @@ KINDS = {
         {"target": "sick", "params": {"n_estimators": 3}},
         "refitted",
     ),
+    "shards": (
+        "preprocessing.StandardScaler,ensemble.ShardedClassifier",
+        {
+            "target": "sick",
+            "params": {
+                "shardedclassifier__estimator": "sklearn.tree.DecisionTreeClassifier",
+                "shardedclassifier__estimator__max_depth": "3",
+                "shardedclassifier__n_shards": 3,
+            },
+        },
+        "deleted",
+    ),
 }
 
 

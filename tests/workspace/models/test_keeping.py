@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
@@ -18,7 +18,7 @@ from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 import erasable
-from erasable import Refit, neighbors
+from erasable import Refit, ensemble, neighbors
 from erasable.cluster import KMeans
 from erasable.feature_extraction import TfidfVectorizer
 from erasable.kernel import NadarayaWatson
@@ -55,13 +55,25 @@ HOLD = {
         StandardScaler(), neighbors.KNeighborsRegressor()
     ),
     "kernel regression of ours": NadarayaWatson(),
-    "neighbours in bags": Refit(BaggingClassifier(SVC(), n_estimators=2)),
+    "support vectors in bags": Refit(BaggingClassifier(SVC(), n_estimators=2)),
+    "support vectors in bags of columns": Refit(
+        BaggingClassifier(peer(PeerScaler(), SVC()), n_estimators=2, max_features=2)
+    ),
+    "support vectors in our bags of columns": ensemble.BaggingClassifier(
+        SVC(), n_estimators=2, max_features=2
+    ),
+    "neighbours in shards": ensemble.ShardedClassifier(KNeighborsClassifier(2), n_shards=2),
+    "support vectors behind a peer in shards": make_pipeline(
+        StandardScaler(), ensemble.ShardedClassifier(peer(PeerScaler(), SVC()), n_shards=2)
+    ),
 }
 HOLD_NONE = {
     "line": Refit(LogisticRegression()),
     "line behind a scaler": make_pipeline(StandardScaler(), Refit(LogisticRegression())),
     "tree": Refit(DecisionTreeClassifier()),
     "forest": Refit(RandomForestClassifier(n_estimators=3)),
+    "lines in shards": ensemble.ShardedClassifier(LogisticRegression(), n_shards=2),
+    "boosted trees": Refit(GradientBoostingClassifier(n_estimators=3)),
     "centroids": Refit(NearestCentroid()),
     "ours": KMeans(n_clusters=3),
 }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from sklearn.svm import SVC
 from sklearn.utils import get_tags
 
 from erasable import Refit
@@ -14,6 +15,8 @@ from naming import named
 X = [[float(i), float(i % 3)] for i in range(20)]
 Y = ["a" if i % 4 else "b" for i in range(20)]
 
+SGD = "sklearn.linear_model.SGDClassifier"
+SHARDS = "ensemble.ShardedClassifier"
 GOOD = [
     ("cluster.KMeans", {"n_clusters": "3"}, {"n_clusters": 3}),
     ("erasable.cluster.KMeans", {"tol": "1e-3"}, {"tol": 1e-3}),
@@ -45,6 +48,33 @@ GOOD = [
         {"estimator__svc__C": 3},
     ),
     ("preprocessing.MinMaxScaler,preprocessing.MinMaxScaler", {"minmaxscaler-2__clip": "true"}, {}),
+    (
+        SHARDS,
+        {"estimator__alpha": "1e-3", "estimator": SGD, "n_shards": "4"},
+        {"estimator__alpha": 1e-3, "n_shards": 4},
+    ),
+    (
+        SHARDS,
+        {
+            "estimator": f"sklearn.preprocessing.StandardScaler, {SGD}",
+            "estimator__sgdclassifier__alpha": "1e-3",
+        },
+        {"estimator__sgdclassifier__alpha": 1e-3, "estimator__standardscaler__with_mean": True},
+    ),
+    (
+        "preprocessing.StandardScaler,ensemble.BaggingClassifier",
+        {"baggingclassifier__estimator": SGD, "baggingclassifier__estimator__alpha": "1e-3"},
+        {"baggingclassifier__estimator__alpha": 1e-3},
+    ),
+    (
+        "sklearn.multiclass.OneVsRestClassifier",
+        {
+            "estimator": "sklearn.ensemble.AdaBoostClassifier",
+            "estimator__estimator": SGD,
+            "estimator__estimator__alpha": "1e-3",
+        },
+        {"estimator__estimator__estimator__alpha": 1e-3},
+    ),
 ]
 
 
@@ -69,11 +99,27 @@ BAD = [
     ("sklearn.utils._testing.os", {}, "no estimator"),
     ("", {}, "no estimator was named"),
     (" -> ", {}, "no estimator was named"),
-    ("pipeline.Pipeline", {}, "made of other estimators"),
+    ("pipeline.Pipeline", {}, "cannot be made without steps"),
     ("cluster.KMeans", {"n_cluster": "3"}, "did you mean n_clusters"),
     ("preprocessing.StandardScaler,linear_model.Ridge", {"alpha": "3"}, "ridge__alpha"),
     ("sklearn.svm.SVC", {"estimator": "3"}, "no parameter 'estimator'"),
     ("sklearn.svm.SVC", {"estimator__C": "3"}, "did you mean C"),
+    ("sklearn.preprocessing.MinMaxScaler,sklearn.svm.SVC", {"svc": "3"}, "no parameter 'svc'"),
+    (SHARDS, {}, "the parameter estimator; set estimator=sklearn"),
+    (SHARDS, {"estimator": "3"}, "estimator=3"),
+    (SHARDS, {"estimator": "SGDClassifier"}, f"did you mean {SGD}[?]"),
+    (SHARDS, {"estimator": "linear_model.Ridge"}, "did you mean sklearn.linear_model.Ridge[?]"),
+    (SHARDS, {"estimator": "sklearn.svm.SVM"}, "no estimator 'sklearn.svm.SVM'"),
+    (SHARDS, {"estimator": "sklearn.os.path"}, "no estimator"),
+    (SHARDS, {"estimator": SVC()}, "did you mean sklearn.svm.SVC[?]"),
+    (SHARDS, {"estimator": SVC}, "did you mean sklearn.svm.SVC[?]"),
+    (SHARDS, {"estimator": SGD, "estimator__alfa": "1"}, "did you mean estimator__alpha"),
+    (SHARDS, {"estimator": SGD, "estimator__random_state": "1"}, "did you mean random_state"),
+    (
+        "cluster.KMeans,ensemble.ShardedClassifier",
+        {"estimator": SGD},
+        "set shardedclassifier__estimator=",
+    ),
 ]
 
 

@@ -38,7 +38,14 @@ __all__ = [
     "trained",
 ]
 
-_METHODS = ("predict", "transform", "predict_proba", "decision_function", "score_samples")
+_METHODS = (
+    "predict",
+    "transform",
+    "predict_proba",
+    "decision_function",
+    "score_samples",
+    "apply",
+)
 
 
 Check: TypeAlias = Callable[..., None]

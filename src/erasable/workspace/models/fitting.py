@@ -105,7 +105,8 @@ def fit(
         Columns to learn from: by default every numeric one but ids, subjects and target, or the
         one column of text where the estimator learns from documents.
     params : dict, default=None
-        Parameters of the estimator; see `recipes.parse`.
+        Parameters of the estimator; see `recipes.parse`. What is to be an estimator is named:
+        ``{"estimator": "sklearn.svm.SVC", "estimator__C": 2}``.
     hook : str, default=None
         A command with {model}, run after every update.
 

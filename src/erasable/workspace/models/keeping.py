@@ -74,6 +74,11 @@ def _seen(model: Any, X: Any) -> Iterator[Any]:
     yield X
     if hasattr(model, "estimator_"):
         X, model = _matrix(X), model.estimator_
+    for part, columns in _members(model):
+        if columns is None:
+            yield from islice(_seen(part, X), 1, None)
+        else:
+            yield from _seen(part, _matrix(X)[:, columns])
     for _, part in getattr(model, "steps", ()):
         yield from islice(_seen(part, X), 1, None)
         if not hasattr(part, "transform"):
@@ -83,6 +88,14 @@ def _seen(model: Any, X: Any) -> Iterator[Any]:
         except (TypeError, ValueError):  # it was handed something else of them
             return
         yield X
+
+
+def _members(model: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the members of an ensemble, and the columns that each looks at; None for all."""
+    parts = getattr(model, "estimators_", [])
+    parts = parts.ravel().tolist() if isinstance(parts, np.ndarray) else list(parts)
+    columns = getattr(model, "estimators_features_", [None] * len(parts))
+    yield from zip(parts, columns, strict=True)
 
 
 def _matrix(X: Any) -> Any:

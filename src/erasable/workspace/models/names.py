@@ -18,7 +18,7 @@ import erasable
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 
-__all__ = ["closest", "find_estimator"]
+__all__ = ["closest", "find_estimator", "names_of_scikit_learn"]
 
 
 def find_estimator(name: str) -> type[BaseEstimator]:
@@ -47,7 +47,7 @@ def find_estimator(name: str) -> type[BaseEstimator]:
         found = _of_scikit_learn(name)
         if found is not None:
             return found
-        known = _names_of_scikit_learn()
+        known = names_of_scikit_learn()
     else:
         ours = _ours()
         short = name.removeprefix("erasable.")
@@ -76,7 +76,8 @@ def closest(name: str, known: list[str]) -> str:
     by_last: dict[str, list[str]] = {}
     for each in known:
         by_last.setdefault(_last(each), []).append(each)
-    near = difflib.get_close_matches(_last(name), by_last, 3)
+    near = [_last(name)] if _last(name) in by_last else []
+    near = near or difflib.get_close_matches(_last(name), by_last, 3)
     found = [each for last in near for each in by_last[last]]
     if found:
         return f"did you mean {' or '.join(found[:3])}?"
@@ -113,7 +114,14 @@ def _of_scikit_learn(name: str) -> type[BaseEstimator] | None:
     return found if inspect.isclass(found) and issubclass(found, BaseEstimator) else None
 
 
-def _names_of_scikit_learn() -> list[str]:
+def names_of_scikit_learn() -> list[str]:
+    """Return the full names of scikit-learn's estimators.
+
+    Examples
+    --------
+    >>> "sklearn.svm.SVC" in names_of_scikit_learn()
+    True
+    """
     from sklearn.utils.discovery import all_estimators
 
     return [

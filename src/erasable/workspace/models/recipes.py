@@ -7,9 +7,8 @@ that is made of it a second time learns the same, because the seeds are in it.
 from __future__ import annotations
 
 import importlib
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -18,14 +17,13 @@ from sklearn.utils import get_tags
 from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
-from erasable.workspace.models.names import closest, find_estimator
+from erasable.workspace.models.names import find_estimator
+from erasable.workspace.models.parameters import BETWEEN, SEED, build, plain, set_params, steps_of
 
 __all__ = ["find_entry", "make", "parse", "parse_command", "parse_entry", "with_seeds"]
 
 Recipe = dict[str, Any]
-_BETWEEN = re.compile(r"\s*(?:->|,)\s*")
 _ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_SEED = "random_state"
 
 
 def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
@@ -38,6 +36,8 @@ def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
         Estimators of scikit-learn that learn are refitted at each deletion.
     params : dict of str, default=None
         Parameters, those of a step as ``step__name``. Strings are read as JSON where they can be.
+        One that is to be an estimator is named in full, ``"sklearn.svm.SVC"``, and has parameters
+        of its own; see `erasable.workspace.models.parameters`.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
     Traceback (most recent call last):
     erasable.core.errors.InvalidParameterError: there is no parameter 'ridge__alpa'; ...
     """
-    names = [name for name in _BETWEEN.split(estimator.strip()) if name]
+    names = [name for name in BETWEEN.split(estimator.strip()) if name]
     if not names:
         raise InvalidParameterError(
             "no estimator was named; expected one, such as linear_model.Ridge; name it"
@@ -66,7 +66,7 @@ def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
     recipe: Recipe = {
         "kind": "estimator",
         "estimator": found,
-        "params": {name: _value(given) for name, given in (params or {}).items()},
+        "params": {name: plain(name, given) for name, given in (params or {}).items()},
     }
     make(recipe)
     return recipe
@@ -88,18 +88,15 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
     from erasable.pipeline import Pipeline
     from erasable.refit import Refit
 
-    made = [(path, _new(path)) for path in recipe["estimator"]]
-    names = _step_names([path for path, _ in made])
+    paths, params = recipe["estimator"], recipe["params"]
     model: Any
-    if all(path.startswith("sklearn.") for path, _ in made):
-        from sklearn.pipeline import Pipeline as Peer
-
-        steps = list(zip(names, (part for _, part in made), strict=True))
-        model = Refit(steps[0][1] if len(steps) == 1 else Peer(steps))
+    if all(path.startswith("sklearn.") for path in paths):
+        model = Refit(build(paths, params))
     else:
-        parts = [part if _forgets(part) else Refit(part) for _, part in made]
-        model = parts[0] if len(parts) == 1 else Pipeline(list(zip(names, parts, strict=True)))
-    _set_params(model, recipe["params"])
+        made = [(name, build([path], params, prefix)) for name, prefix, path in steps_of(paths)]
+        steps = [(name, part if _forgets(part) else Refit(part)) for name, part in made]
+        model = steps[0][1] if len(steps) == 1 else Pipeline(steps)
+    set_params(model, params)
     seeds = recipe.get("seeds")
     if seeds:
         model.set_params(**seeds)
@@ -118,7 +115,7 @@ def with_seeds(recipe: Mapping[str, Any], fitted: Erasable) -> Recipe:
     """
     parts = {"": fitted, **fitted.get_params(deep=True)}
     seeds = {
-        f"{name}__{_SEED}".removeprefix("__"): int(part.seed_)
+        f"{name}__{SEED}".removeprefix("__"): int(part.seed_)
         for name, part in sorted(parts.items())
         if isinstance(part, Erasable) and hasattr(part, "seed_")
     }
@@ -203,81 +200,6 @@ def _path(name: str, cls: type[BaseEstimator]) -> str:
     return class_path(cls)
 
 
-def _new(path: str) -> BaseEstimator:
-    cls = find_estimator(path)
-    try:
-        return cls()
-    except TypeError:
-        raise InvalidParameterError(
-            f"{path} is made of other estimators; expected one that can be made without; "
-            "write a Python function, and name it with --estimator module:function"
-        ) from None
-
-
-def _step_names(paths: Sequence[str]) -> list[str]:
-    last = [path.rpartition(".")[2].lower() for path in paths]
-    again: dict[str, int] = {}
-    names = []
-    for name in last:
-        again[name] = again.get(name, 0) + 1
-        names.append(f"{name}-{again[name]}" if last.count(name) > 1 else name)
-    return names
-
-
 def _forgets(part: BaseEstimator) -> bool:
     """Tell what needs no `Refit`: estimators of erasable, and those that learn nothing."""
     return isinstance(part, Erasable) or not get_tags(part).requires_fit
-
-
-def _value(given: Any) -> Any:
-    if not isinstance(given, str):
-        return given
-    try:
-        return json.loads(given)
-    except ValueError:
-        return None if given == "None" else given
-
-
-def _set_params(model: Any, params: Mapping[str, Any]) -> None:
-    known = model.get_params(deep=True)
-    valid = _settable(model)
-    for name, value in params.items():
-        if name not in valid:
-            raise InvalidParameterError(
-                f"there is no parameter {shorten(name)}; expected one of the estimator; "
-                f"{closest(name, list(valid))}"
-            )
-        full = valid[name]
-        if isinstance(known.get(full), tuple) and isinstance(value, list):
-            value = tuple(value)
-        model.set_params(**{full: value})
-
-
-def _settable(model: Any) -> dict[str, str]:
-    """Map the names that users know parameters by to those of the model.
-
-    Users need not know of `Refit`: its estimator's parameters are those of the step, but for
-    seeds, which it draws itself.
-    """
-    from erasable.refit import Refit
-
-    prefixes = [
-        name for name, part in {"": model, **model.get_params()}.items() if isinstance(part, Refit)
-    ]
-    valid = {}
-    for full, value in model.get_params(deep=True).items():
-        name = full
-        for prefix in prefixes:
-            inside = f"{prefix}__estimator".removeprefix("__")
-            if full == inside:
-                name = ""
-            elif full.startswith(f"{inside}__"):
-                rest = full.removeprefix(f"{inside}__")
-                last = rest.rpartition("__")[2]
-                name = f"{prefix}__{rest}".removeprefix("__") if last != _SEED else ""
-        if name and not isinstance(value, BaseEstimator) and name not in _STRUCTURE:
-            valid[name] = full
-    return valid
-
-
-_STRUCTURE = frozenset({"steps", "memory", "verbose", "transform_input"})

@@ -1,0 +1,211 @@
+"""Parameters of a recipe: plain JSON, of which some name estimators that others are made of.
+
+The law kept here: a parameter is a value or the name of a public estimator of scikit-learn; what it
+names is made anew, with parameters of its own, and nothing else of it runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from erasable.core.errors import InvalidParameterError
+from erasable.core.estimator import Erasable
+from erasable.core.ids import shorten
+from erasable.workspace.models.names import closest, find_estimator, names_of_scikit_learn
+
+__all__ = ["BETWEEN", "SEED", "build", "plain", "set_params", "steps_of"]
+
+Params = Mapping[str, Any]
+BETWEEN = re.compile(r"\s*(?:->|,)\s*")
+"""What stands between the names of estimators that make a pipeline."""
+SEED = "random_state"
+_PEER = "sklearn."
+_INNER = "estimator"
+_GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_STRUCTURE = frozenset({"steps", "memory", "verbose", "transform_input"})
+
+
+def plain(name: str, given: Any) -> Any:
+    """Read a parameter as it is typed: as JSON where it can be, and else as text.
+
+    Parameters
+    ----------
+    name : str
+        For a message.
+    given : object
+
+    Raises
+    ------
+    InvalidParameterError
+        It is an estimator; a recipe holds its name.
+
+    Examples
+    --------
+    >>> plain("C", "0.5"), plain("kernel", "linear"), plain("max_depth", "None")
+    (0.5, 'linear', None)
+    """
+    if isinstance(given, BaseEstimator) or inspect.isclass(given):
+        cls = given if inspect.isclass(given) else type(given)
+        raise InvalidParameterError(
+            f"{name} is the {cls.__name__} itself; expected its name, which a recipe can hold; "
+            f"{closest(cls.__name__, names_of_scikit_learn())}"
+        )
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except ValueError:
+        return None if given == "None" else given
+
+
+def build(paths: Sequence[str], params: Params, prefix: str = "") -> BaseEstimator:
+    """Make an estimator, or scikit-learn's pipeline of several, of what it cannot be made without.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Dotted names.
+    params : dict
+        Among them those that the estimators must be given when they are made.
+    prefix : str, default=""
+        Of the names of their parameters.
+
+    Raises
+    ------
+    InvalidParameterError
+        There is no such estimator, or it is made of others that are not named.
+
+    Examples
+    --------
+    >>> build(["sklearn.multiclass.OneVsRestClassifier"], {"estimator": "sklearn.svm.SVC"})
+    OneVsRestClassifier(estimator=SVC())
+    """
+    made = [(name, _new(path, params, inside)) for name, inside, path in steps_of(paths, prefix)]
+    if len(made) == 1:
+        return made[0][1]
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline(made)
+
+
+def steps_of(paths: Sequence[str], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Name the steps of a pipeline: the step, the prefix of its parameters, and its path.
+
+    Examples
+    --------
+    >>> list(steps_of(["cluster.KMeans"]))
+    [('kmeans', '', 'cluster.KMeans')]
+    >>> list(steps_of(["a.B", "c.D", "e.B"]))
+    [('b-1', 'b-1__', 'a.B'), ('d', 'd__', 'c.D'), ('b-2', 'b-2__', 'e.B')]
+    """
+    last = [path.rpartition(".")[2].lower() for path in paths]
+    again: dict[str, int] = {}
+    for name, path in zip(last, paths, strict=True):
+        again[name] = again.get(name, 0) + 1
+        step = f"{name}-{again[name]}" if last.count(name) > 1 else name
+        yield step, f"{prefix}{step}__" if len(last) > 1 else prefix, path
+
+
+def set_params(model: Any, params: Params) -> None:
+    """Set the parameters of a model, by the names that users know them by.
+
+    Raises
+    ------
+    InvalidParameterError
+        There is no such parameter.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import AdaBoostClassifier
+    >>> model = AdaBoostClassifier()
+    >>> set_params(model, {"estimator__C": 2, "estimator": "sklearn.svm.SVC"})
+    >>> model
+    AdaBoostClassifier(estimator=SVC(C=2))
+    """
+    for name in sorted(params, key=lambda name: name.count("__")):  # the outer before the inner
+        known, valid = model.get_params(deep=True), _settable(model)
+        if name not in valid:
+            raise InvalidParameterError(
+                f"there is no parameter {shorten(name)}; expected one of the estimator; "
+                f"{closest(name, list(valid))}"
+            )
+        full, value = valid[name], _value(name, params)
+        if isinstance(known.get(full), tuple) and isinstance(value, list):
+            value = tuple(value)
+        model.set_params(**{full: value})
+
+
+def _new(path: str, params: Params, prefix: str) -> BaseEstimator:
+    cls = find_estimator(path)
+    needed = [
+        name
+        for name, each in inspect.signature(cls).parameters.items()
+        if each.default is each.empty and each.kind not in _GATHERED
+    ]
+    missing = [name for name in needed if f"{prefix}{name}" not in params]
+    if missing == [_INNER]:
+        raise InvalidParameterError(
+            f"{path} is made of another estimator; expected the name of one of scikit-learn as the "
+            f"parameter {prefix}{_INNER}; set {prefix}{_INNER}=sklearn.linear_model.SGDClassifier, "
+            "say"
+        )
+    if missing:
+        raise InvalidParameterError(
+            f"{path} cannot be made without {', '.join(missing)}; expected an estimator that can, "
+            "or a parameter of plain JSON; write a Python function otherwise, and name it with "
+            "--estimator module:function"
+        )
+    return cls(**{name: _value(f"{prefix}{name}", params) for name in needed})
+
+
+def _value(name: str, params: Params) -> Any:
+    """Return the value of a parameter; where it names estimators, these."""
+    value = params[name]
+    paths = BETWEEN.split(value.strip()) if isinstance(value, str) else []
+    if paths and all(path.startswith(_PEER) for path in paths):
+        return build(paths, params, f"{name}__")
+    if name.rpartition("__")[2] == _INNER and value is not None:
+        known = names_of_scikit_learn()
+        raise InvalidParameterError(
+            f"{name}={shorten(value)}; expected the name of an estimator of scikit-learn; "
+            f"{closest(str(value), known) if paths else 'set sklearn.svm.SVC, say'}"
+        )
+    return value
+
+
+def _settable(model: Any) -> dict[str, str]:
+    """Map the names that users know parameters by to those of the model.
+
+    Users need not know of `Refit`: its estimator's parameters are those of the step. Seeds of
+    estimators of scikit-learn are left out: whoever holds them draws these.
+    """
+    from erasable.refit import Refit
+
+    known = {"": model, **model.get_params(deep=True)}
+    hidden = [
+        f"{name}__{_INNER}".removeprefix("__")
+        for name, part in known.items()
+        if isinstance(part, Refit)
+    ]
+    valid = {}
+    for full, value in list(known.items())[1:]:
+        home, _, last = full.rpartition("__")
+        owner = known[home]
+        drawn = last == SEED and not isinstance(owner, Erasable)
+        # The steps of a pipeline are among its parameters, too.
+        step = isinstance(value, BaseEstimator) and last not in owner.get_params(deep=False)
+        structure = last in _STRUCTURE and hasattr(owner, "steps")
+        if full in hidden or drawn or step or structure:
+            continue
+        name = full
+        for inside in hidden:
+            if full.startswith(f"{inside}__"):
+                name = inside.removesuffix(_INNER) + full.removeprefix(f"{inside}__")
+        valid[name] = full
+    return valid
