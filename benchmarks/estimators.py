@@ -24,18 +24,20 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import estimators_page
+import forests
 import numpy as np
 import shards
 import sklearn.linear_model
 from online_deletion import RESULTS, environment, tidy
 from scipy import stats
 from sklearn.base import clone
-from twins import TWINS, Data, Twin, _numbers
+from twins import TREES, TWINS, Data, Twin, _numbers
 
 from erasable import linear_model
 from erasable.model_selection import leave_one_out
@@ -44,6 +46,9 @@ SINGLE = 1_000
 PERSON = 100
 SECONDS = 20.0  # for one series of deletions
 SHARES = (0.0, 0.01, 0.05, 0.1, 0.2)
+# The defaults of trees and forests (how many thresholds, and where they lie) were chosen on the
+# splits of the seeds 0 to 4: these are others.
+FRESH_SPLITS = (8101, 8102, 8103, 8104, 8105)
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -170,12 +175,14 @@ def growth(mine: Any, twin: Twin, n: int) -> list[list[float]]:
     return found
 
 
-def accuracy(mine: Any, peer: Any, data: Data) -> dict[str, float] | None:
-    """Compare scores on five splits, the same for both."""
+def accuracy(
+    mine: Any, peer: Any, data: Data, seeds: Sequence[int] = range(5)
+) -> dict[str, float] | None:
+    """Compare scores on splits, the same for both."""
     if data.y is None or not (hasattr(mine, "predict") and hasattr(peer, "predict")):
         return None
     scores = []
-    for seed in range(5):
+    for seed in seeds:
         order = np.random.default_rng(seed).permutation(len(data))
         cut = len(data) * 4 // 5
         (X, y), (X_test, y_test) = data.take(np.sort(order[:cut])), data.take(order[cut:])
@@ -183,7 +190,17 @@ def accuracy(mine: Any, peer: Any, data: Data) -> dict[str, float] | None:
     left, right = np.array(scores).T
     same = bool(np.all(left == right))
     p = 1.0 if same else float(stats.ttest_rel(left, right).pvalue)
-    return {"ours": float(left.mean()), "theirs": float(right.mean()), "p": p}
+    error = float(stats.sem(left - right))
+    return {"ours": float(left.mean()), "theirs": float(right.mean()), "p": p, "error": error}
+
+
+def fresh_scores(twin: Twin) -> dict[str, Any]:
+    """Compare scores on splits on which nothing was chosen."""
+    mine, peer = twin.make()
+    return {
+        "n": len(twin.data(None)),
+        **(accuracy(mine, peer, twin.data(None), FRESH_SPLITS) or {}),
+    }
 
 
 def without_each() -> dict[str, Any]:
@@ -209,7 +226,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    more = {"leave-one-out": without_each, "shards": shards.measure}
+    more: dict[str, Callable[[], dict[str, Any]]] = {
+        "leave-one-out": without_each,
+        **{f"scores-{name}": partial(fresh_scores, TREES[name]) for name in TREES},
+        **{f"forests-{name}": partial(forests.measure, name) for name in forests.CASES},
+        **{f"shards-{name}": partial(shards.compare, case) for name, case in shards.CASES.items()},
+        **{f"shard-cost-{name}": partial(shards.cost, *of) for name, of in shards.COSTS.items()},
+    }
     names = [*TWINS, *more]
     parser.add_argument("--twins", nargs="+", choices=names, default=names)
     parser.add_argument("--results", type=Path, default=RESULTS)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import forests_page
+import shards_page
 from data import ROOT
+from forests import CASES as FORESTS
 from results import NONE, table
-from twins import TWINS
+from shards import CASES as SHARDED
+from shards import COSTS as SHARD_COSTS
+from twins import TREES, TWINS
 
 import erasable
 from erasable.core.params import class_path
@@ -106,17 +112,6 @@ extremes of columns, rare values or the longest texts; mean and worst. *fit*: ou
 scikit-learn's.
 """
 
-SHARDS = """
-## Shards: what they cost in accuracy, and what they save
-
-`ShardedClassifier` and `ShardedRegressor` over the same estimator of scikit-learn, on five splits
-of real data (of whole people where records have owners). *against the whole*: the score less that
-of one estimator fitted to all records, and the paired t-test's p. *fit*: over the time of that
-one. *a deletion*: how many times faster than fitting it again. How much a shard costs that has few
-records depends on the estimator: boosting builds trees of as many bins whatever it learns from.
-"""
-
-
 ASKED = """
 ### Asking lazy models
 
@@ -179,12 +174,12 @@ def _aims(name: str, cell: dict[str, Any]) -> list[tuple[str, bool]]:
 
 def write(folder: Path) -> None:
     """Write the page from the results in a folder."""
-    cells = {
-        name: json.loads((folder / f"estimator-{name}.json").read_text(encoding="utf-8"))
-        for name in [*TWINS, "leave-one-out", "shards"]
-        if (folder / f"estimator-{name}.json").exists()
-    }
-    alone, sharded = cells.pop("leave-one-out", None), cells.pop("shards", None)
+    cells = _measured(folder, TWINS)
+    alone = _measured(folder, ["leave-one-out"]).get("leave-one-out")
+    scores = _measured(folder, TREES, "scores-")
+    forests = _measured(folder, FORESTS, "forests-")
+    sharded = list(_measured(folder, SHARDED, "shards-").values())
+    costs = list(_measured(folder, SHARD_COSTS, "shard-cost-").values())
     parts = [INTRO, _estimators()]
     if cells:
         some = next(iter(cells.values()))["environment"]
@@ -197,12 +192,27 @@ def write(folder: Path) -> None:
         parts.append(_growth(cells))
         parts.append("\n### Scores on the same five splits\n")
         parts.append(_scores(cells))
+        if scores:
+            titles = {name: twin.title for name, twin in TREES.items()}
+            parts.append(forests_page.scores(scores, titles))
         parts.append(ASKED)
         parts.append(_asked(cells))
+    if forests:
+        parts.append(forests_page.section(forests))
     if sharded:
-        parts.append(SHARDS)
-        parts.append(_shards(sharded))
+        parts.append(shards_page.comparisons(sharded))
+    shards_page.write(sharded, costs)
     PAGE.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
+
+
+def _measured(folder: Path, names: Iterable[str], prefix: str = "") -> dict[str, Any]:
+    """Read what has been measured, by name."""
+    paths = {name: folder / f"estimator-{prefix}{name}.json" for name in names}
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name, path in paths.items()
+        if path.exists()
+    }
 
 
 def _costs(cells: dict[str, Any]) -> str:
@@ -289,21 +299,3 @@ def _asked(cells: dict[str, Any]) -> str:
         if (asked := cell.get("asked")) is not None
     ]
     return table(["estimator", "first", "row", "scikit-learn's row", "digest"], rows, left=(0,))
-
-
-def _shards(cell: dict[str, Any]) -> str:
-    rows = [
-        [
-            case["title"] if line["shards"] == 1 else "",
-            str(line["shards"]),
-            f"{line['score']:.4f}",
-            f"{line['score'] - line['whole']:+.4f}",
-            f"{line['p']:.3f}",
-            f"{line['fit']:.2f}",
-            _times(line["speedup"]),
-        ]
-        for case in cell["cases"]
-        for line in case["lines"]
-    ]
-    head = ["data, estimator", "shards", "score", "against the whole", "p", "fit", "a deletion"]
-    return table(head, rows, left=(0,))

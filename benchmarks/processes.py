@@ -59,6 +59,13 @@ def memory(matrix: Any, k: int, names: list[str]) -> dict[str, dict[str, float]]
         }
 
 
+def status(field: str) -> float:
+    """Return what Linux says of this process, in megabytes: VmRSS now, VmHWM at most."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    return int(fields[field].split()[0]) * 1024 / 1e6
+
+
 def _peak() -> float:
     # ru_maxrss also remembers the process that started this one; Linux knows better.
     status = Path("/proc/self/status")

@@ -246,9 +246,11 @@ def _one_row(model: Any) -> Any:
     return model.predict(np.zeros((1, model.n_features_in_)))
 
 
-def _sharded_boosting() -> Pair:
+def _sharded_boosting(**shorter: float) -> Callable[[], Pair]:
+    """32 shards of boosting against one of all records, which is never shortened."""
     boosting = sklearn.ensemble.HistGradientBoostingClassifier(random_state=0)
-    return ensemble.ShardedClassifier(boosting, n_shards=32, random_state=0), boosting
+    shard = sklearn.ensemble.HistGradientBoostingClassifier(random_state=0, **shorter)
+    return lambda: (ensemble.ShardedClassifier(shard, n_shards=32, random_state=0), boosting)
 
 
 def _sharded_gradients() -> Pair:
@@ -279,6 +281,7 @@ _forest_classifiers = _forests(
     ensemble.RandomForestClassifier, sklearn.ensemble.RandomForestClassifier
 )
 BARE = {"bare_us": 50.0, "fit": 3.0}
+SHARDED = {"bare_x": 20.0, "fit": 1.5}
 TWINS: dict[str, Twin] = {
     "ridge": Twin(
         "Ridge",
@@ -462,6 +465,13 @@ TWINS: dict[str, Twin] = {
         _nothing,
         {"fit": 3.0},
     ),
+    "extra-trees-housing": Twin(
+        "ExtraTreesRegressor (housing)",
+        _forests(ensemble.ExtraTreesRegressor, sklearn.ensemble.ExtraTreesRegressor),
+        housing,
+        _nothing,
+        {"fit": 3.0},
+    ),
     "tree-adult": Twin(
         "DecisionTreeClassifier (Adult)",
         _forests(tree.DecisionTreeClassifier, sklearn.tree.DecisionTreeClassifier),
@@ -520,10 +530,38 @@ TWINS: dict[str, Twin] = {
     ),
     "sharded-boosting": Twin(
         "ShardedClassifier, 32 x histogram boosting",
-        _sharded_boosting,
+        _sharded_boosting(),
         million,
         _nothing,
-        {"bare_x": 20.0, "fit": 1.5},
+        SHARDED,
+    ),
+    "sharded-boosting-adult": Twin(
+        "ShardedClassifier, 32 x histogram boosting (Adult)",
+        _sharded_boosting(),
+        adult_codes,
+        _nothing,
+        SHARDED,
+    ),
+    "sharded-boosting-clusters": Twin(
+        "ShardedClassifier, 32 x histogram boosting",
+        _sharded_boosting(),
+        lambda n: clusters(n or 100_000),
+        _nothing,
+        SHARDED,
+    ),
+    "sharded-short-adult": Twin(
+        "ShardedClassifier, 32 x 20 rounds of 8 leaves (Adult)",
+        _sharded_boosting(max_iter=20, learning_rate=0.3, max_leaf_nodes=8),
+        adult_codes,
+        _nothing,
+        SHARDED,
+    ),
+    "sharded-short-clusters": Twin(
+        "ShardedClassifier, 32 x 20 rounds of 16 leaves",
+        _sharded_boosting(max_iter=20, learning_rate=0.3, max_leaf_nodes=16),
+        lambda n: clusters(n or 100_000),
+        _nothing,
+        SHARDED,
     ),
     "sharded-gradients": Twin(
         "ShardedClassifier, 8 shards of 8 slices, SGDClassifier",
@@ -537,6 +575,18 @@ TWINS: dict[str, Twin] = {
         "Refit(Ridge)",
         lambda: (erasable.Refit(sklearn.linear_model.Ridge()), sklearn.linear_model.Ridge()),
         _of("regression"),
+        _nothing,
+        {},
+    ),
+}
+
+# Trees draw thresholds of their own, and are as good as scikit-learn's only if it turns out so.
+TREES = {
+    **{name: TWINS[name] for name in TWINS if name.startswith(("forest-", "extra-", "tree-"))},
+    "forest-clusters-100k": Twin(
+        "RandomForestClassifier",
+        _forest_classifiers,
+        lambda n: clusters(n or 100_000),
         _nothing,
         {},
     ),

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from functools import cache
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,9 @@ __all__ = ["LeafHash", "flatten", "id_set_hash", "leaf_hash", "merkle_root", "st
 
 _PLAIN = frozenset({bool, float, int, np.ndarray, str, type(None)})
 _LEAF, _NODE = b"\x00", b"\x01"
-_LENGTHS = struct.Struct("<QQ").pack
+_SHORT = 1_024  # bytes that are copied in less time than a hasher takes to be called again
+_LENGTHS, _FLOAT = struct.Struct("<QQ").pack, struct.Struct("<d").pack
+_NAME = itemgetter(0)
 # Two fixed, public seeds: the fractional parts of the square roots of 2 and 3.
 _ID_TAPES = (Tape(0x6A09E667F3BCC908), Tape(0xBB67AE8584CAA73B))
 _ID_SEEDS = np.array([tape.seed for tape in _ID_TAPES], dtype=np.uint64)
@@ -91,27 +95,35 @@ def flatten(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
     >>> dict(flatten({"params": {"b": 2}}))
     {'params.b': 2, 'params': ('dict', 1)}
     """
+    found: list[tuple[str, Any]] = []
+    _collect(state, prefix, found)
+    return iter(found)
+
+
+def _collect(state: Mapping[str, Any], prefix: str, found: list[tuple[str, Any]]) -> None:
+    # A list is filled: generators in generators would hand each component up level by level.
     for key, value in state.items():
         if not isinstance(key, str):
             raise TypeError(f"state has the key {key!r} under {prefix!r}; expected strings")
         if "." in key or "\\" in key:
             key = key.replace("\\", "\\\\").replace(".", "\\.")
         name = prefix + key
-        if type(value) in _PLAIN:
-            yield name, value
-        elif isinstance(value, Mapping):
-            yield from flatten(value, name + ".")
-            yield name, ("dict", len(value))
+        kind = type(value)
+        if kind in _PLAIN:
+            found.append((name, value))
+        elif kind is dict or isinstance(value, Mapping):
+            _collect(value, name + ".", found)
+            found.append((name, ("dict", len(value))))
         elif isinstance(value, list | tuple):
-            yield from flatten({str(i): item for i, item in enumerate(value)}, name + ".")
-            yield name, ("list", len(value))
+            _collect({str(i): item for i, item in enumerate(value)}, name + ".", found)
+            found.append((name, ("list", len(value))))
         elif isinstance(value, np.generic):
-            yield name, value.item()
-        elif value is None or isinstance(value, bool | int | float | str | np.ndarray | LeafHash):
-            yield name, value
+            found.append((name, value.item()))
+        elif isinstance(value, bool | int | float | str | np.ndarray | LeafHash):
+            found.append((name, value))
         else:
             raise TypeError(
-                f"state[{name!r}] is a {type(value).__name__}; expected an array, a number, a "
+                f"state[{name!r}] is a {kind.__name__}; expected an array, a number, a "
                 "string, None, or a dict or list of these"
             )
 
@@ -140,7 +152,10 @@ def leaf_hash(name: str, value: Any) -> LeafHash:
         return value
     kind, body = _encode(value)
     label = name.encode()
-    hasher = sha256(_LEAF + _LENGTHS(len(label), len(kind)) + label + kind)
+    head = _LEAF + _LENGTHS(len(label), len(kind)) + label + kind
+    if len(body) < _SHORT:
+        return LeafHash(sha256(head + body).digest())
+    hasher = sha256(head)
     hasher.update(body)
     return LeafHash(hasher.digest())
 
@@ -174,13 +189,15 @@ def state_root(state: Mapping[str, Any]) -> bytes:
     >>> state_root({"a": 1}) == state_root({"a": 1.0})
     False
     """
-    components = sorted(flatten(state), key=lambda item: item[0])
+    components = sorted(flatten(state), key=_NAME)
     return merkle_root([leaf_hash(name, value) for name, value in components])
 
 
 def _encode(value: Any) -> tuple[bytes, Any]:
     if isinstance(value, np.ndarray):
         return _encode_array(value)
+    if isinstance(value, str):
+        return b"str", value.encode()
     if value is None:
         return b"none", b""
     if isinstance(value, bool):
@@ -188,19 +205,26 @@ def _encode(value: Any) -> tuple[bytes, Any]:
     if isinstance(value, int):
         return b"int", str(value).encode()
     if isinstance(value, float):
-        return b"float", struct.pack("<d", value)
-    if isinstance(value, tuple):
-        return b"container", f"{value[0]}:{value[1]}".encode()
-    return b"str", str(value).encode()
+        return b"float", _FLOAT(value)
+    kind, length = value
+    return b"container", f"{kind}:{length}".encode()
 
 
 def _encode_array(array: NDArray[Any]) -> tuple[bytes, Any]:
-    shape = ",".join(map(str, array.shape)).encode()
+    shape = str(array.size) if array.ndim == 1 else ",".join(map(str, array.shape))
     if array.dtype.kind not in "OUT":
-        array = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
-        return array.dtype.str.encode() + b":" + shape, array.reshape(-1).view(np.uint8).data
+        stored, name = _stored(array.dtype)
+        array = np.asarray(array, dtype=stored, order="C")
+        return name + shape.encode(), array.reshape(-1).view(np.uint8).data
     parts = []
     for item in array.reshape(-1).tolist():
         kind, body = _encode(item)
         parts.append(_LENGTHS(len(kind), len(body)) + kind + body)
-    return b"object:" + shape, b"".join(parts)
+    return b"object:" + shape.encode(), b"".join(parts)
+
+
+@cache
+def _stored(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], bytes]:
+    """Return the type as which an array is hashed, little-endian, and what it is called."""
+    little = dtype.newbyteorder("<")
+    return little, little.str.encode() + b":"

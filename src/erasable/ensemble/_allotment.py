@@ -111,10 +111,12 @@ class Shards:
         self._sliced = n_slices > 1
         if self._sliced:
             self._slice[rows] = shards_of(model._tape, owners, n_slices, step=1)
-        order = rows[np.lexsort((self._slice[rows], self._shard[rows]))]
+        # Numbers of 16 bits, which shards and slices seldom need more than, are sorted in one pass.
+        parts = self._shard[rows] * n_slices + np.maximum(self._slice[rows], 0)
+        small = np.min_scalar_type(n_shards * n_slices)
+        order = rows[np.argsort(parts.astype(small), kind="stable")]
         numbers, begins = np.unique(self._shard[order], return_index=True)
-        parts = np.split(order, begins[1:])
-        self._rows = dict(zip(numbers.tolist(), parts, strict=True))
+        self._rows = dict(zip(numbers.tolist(), np.split(order, begins[1:]), strict=True))
 
     def members(self) -> list[int]:
         """Return the shards that have records."""

@@ -144,10 +144,11 @@ class Composed(MetaEstimatorMixin, Weighted):
             )
         self._refuse_weightless(_NO_ROWS)
         recipe = self._recipe = Recipe.of(self._base(), self)
-        work = self._accelerator = self._share_out()
+        rows = self._teaching_rows()
+        work = self._accelerator = self._share_out(rows)
         if work.classes is not None:
             self._labels, self._counts = work.classes.labels, work.classes.counts
-        sample = self._sample_task()
+        sample = self._sample_task(rows[:_SAMPLE])
         refuse_chance(
             recipe.template, recipe.known, lambda: {str(k): t for k, t in carry_out(sample).items()}
         )
@@ -156,8 +157,8 @@ class Composed(MetaEstimatorMixin, Weighted):
         self._refuse_nobody(staged)
         self._adopt_members(staged)
 
-    def _share_out(self) -> _Work:
-        rows, y = self._teaching_rows(), self._attached().records.y
+    def _share_out(self, rows: Ints) -> _Work:
+        y = self._attached().records.y
         assert y is not None
         classes = Classes.fit(y, rows) if self._classifies else None
         return _Work(self._allot(rows), classes)
@@ -168,12 +169,11 @@ class Composed(MetaEstimatorMixin, Weighted):
         rows, weights = held.live_rows(), held.records.weights
         if weights is not None:
             rows = rows[weights[rows] > 0]
-        order: Ints = rows[np.argsort(keys[rows], kind="stable")]
+        order: Ints = rows[np.argsort(keys[rows])]  # no two are equal
         return order
 
-    def _sample_task(self) -> Task:
+    def _sample_task(self, rows: Ints) -> Task:
         """Make the task to learn from a few records, whoever has them."""
-        rows = self._teaching_rows()[:_SAMPLE]
         slices = None
         if self._learns_by != "fit":
             slices = np.arange(rows.size) * 2 // rows.size
@@ -321,7 +321,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         records = self._attached().records
         same = records.y is not None and self._weighted == (records.weights is not None)
         if same:
-            work = self._share_out()
+            work = self._share_out(self._teaching_rows())
             shares = {i: work.allotment.share(i) for i in work.allotment.members()}
             theirs = {
                 i: (each.size(records.weights), *each.record_set(records.ids).tolist())
