@@ -37,7 +37,8 @@ import sklearn.linear_model
 from online_deletion import RESULTS, environment, tidy
 from scipy import stats
 from sklearn.base import clone
-from twins import TREES, TWINS, Data, Twin, _numbers
+from twin_data import Data, numbers
+from twins import TREES, TWINS, Twin
 
 from erasable import linear_model
 from erasable.model_selection import leave_one_out
@@ -205,7 +206,7 @@ def fresh_scores(twin: Twin) -> dict[str, Any]:
 
 def without_each() -> dict[str, Any]:
     """Time leaving one of 20,000 records out of a ridge regression, each in turn."""
-    data = _numbers(20_000, "regression")
+    data = numbers(20_000, "regression")
     leave_one_out(linear_model.Ridge(), data.X[:500], data.y[:500])
     took, found = timed(lambda: leave_one_out(linear_model.Ridge(), data.X, data.y))
     peer, some = sklearn.linear_model.Ridge(), np.arange(50)

@@ -27,7 +27,7 @@ import numpy as np
 import sklearn.ensemble
 from processes import status
 from sklearn.base import clone, is_classifier
-from twins import Data, adult_codes, clusters, housing
+from twin_data import Data, adult_codes, clusters, housing
 
 import erasable
 from erasable import ensemble

@@ -16,7 +16,7 @@ import sklearn.preprocessing
 from data import FOLDER
 from scipy import optimize, stats
 from sklearn.base import clone, is_classifier
-from twins import adult_codes, clusters
+from twin_data import adult_codes, clusters
 
 from erasable.ensemble import ShardedClassifier, ShardedRegressor
 
