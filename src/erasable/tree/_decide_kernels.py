@@ -123,7 +123,7 @@ def survey_again(
     code, count, left = _views(plant, work, slot, place)
     race = mix64(key ^ table.names[f])
     found, last = survey(
-        table.packed[f], table.n_values[f], m, race & _LOW, rules, work, code, count, left
+        table.packed[:, f], table.n_values[f], m, race & _LOW, rules, work, code, count, left
     )
     plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
 
@@ -159,7 +159,7 @@ def _search(
             continue
         code, count, left = _views(plant, work, slot, place)
         found, last = survey(
-            table.packed[f],
+            table.packed[:, f],
             table.n_values[f],
             m,
             work.races[f] & _LOW,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._jit import inlined, kernel
+from erasable.core._jit import borrowing, inlined
 from erasable.tree._decide_kernels import decide, gather
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
 from erasable.tree._layout import (
@@ -95,7 +95,7 @@ def take_pair(plant: Plant) -> Any:
     return counters[USED] - 2
 
 
-@kernel
+@borrowing
 def clear(plant: Plant, work: Work, node: int) -> None:
     """Make a leaf of a node, and free everything below it."""
     _drop_kept(plant, node)
@@ -128,7 +128,7 @@ def part(plant: Plant, table: Table, work: Work, node: int, feature: int, code: 
     and the codes of the largest value on the left and of the smallest on the right.
     """
     start, capacity = plant.nodes[node, START], plant.nodes[node, CAPACITY]
-    packed, rows = table.packed[feature], plant.rows
+    packed, rows = table.packed[:, feature], plant.rows
     to_left, to_right = 0, 0
     highest: Any = -1
     lowest: Any = NO_DEPTH
@@ -154,7 +154,7 @@ def part(plant: Plant, table: Table, work: Work, node: int, feature: int, code: 
     return to_left
 
 
-@kernel
+@borrowing
 def grow(
     plant: Plant,
     table: Table,

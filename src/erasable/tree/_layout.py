@@ -121,8 +121,10 @@ class Table(NamedTuple):
 
     Attributes
     ----------
-    packed : ndarray of shape (n_features, n_rows), uint64
+    packed : ndarray of shape (n_rows, n_features + 1), uint64
         Of every value its hash, in the upper 32 bits, and its code: its rank among the values.
+        Behind these the record's target. All of a record side by side: a small node, of which
+        every record is far from the next, finds them where its parent has read before.
     n_values : ndarray of shape (n_features,), int64
         Number of codes.
     names : ndarray of shape (n_features,), uint64
@@ -130,7 +132,7 @@ class Table(NamedTuple):
     ranks : ndarray of shape (n_features,), int64
         Places of the features among their sorted names, by which ties are broken.
     y : ndarray of shape (n_rows,), int64
-        Class, or target on the grid in quanta.
+        Class, or target on the grid in quanta: the last column of `packed`.
     class_weight : ndarray of shape (n_classes,), float64
         Empty where all classes weigh the same.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import inlined, kernel
+from erasable.core._jit import borrowing, inlined
 from erasable.tree._decide_kernels import decide, gather, survey_again
 from erasable.tree._grow_kernels import clear, grow, room_for, take_kept
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
@@ -47,11 +47,11 @@ _ROW = (1 << ROW_BITS) - 1
 
 @inlined
 def _goes_left(plant: Plant, table: Table, node: int, row: Any) -> bool:
-    word = table.packed[plant.nodes[node, FEATURE], row]
+    word = table.packed[row, plant.nodes[node, FEATURE]]
     return bool(np.int64(word & _LOW) <= plant.nodes[node, CODE])
 
 
-@kernel
+@borrowing
 def take_rows_out(
     plant: Plant, table: Table, gone: NDArray[np.uint32], live: NDArray[np.bool_], every: bool
 ) -> None:
@@ -91,7 +91,7 @@ def _take_from_kept(
     for place in range(rules.max_features):
         found, code = plant.found[slot, place, 0], plant.codes[slot, place]
         count, left = plant.counts[slot, place], plant.lefts[slot, place]
-        packed = table.packed[plant.features[slot, place]]
+        packed = table.packed[:, plant.features[slot, place]]
         lost = False
         for g in range(first, after):
             row, weight = np.int64(gone[g]) & _ROW, np.int64(gone[g]) >> ROW_BITS
@@ -120,7 +120,7 @@ def _find_next(
     plant: Plant, table: Table, node: int, gone: NDArray[np.uint32], first: int, after: int
 ) -> None:
     """Find the smallest value on the right again, where records go that had it."""
-    nodes, packed = plant.nodes, table.packed[plant.nodes[node, FEATURE]]
+    nodes, packed = plant.nodes, table.packed[:, plant.nodes[node, FEATURE]]
     known, concerned = nodes[node, NEXT], False
     for g in range(first, after):
         concerned |= np.int64(packed[np.int64(gone[g]) & _ROW] & _LOW) == known
@@ -162,7 +162,7 @@ def _split_gone(
     return middle
 
 
-@kernel
+@borrowing
 def _grow_again(
     plant: Plant,
     table: Table,
@@ -188,7 +188,7 @@ def _grow_again(
     told[0] += 1
 
 
-@kernel
+@borrowing
 def withdraw(
     plant: Plant,
     table: Table,
@@ -263,7 +263,7 @@ def withdraw(
                     waiting += 1
 
 
-@kernel
+@borrowing
 def sweep(
     plant: Plant,
     table: Table,
