@@ -48,7 +48,8 @@ def borrowing(function: F) -> F:
     takes many small views, counting takes a third of the time.
     """
     options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    compiled = numba.njit(**options, _nrt=False)(function)
+    options["_nrt"] = False
+    compiled = numba.njit(**options)(function)
     _name_apart(compiled)
     return cast(F, compiled)
 
@@ -58,8 +59,11 @@ def inlined(function: F) -> F:
 
     An array is passed as ten words, so that a call with twenty arrays takes longer than what many
     a small function does with them. Views may be returned only to what is borrowing as well.
+    Python cannot call it: to take such arrays out of Python's objects would be most of the code.
     """
-    compiled = numba.njit(cache=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options |= {"no_cpython_wrapper": True, "forceinline": True, "_nrt": False}
+    compiled = numba.njit(**options)(function)
     _name_apart(compiled)
     return cast(F, compiled)
 

@@ -164,7 +164,7 @@ class TreeModel(Erasable):
                     warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
                     self._targets = self._fit_targets()
                 if state_root(self._targets.state()) == state_root(mine.state()):
-                    forest = self._laid_out(flats)
+                    forest = self._grown(flats)
             except ErasableError:
                 forest = None
         if forest is None:
@@ -175,16 +175,6 @@ class TreeModel(Erasable):
                 "groups=...) of unchanged records, or fit again"
             )
         self._accelerator, self._kept_flats = forest, None
-
-    def _laid_out(self, flats: list[Flat]) -> Forest | None:
-        """Find the records of every node; None if they do not fit."""
-        if self._settings["min_impurity_decrease"] == 0.0:
-            return self._grown(flats)
-        # What a leaf would gain is not in the state: it takes a fit to know.
-        forest = self._grown()
-        assert forest is not None
-        same = state_root(to_arrays(forest.flats())) == state_root(to_arrays(flats))
-        return forest if same else None
 
     # -- what it is ----------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.tree._decide_kernels import gather
-from erasable.tree._grow_kernels import part, take_pair
 from erasable.tree._layout import (
     CACHE,
     CAPACITY,
@@ -34,6 +33,7 @@ from erasable.tree._layout import (
     Work,
 )
 from erasable.tree._score_kernels import gain_of, score_of
+from erasable.tree._slot_kernels import part, take_pair
 
 __all__ = [
     "descend",
@@ -223,12 +223,12 @@ def restore(
     `codes` are those of the largest values that the thresholds let pass.
     """
     nodes, stats = plant.nodes, plant.stats
-    work.stack[0, 0], waiting, splits, ends = 0, 1, 0, 0
+    work.stack[0], waiting, splits, ends = 0, 1, 0, 0
     for i in range(features.size):
         if waiting == 0:
             return False
         waiting -= 1
-        node = work.stack[waiting, 0]
+        node = work.stack[waiting]
         m = gather(plant, table, work, node)
         for k in range(m):
             if rules.criterion == SQUARES:
@@ -257,7 +257,7 @@ def restore(
         nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
         nodes[pair + 1, START] = nodes[node, START] + to_left
         nodes[pair + 1, CAPACITY] = m - to_left
-        work.stack[waiting, 0], work.stack[waiting + 1, 0] = pair + 1, pair
+        work.stack[waiting], work.stack[waiting + 1] = pair + 1, pair
         waiting += 2
     return waiting == 0 and splits == codes.size and ends == leaves.shape[0]
 

@@ -217,10 +217,12 @@ class Work(NamedTuple):
     races : ndarray of shape (n_features,), uint64
     order : ndarray of shape (n_features,), int64
         The features by their draws.
-    stack, calls : ndarray of shape (n, 4), int64
-    keys, call_keys, constants, call_constants : ndarray of shape (n,), uint64
-        Nodes to be grown, and to be looked at; their keys; and bits for those of the first 64
-        features that are known to be constant in them.
+    stack : ndarray of shape (n,), int64
+        Nodes that wait to be cleared, or to be laid out.
+    calls : ndarray of shape (n, 4), int64
+    call_keys, call_constants : ndarray of shape (n,), uint64
+        Nodes that wait to decide (see `erasable.tree._tend_kernels.tend`); their keys; and bits
+        for those of the first 64 features that are known to be constant in them.
     """
 
     rows: Ints
@@ -240,10 +242,8 @@ class Work(NamedTuple):
     races: Words
     order: Ints
     stack: Ints
-    keys: Words
     calls: Ints
     call_keys: Words
-    constants: Words
     call_constants: Words
 
 
@@ -267,10 +267,8 @@ def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
         sorted=np.empty(SMALL, dtype=np.uint64),
         races=np.empty(n_features, dtype=np.uint64),
         order=np.empty(n_features, dtype=np.int64),
-        stack=np.empty((n_rows + 2, 4), dtype=np.int64),
-        keys=np.empty(n_rows + 2, dtype=np.uint64),
+        stack=np.empty(n_rows + 2, dtype=np.int64),
         calls=np.empty((n_rows + 2, 4), dtype=np.int64),
         call_keys=np.empty(n_rows + 2, dtype=np.uint64),
-        constants=np.empty(n_rows + 2, dtype=np.uint64),
         call_constants=np.empty(n_rows + 2, dtype=np.uint64),
     )

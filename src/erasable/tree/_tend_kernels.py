@@ -1,8 +1,8 @@
-"""Taking records out of a tree: every node on their way decides again, and few decide otherwise.
+"""Growing a tree, and taking records out of it: nodes decide, few otherwise than before.
 
-The law it keeps: a node's decision is a function of its records, and where all the decisions above
-it stand, so do its records but for those that go. Where a decision changes, all below is grown
-again.
+The law it keeps: a subtree is a function of the records of its node, of its path and of the rules.
+A node's decision is a function of its records, and where all the decisions above it stand, so do
+its records but for those that go. Where a decision changes, all below is grown again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import borrowing, inlined
 from erasable.tree._decide_kernels import decide, gather, survey_again
-from erasable.tree._grow_kernels import clear, grow, room_for, take_kept
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
 from erasable.tree._layout import (
     CACHE,
@@ -37,8 +36,9 @@ from erasable.tree._layout import (
     Words,
     Work,
 )
+from erasable.tree._slot_kernels import clear, drop_kept, part, room_for, take_kept, take_pair
 
-__all__ = ["sweep", "take_rows_out", "withdraw"]
+__all__ = ["leaves_that_gain", "take_rows_out", "tend"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _UNKNOWN = np.uint64(0)
@@ -162,137 +162,176 @@ def _split_gone(
     return middle
 
 
-@borrowing
-def _grow_again(
-    plant: Plant,
-    table: Table,
-    rules: Rules,
+@inlined
+def _wait(
     work: Work,
+    waiting: int,
+    plant: Plant,
     node: int,
     depth: int,
     key: np.uint64,
-    whole: float,
     constants: np.uint64,
-    pending: Ints,
-    pending_keys: Words,
-    told: Ints,
+    side: int,
+    first: int,
+    after: int,
 ) -> None:
-    """Grow what is below a node again; where there is no room for it, say that it is to be done."""
-    clear(plant, work, node)
-    told[1] += 1
-    told[2] += plant.nodes[node, COUNT]
-    if room_for(plant, node):
-        grow(plant, table, rules, work, node, depth, key, whole, constants)
-        return
-    pending[told[0], 0], pending[told[0], 1], pending_keys[told[0]] = node, depth, key
-    told[0] += 1
+    """Have a child of a node wait for its turn."""
+    calls = work.calls
+    calls[waiting, 0], calls[waiting, 1] = plant.nodes[node, LEFT] + side, depth + 1
+    calls[waiting, 2], calls[waiting, 3] = first, after
+    work.call_keys[waiting] = child_key(key, RIGHT_SIDE if side else LEFT_SIDE)
+    work.call_constants[waiting] = constants
 
 
 @borrowing
-def withdraw(
+def tend(
     plant: Plant,
     table: Table,
     rules: Rules,
     work: Work,
-    root_key: np.uint64,
+    waiting: int,
     whole: float,
     gone: NDArray[np.uint32],
     pending: Ints,
     pending_keys: Words,
     told: Ints,
 ) -> None:
-    """Decide again in every node that rows have left.
+    """Have nodes decide, and those below them.
 
     Parameters
     ----------
     plant, table, rules, work
-        See `erasable.tree._layout`.
-    root_key : uint64
-        Key of the tree.
+        See `erasable.tree._layout`. Who is to decide stands in ``work.calls``, a node in each of
+        its first `waiting` lines: its slot; its depth; and from where to where those of `gone`
+        stand that leave it. None do (0, 0) where a node that is clear is to be grown from the
+        rows in its range, and there are slots for two nodes a record; (-1, -1) where a leaf is
+        only asked, so that its gain is known. Keys and constant features of the nodes are in
+        ``work.call_keys`` and ``work.call_constants``.
     whole : float
         Weight of all records that are left.
     gone : ndarray of uint32
         Rows and weights of the records that go, as in `Plant.rows`, which they have left; put in
         another order. Their values and targets are still in `table`.
     pending, pending_keys : ndarray of shape (n, 2), int64, and (n,), uint64
-        Overwritten with nodes, depths and keys where the tree is still to be grown.
-    told : ndarray of shape (3,), int64
-        Added to: how many of these there are; how many nodes decided otherwise; their records.
+        Overwritten with nodes, depths and keys where there is no room for what is to grow.
+    told : ndarray of shape (4,), int64
+        Added to: how many of these there are; how many nodes decided otherwise; their records;
+        how many leaves that were only asked should not be any.
     """
     nodes, stats, calls = plant.nodes, plant.stats, work.calls
-    calls[0, 0], calls[0, 1], calls[0, 2], calls[0, 3] = 0, 0, 0, gone.size
-    work.call_keys[0], work.call_constants[0] = root_key, _UNKNOWN
-    waiting = 1
     while waiting:
         waiting -= 1
         node, depth = calls[waiting, 0], calls[waiting, 1]
         first, after, key = calls[waiting, 2], calls[waiting, 3], work.call_keys[waiting]
         constants = work.call_constants[waiting]
-        nodes[node, COUNT] -= after - first
+        leaving, kept, m = first < after, False, -1
         nodes[node, DIRTY] = 1
-        for g in range(first, after):
-            row, weight = np.int64(gone[g]) & _ROW, np.int64(gone[g]) >> ROW_BITS
-            if rules.criterion == SQUARES:
-                stats[node, 0] -= weight
-                stats[node, 1] -= weight * table.y[row]
-            else:
-                stats[node, table.y[row]] -= weight
-        kept, m = nodes[node, CACHE] >= 0, -1
-        if kept:
-            m = _take_from_kept(plant, table, rules, work, node, key, gone, first, after)
-        elif nodes[node, FEATURE] >= 0:
+        if leaving:
+            nodes[node, COUNT] -= after - first
+            for g in range(first, after):
+                row, weight = np.int64(gone[g]) & _ROW, np.int64(gone[g]) >> ROW_BITS
+                if rules.criterion == SQUARES:
+                    stats[node, 0] -= weight
+                    stats[node, 1] -= weight * table.y[row]
+                else:
+                    stats[node, table.y[row]] -= weight
+            kept = nodes[node, CACHE] >= 0
+            if kept:
+                m = _take_from_kept(plant, table, rules, work, node, key, gone, first, after)
+            elif nodes[node, FEATURE] >= 0:
+                take_kept(plant, node)
+        elif first == 0:
+            m = gather(plant, table, work, node)
+            nodes[node, COUNT] = m
+            nodes[node, : LEFT + 1] = -1
+            stats[node] = 0
+            for i in range(m):
+                if rules.criterion == SQUARES:
+                    stats[node, 0] += work.weights[i]
+                    stats[node, 1] += work.weights[i] * work.y[i]
+                else:
+                    stats[node, work.y[i]] += work.weights[i]
             take_kept(plant, node)
         feature, code, constants = decide(
             plant, table, rules, work, node, depth, key, whole, m, kept, constants
         )
-        if feature != nodes[node, FEATURE] or code != nodes[node, CODE]:
-            _grow_again(
-                plant, table, rules, work, node, depth, key, whole, constants, pending,
-                pending_keys, told,
-            )  # fmt: skip
-        elif feature >= 0:
-            _find_next(plant, table, node, gone, first, after)
-            middle = _split_gone(plant, table, work, node, gone, first, after)
-            for side in range(2):
-                begin, end = (middle, after) if side else (first, middle)
-                if begin < end:
-                    calls[waiting, 0] = nodes[node, LEFT] + side
-                    calls[waiting, 1], calls[waiting, 2], calls[waiting, 3] = depth + 1, begin, end
-                    work.call_keys[waiting] = child_key(key, RIGHT_SIDE if side else LEFT_SIDE)
-                    work.call_constants[waiting] = constants
-                    waiting += 1
+        if first < 0:
+            told[3] += feature >= 0
+            continue
+        if leaving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]:
+            if feature >= 0:
+                _find_next(plant, table, node, gone, first, after)
+                middle = _split_gone(plant, table, work, node, gone, first, after)
+                for side in range(2):
+                    begin, end = (middle, after) if side else (first, middle)
+                    if begin < end:
+                        _wait(work, waiting, plant, node, depth, key, constants, side, begin, end)
+                        waiting += 1
+            continue
+        if leaving:
+            clear(plant, work, node)
+            told[1] += 1
+            told[2] += nodes[node, COUNT]
+        if feature < 0:
+            drop_kept(plant, node)
+            continue
+        if leaving and not room_for(plant, node):
+            drop_kept(plant, node)
+            pending[told[0], 0], pending[told[0], 1], pending_keys[told[0]] = node, depth, key
+            told[0] += 1
+            continue
+        to_left = part(plant, table, work, node, feature, code)
+        pair, count = take_pair(plant), nodes[node, COUNT]
+        nodes[node, LEFT] = pair
+        nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
+        nodes[pair + 1, START] = nodes[node, START] + to_left
+        nodes[pair + 1, CAPACITY] = count - to_left
+        for side in range(2):
+            _wait(work, waiting, plant, node, depth, key, constants, side, 0, 0)
+            waiting += 1
 
 
 @borrowing
-def sweep(
+def leaves_that_gain(
     plant: Plant,
-    table: Table,
-    rules: Rules,
     work: Work,
     root_key: np.uint64,
+    least: float,
     whole: float,
-    pending: Ints,
-    pending_keys: Words,
-    told: Ints,
-) -> None:
-    """Grow leaves that gained too little by a split while the tree weighed more than `whole`.
+    found: Ints,
+    keys: Words,
+) -> int:
+    """Find leaves that would gain at least some share of the `whole` by a split.
 
-    Parameters are those of `withdraw`.
+    What they would gain was too little when they decided, but the tree has got lighter.
+
+    Parameters
+    ----------
+    plant, work
+        See `erasable.tree._layout`.
+    root_key : uint64
+        Key of the tree.
+    least, whole : float
+    found, keys : ndarray of shape (n_slots, 2), int64, and (n_slots,), uint64
+        Overwritten with their slots and depths, and with their keys.
+
+    Returns
+    -------
+    int
+        How many there are.
     """
     nodes, calls = plant.nodes, work.calls
     calls[0, 0], calls[0, 1], work.call_keys[0] = 0, 0, root_key
-    waiting = 1
+    waiting, n = 1, 0
     while waiting:
         waiting -= 1
         node, depth, key = calls[waiting, 0], calls[waiting, 1], work.call_keys[waiting]
         if nodes[node, FEATURE] < 0:
-            if plant.gains[node] / whole >= rules.min_decrease:
-                _grow_again(
-                    plant, table, rules, work, node, depth, key, whole, _UNKNOWN, pending,
-                    pending_keys, told,
-                )  # fmt: skip
+            if plant.gains[node] / whole >= least:
+                found[n, 0], found[n, 1], keys[n] = node, depth, key
+                n += 1
             continue
         for side in range(2):
-            calls[waiting, 0], calls[waiting, 1] = nodes[node, LEFT] + side, depth + 1
-            work.call_keys[waiting] = child_key(key, RIGHT_SIDE if side else LEFT_SIDE)
+            _wait(work, waiting, plant, node, depth, key, _UNKNOWN, side, 0, 0)
             waiting += 1
+    return n
