@@ -80,7 +80,9 @@ def flatten(
         features[n] = f
         n += 1
         if f < 0:
-            leaves[ends] = plant.stats[node]
+            # Not as an array: what numba would say of a wrong length takes seconds to compile.
+            for s in range(leaves.shape[1]):
+                leaves[ends, s] = plant.stats[node, s]
             ends += 1
         else:
             thresholds[splits] = _threshold(plant, values, offsets, node)
@@ -283,16 +285,19 @@ def importances(
 ) -> None:
     """Add up, for every feature, what its splits gain."""
     totals = np.empty((leaves.shape[0] + 1, leaves.shape[1]), dtype=np.int64)
+    left = np.empty(leaves.shape[1], dtype=np.int64)
     waiting, ends = 0, leaves.shape[0]
     for i in range(features.size - 1, -1, -1):
         if features[i] < 0:
             ends -= 1
-            totals[waiting] = leaves[ends]
+            for s in range(left.size):
+                totals[waiting, s] = leaves[ends, s]
             waiting += 1
         else:
-            left = totals[waiting - 1].copy()
-            total = totals[waiting - 2] + left
+            total = totals[waiting - 2]
+            for s in range(left.size):
+                left[s] = totals[waiting - 1, s]
+                total[s] += left[s]
             score = score_of(left, total, rules, class_weight)
             out[features[i]] += gain_of(score, total, rules, class_weight)
             waiting -= 1
-            totals[waiting - 1] = total
