@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import borrowing, inlined
-from erasable.tree._decide_kernels import decide, gather, survey_again
+from erasable.tree._decide_kernels import decide, gather
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
 from erasable.tree._layout import (
     CACHE,
@@ -79,15 +79,13 @@ def _take_from_kept(
     plant: Plant,
     table: Table,
     rules: Rules,
-    work: Work,
     node: int,
-    key: np.uint64,
     gone: NDArray[np.uint32],
     first: int,
     after: int,
-) -> int:
-    """Bring the counts of a node's candidates up to date; return how many records were read."""
-    slot, m = plant.nodes[node, CACHE], -1
+) -> None:
+    """Bring the counts of a node's candidates up to date; of a feature that lost one, say so."""
+    slot = plant.nodes[node, CACHE]
     for place in range(rules.max_features):
         found, code = plant.found[slot, place, 0], plant.codes[slot, place]
         count, left = plant.counts[slot, place], plant.lefts[slot, place]
@@ -109,10 +107,7 @@ def _take_from_kept(
                     count[j, 0] -= 1
                     lost |= count[j, 0] == 0
         if lost:
-            if m < 0:
-                m = gather(plant, table, work, node)
-            survey_again(plant, table, rules, work, slot, place, key, m)
-    return m
+            plant.found[slot, place, 0] = -1
 
 
 @inlined
@@ -237,7 +232,7 @@ def tend(
                     stats[node, table.y[row]] -= weight
             kept = nodes[node, CACHE] >= 0
             if kept:
-                m = _take_from_kept(plant, table, rules, work, node, key, gone, first, after)
+                _take_from_kept(plant, table, rules, node, gone, first, after)
             elif nodes[node, FEATURE] >= 0:
                 take_kept(plant, node)
         elif first == 0:
