@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
-from erasable.ensemble._forest_base import N_ESTIMATORS, Bagged
+from erasable.ensemble._forest_base import OF_FORESTS, Bagged
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
-from erasable.tree._rules import CLASS_WEIGHTS, CONSTRAINTS
+from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
 __all__ = ["RandomForestClassifier", "RandomForestRegressor"]
 
@@ -97,13 +95,7 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_estimators": N_ESTIMATORS,
-        "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
-        "bootstrap": ["boolean"],
-        "class_weight": CLASS_WEIGHTS,
-        **CONSTRAINTS,
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**OF_FORESTS, **OF_CLASSIFIERS}
 
     def __init__(
         self,
@@ -190,12 +182,7 @@ class RandomForestRegressor(Bagged, TreeRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_estimators": N_ESTIMATORS,
-        "criterion": [StrOptions({"squared_error"})],
-        "bootstrap": ["boolean"],
-        **CONSTRAINTS,
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**OF_FORESTS, **OF_REGRESSORS}
 
     def __init__(
         self,

@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-__all__ = ["N_ESTIMATORS", "Bagged"]
+__all__ = ["OF_FORESTS", "Bagged"]
 
-N_ESTIMATORS: list[Any] = [Interval(Integral, 1, None, closed="left")]
+OF_FORESTS: dict[str, Any] = {
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "bootstrap": ["boolean"],
+}
+"""Constraints of the parameters that forests have beside those of trees."""
 
 
 class Bagged:

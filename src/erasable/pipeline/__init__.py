@@ -26,9 +26,9 @@ always changing ``TfidfVectorizer``       the next step resumes from what it was
                                           learned again
 =============== ========================= ======================================================
 
-`KMeans`, the scalers, the linear models, `GaussianNB`, nearest neighbours and `NadarayaWatson` take
-a map. Before any other step, a `StandardScaler` makes *every* deletion learn the rest again: give
-it ``quantize=True``.
+`KMeans`, the scalers, the linear models, `GaussianNB`, trees and forests, nearest neighbours and
+`NadarayaWatson` take a map. Before any other step, a `StandardScaler` makes *every* deletion learn
+the rest again: give it ``quantize=True``.
 
 A step says what it is with these private names, all of which have defaults:
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.params import decode_params
+from erasable.core.steps import Rows
 from erasable.tree._columns import Columns
 from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
@@ -35,8 +36,13 @@ class TreeModel(Erasable):
     lowest. All of this is a function of the records in the node, its path, and the seed. A
     deletion asks the nodes on the record's way again, and grows again what is below those that
     answer otherwise.
+
+    Behind a step of a pipeline that scales columns the trees are those of the columns as they were
+    before: scales are positive, so that a threshold divides the records alike on both sides. Their
+    thresholds are in the columns' own units, and no deletion changes them for the sake of a scale.
     """
 
+    _takes_affine: ClassVar[bool] = True
     _settings: dict[str, Any]
     _targets: Any
     _kept_flats: list[Flat] | None
@@ -140,7 +146,13 @@ class TreeModel(Erasable):
         return flats
 
     def _state(self) -> dict[str, Any]:
-        return {**self._targets.state(), "trees": to_arrays(self._flats())}
+        return {**self._targets.state(), **self._map_state(), "trees": to_arrays(self._flats())}
+
+    def _map_state(self) -> dict[str, Any]:
+        """Return the map that the trees are behind, without which nobody could ask them."""
+        if self._map is None:
+            return {}
+        return {"map": {"shift": self._map[0], "scale": self._map[1]}}
 
     def _digest_state(self) -> dict[str, Any]:
         if self._accelerator is not None:
@@ -148,11 +160,13 @@ class TreeModel(Erasable):
         else:
             regression = CRITERIA[self._settings["criterion"]] == SQUARES
             told = forest_hash([flat.hash(regression) for flat in self._flats()])
-        return {**self._targets.state(), "trees": told}
+        return {**self._targets.state(), **self._map_state(), "trees": told}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._book.params)
         self._targets = self._targets_from(state)
+        if "map" in state:
+            self._map = (state["map"]["shift"], state["map"]["scale"])
         self._kept_flats = from_arrays(state["trees"], self.n_features_in_)
 
     def _reattach(self) -> None:
@@ -164,7 +178,7 @@ class TreeModel(Erasable):
                     warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
                     self._targets = self._fit_targets()
                 if state_root(self._targets.state()) == state_root(mine.state()):
-                    forest = self._laid_out(flats)
+                    forest = self._grown(flats)
             except ErasableError:
                 forest = None
         if forest is None:
@@ -175,16 +189,6 @@ class TreeModel(Erasable):
                 "groups=...) of unchanged records, or fit again"
             )
         self._accelerator, self._kept_flats = forest, None
-
-    def _laid_out(self, flats: list[Flat]) -> Forest | None:
-        """Find the records of every node; None if they do not fit."""
-        if self._settings["min_impurity_decrease"] == 0.0:
-            return self._grown(flats)
-        # What a leaf would gain is not in the state: it takes a fit to know.
-        forest = self._grown()
-        assert forest is not None
-        same = state_root(to_arrays(forest.flats())) == state_root(to_arrays(flats))
-        return forest if same else None
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -219,6 +223,9 @@ class TreeModel(Erasable):
     def _found(self, X: Any) -> Iterator[tuple[Flat, Ints]]:
         """Yield every tree, and in which leaf of it each row is."""
         matrix = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
+        if self._map is not None and not (isinstance(X, Rows) and X.unmapped):
+            with np.errstate(over="ignore"):
+                matrix = matrix * self._map[1] + self._map[0]
         for flat in self._flats():
             found = np.empty(matrix.shape[0], dtype=np.int64)
             descend(matrix, flat.features, flat.thresholds, flat.rights, flat.places, found)

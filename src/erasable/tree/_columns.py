@@ -36,14 +36,15 @@ class Columns:
         How many live records have each of them.
     offsets : ndarray of shape (n_features + 1,), int64
         Where the values of each column begin.
-    packed : ndarray of shape (n_features, n_rows), uint64
+    packed : ndarray of shape (n_rows, n_features + 1), uint64
         Of every value a hash, in the upper 32 bits, and its code. 0 for rows that are not live.
+        The last column is for the targets.
 
     Examples
     --------
     >>> columns = Columns.fit(np.array([[0.5], [7.0], [0.5]]), np.arange(3), Tape(0))
-    >>> columns.values, columns.counts, columns.packed & np.uint64(255)
-    (array([0.5, 7. ]), array([2, 1]), array([[0, 1, 0]], dtype=uint64))
+    >>> columns.values, columns.counts, columns.packed[:, 0] & np.uint64(255)
+    (array([0.5, 7. ]), array([2, 1]), array([0, 1, 0], dtype=uint64))
     """
 
     values: Floats
@@ -55,7 +56,7 @@ class Columns:
     def fit(cls, matrix: NDArray[Any], live: Ints, tape: Tape) -> Self:
         """Find the values of the live rows of a matrix."""
         n_rows, d = matrix.shape
-        packed = np.zeros((d, n_rows), dtype=np.uint64)
+        packed = np.zeros((n_rows, d + 1), dtype=np.uint64)
         parts, sizes, offsets = [], [], np.zeros(d + 1, dtype=np.int64)
         for j in range(d):
             own = np.ascontiguousarray(matrix[live, j], dtype=np.float64)
@@ -64,7 +65,7 @@ class Columns:
             words = values.view(np.uint64)
             siphash24_integers(np.uint64(tape.seed), _FOR_VALUES, _TAG, words, hashes)
             words = (hashes >> _32 << _32) | np.arange(values.size, dtype=np.uint64)
-            packed[j, live] = words[codes]
+            packed[live, j] = words[codes]
             parts.append(values)
             sizes.append(counts)
             offsets[j + 1] = offsets[j] + values.size
@@ -94,9 +95,9 @@ class Columns:
 @kernel
 def _forget(packed: Words, offsets: Ints, counts: Ints, values: Floats, rows: Ints) -> None:
     for i in range(rows.size):
-        for j in range(packed.shape[0]):
-            place = offsets[j] + np.int64(packed[j, rows[i]] & np.uint64(0xFFFFFFFF))
+        for j in range(offsets.size - 1):
+            place = offsets[j] + np.int64(packed[rows[i], j] & np.uint64(0xFFFFFFFF))
             counts[place] -= 1
             if counts[place] == 0:
                 values[place] = np.nan
-            packed[j, rows[i]] = 0
+            packed[rows[i], j] = 0

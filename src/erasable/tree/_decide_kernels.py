@@ -31,7 +31,7 @@ from erasable.tree._layout import (
 from erasable.tree._score_kernels import gain_of, is_pure, pick
 from erasable.tree._survey_kernels import survey
 
-__all__ = ["decide", "gather", "survey_again"]
+__all__ = ["decide", "gather"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
@@ -108,107 +108,67 @@ def _views(plant: Plant, work: Work, slot: int, place: int) -> tuple[Codes, Code
 
 
 @inlined
-def survey_again(
-    plant: Plant,
-    table: Table,
-    rules: Rules,
-    work: Work,
-    slot: int,
-    place: int,
-    key: np.uint64,
-    m: int,
-) -> None:
-    """Survey one feature of a node whose counts are kept; its records have been gathered."""
-    f = plant.features[slot, place]
-    code, count, left = _views(plant, work, slot, place)
-    race = mix64(key ^ table.names[f])
-    found, last = survey(
-        table.packed[f], table.n_values[f], m, race & _LOW, rules, work, code, count, left
-    )
-    plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
-
-
-@inlined
 def _search(
     plant: Plant,
     table: Table,
     rules: Rules,
     work: Work,
-    slot: int,
+    node: int,
     key: np.uint64,
     m: int,
-    total: Ints,
+    kept: bool,
     constants: np.uint64,
-) -> tuple[np.uint64, Split]:
-    """Find the best split of the records that have been gathered, and which features are constant.
+) -> tuple[int, np.uint64, Split]:
+    """Find the best split, and which features are constant.
 
     As in scikit-learn, features beyond `max_features` are looked at only where all before them
-    are constant, until one is not.
+    are constant, until one is not. Of a feature whose counts are kept, they are taken as they
+    are, unless one of the values drawn is lost.
     """
+    slot, q = plant.nodes[node, CACHE], rules.max_features
     best: Split = (np.int64(-1), np.int64(-1), -np.inf)
-    _line_up(table, work, key, rules.max_features)
-    varied, looked, f = False, 0, -1
-    while looked < table.names.size and (looked < rules.max_features or not varied):
-        f = work.order[looked] if looked < rules.max_features else _next_in_line(work, f)
+    varied, lined, looked, f = False, False, 0, -1
+    while looked < table.names.size and (looked < q or not varied):
+        if kept and looked == q:
+            kept, looked = False, 0  # all are constant, and only a new search finds others
+        if not kept and not lined:
+            _line_up(table, work, key, q)
+            lined = True
         # The first of features that are all constant is so for ever: its place is free.
-        place = looked if looked < rules.max_features else 0
+        place = looked if looked < q else 0
+        found: Any = -1
+        last: Any = -1
+        if kept:
+            f = plant.features[slot, place]
+            found, last = plant.found[slot, place, 0], plant.found[slot, place, 1]
+        else:
+            f = work.order[looked] if looked < q else _next_in_line(work, f)
+            if f < 64 and constants >> np.uint64(f) & _ONE:
+                found = 0
+                if slot >= 0:
+                    plant.found[slot, place, 0] = 0
         looked += 1
-        if f < 64 and constants >> np.uint64(f) & _ONE:
-            if slot >= 0:
-                plant.found[slot, place, 0] = 0
+        if found == 0:
             continue
         code, count, left = _views(plant, work, slot, place)
-        found, last = survey(
-            table.packed[f],
-            table.n_values[f],
-            m,
-            work.races[f] & _LOW,
-            rules,
-            work,
-            code,
-            count,
-            left,
-        )
-        if slot >= 0:
-            plant.features[slot, place] = f
-            plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
+        if found < 0:
+            if m < 0:
+                m = gather(plant, table, work, node)
+            race = mix64(key ^ table.names[f]) & _LOW
+            packed = table.packed[:, f]
+            found, last = survey(packed, table.n_values[f], m, race, rules, work, code, count, left)
+            if slot >= 0:
+                plant.features[slot, place] = f
+                plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
         if found < 2:
             constants |= _bit(f)
             continue
         varied = True
         best = pick(
-            f,
-            table.ranks,
-            found,
-            last,
-            code,
-            count,
-            left,
-            total,
-            m,
-            rules,
-            table.class_weight,
-            best,
-        )
-    return constants, best
-
-
-@inlined
-def _search_kept(
-    plant: Plant, table: Table, rules: Rules, slot: int, total: Ints, n: int
-) -> tuple[bool, Split]:
-    """Find the best split from counts that are kept; false if all the features are constant."""
-    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
-    varied = False
-    for place in range(rules.max_features):
-        found, last = plant.found[slot, place, 0], plant.found[slot, place, 1]
-        varied |= found > 1
-        best = pick(
-            plant.features[slot, place], table.ranks, found, last, plant.codes[slot, place],
-            plant.counts[slot, place], plant.lefts[slot, place], total, n, rules,
-            table.class_weight, best,
+            f, table.ranks, found, last, code, count, left, plant.stats[node],
+            plant.nodes[node, COUNT], rules, table.class_weight, best,
         )  # fmt: skip
-    return varied, best
+    return m, constants, best
 
 
 @inlined
@@ -238,8 +198,8 @@ def decide(
     m : int
         How many records have been gathered; -1 if that is still to be done.
     kept : bool
-        Whether the counts of the node's slot are there; else they are counted, and kept if there
-        is a slot.
+        Whether the counts of the node's slot are there, but for features that have -1 for the
+        number of values drawn; else they are counted, and kept if there is a slot.
     constants : uint64
         Bits for features that are known to be constant.
 
@@ -250,7 +210,7 @@ def decide(
     constants : uint64
         What is known now.
     """
-    n, total, slot = plant.nodes[node, COUNT], plant.stats[node], plant.nodes[node, CACHE]
+    n, total = plant.nodes[node, COUNT], plant.stats[node]
     gains = plant.gains
     if gains.size:
         gains[node] = -np.inf
@@ -259,17 +219,13 @@ def decide(
     regression = rules.criterion == SQUARES
     if not regression and is_pure(total):
         return -1, -1, constants
-    best: Split = (np.int64(-1), np.int64(-1), -np.inf)
-    varied = False
-    if kept:
-        varied, best = _search_kept(plant, table, rules, slot, total, n)
-    if not varied:
+    if regression and not kept:
         if m < 0:
             m = gather(plant, table, work, node)
-        if regression and _all_equal(work, m):
+        if _all_equal(work, m):
             return -1, -1, constants
-        constants, best = _search(plant, table, rules, work, slot, key, m, total, constants)
-    elif regression and best[0] >= 0 and best[2] == 0.0:
+    m, constants, best = _search(plant, table, rules, work, node, key, m, kept, constants)
+    if regression and kept and best[0] >= 0 and best[2] == 0.0:
         # No split gains anything: either all targets are equal, or all means are.
         if m < 0:
             m = gather(plant, table, work, node)

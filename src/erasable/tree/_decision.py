@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
 
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
-from erasable.tree._rules import CLASS_WEIGHTS, CONSTRAINTS
+from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
 __all__ = ["DecisionTreeClassifier", "DecisionTreeRegressor"]
 
@@ -111,11 +110,7 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
-        "class_weight": CLASS_WEIGHTS,
-        **CONSTRAINTS,
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = OF_CLASSIFIERS
 
     def __init__(
         self,
@@ -198,10 +193,7 @@ class DecisionTreeRegressor(_SingleTree, TreeRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "criterion": [StrOptions({"squared_error"})],
-        **CONSTRAINTS,
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = OF_REGRESSORS
 
     def __init__(
         self,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.tree._decide_kernels import gather
-from erasable.tree._grow_kernels import part, take_pair
 from erasable.tree._layout import (
     CACHE,
     CAPACITY,
@@ -34,6 +33,7 @@ from erasable.tree._layout import (
     Work,
 )
 from erasable.tree._score_kernels import gain_of, score_of
+from erasable.tree._slot_kernels import part, take_pair
 
 __all__ = [
     "descend",
@@ -80,7 +80,9 @@ def flatten(
         features[n] = f
         n += 1
         if f < 0:
-            leaves[ends] = plant.stats[node]
+            # Not as an array: what numba would say of a wrong length takes seconds to compile.
+            for s in range(leaves.shape[1]):
+                leaves[ends, s] = plant.stats[node, s]
             ends += 1
         else:
             thresholds[splits] = _threshold(plant, values, offsets, node)
@@ -223,12 +225,12 @@ def restore(
     `codes` are those of the largest values that the thresholds let pass.
     """
     nodes, stats = plant.nodes, plant.stats
-    work.stack[0, 0], waiting, splits, ends = 0, 1, 0, 0
+    work.stack[0], waiting, splits, ends = 0, 1, 0, 0
     for i in range(features.size):
         if waiting == 0:
             return False
         waiting -= 1
-        node = work.stack[waiting, 0]
+        node = work.stack[waiting]
         m = gather(plant, table, work, node)
         for k in range(m):
             if rules.criterion == SQUARES:
@@ -257,7 +259,7 @@ def restore(
         nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
         nodes[pair + 1, START] = nodes[node, START] + to_left
         nodes[pair + 1, CAPACITY] = m - to_left
-        work.stack[waiting, 0], work.stack[waiting + 1, 0] = pair + 1, pair
+        work.stack[waiting], work.stack[waiting + 1] = pair + 1, pair
         waiting += 2
     return waiting == 0 and splits == codes.size and ends == leaves.shape[0]
 
@@ -283,16 +285,19 @@ def importances(
 ) -> None:
     """Add up, for every feature, what its splits gain."""
     totals = np.empty((leaves.shape[0] + 1, leaves.shape[1]), dtype=np.int64)
+    left = np.empty(leaves.shape[1], dtype=np.int64)
     waiting, ends = 0, leaves.shape[0]
     for i in range(features.size - 1, -1, -1):
         if features[i] < 0:
             ends -= 1
-            totals[waiting] = leaves[ends]
+            for s in range(left.size):
+                totals[waiting, s] = leaves[ends, s]
             waiting += 1
         else:
-            left = totals[waiting - 1].copy()
-            total = totals[waiting - 2] + left
+            total = totals[waiting - 2]
+            for s in range(left.size):
+                left[s] = totals[waiting - 1, s]
+                total[s] += left[s]
             score = score_of(left, total, rules, class_weight)
             out[features[i]] += gain_of(score, total, rules, class_weight)
             waiting -= 1
-            totals[waiting - 1] = total

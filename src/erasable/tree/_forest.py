@@ -106,7 +106,11 @@ class Forest:
 
         `record_keys` has a key for each of the live rows; there is none where there are no bags.
         """
-        table = Table(columns.packed, columns.n_values, draws.names, draws.ranks, y, class_weight)
+        targets = columns.packed.view(np.int64)[:, -1]
+        targets[:] = y
+        table = Table(
+            columns.packed, columns.n_values, draws.names, draws.ranks, targets, class_weight
+        )
         n_trees = draws.keys.size
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
         work = forest._room(n_stats)
@@ -135,8 +139,7 @@ class Forest:
         return own
 
     def _room(self, n_stats: int) -> Work:
-        d, n = self.table.packed.shape
-        return work_for(n, d, n_stats, self.rules.sample)
+        return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
 
     def remove(
         self, rows: Ints, keys: Words | None, live: NDArray[np.bool_], live_rows: Callable[[], Ints]
@@ -185,7 +188,8 @@ class Forest:
     def keep_classes(self, kept: NDArray[np.bool_], class_weight: Floats) -> None:
         """Drop classes of which no record is left."""
         place = np.maximum(np.cumsum(kept) - 1, 0)
-        self.table = self.table._replace(y=place[self.table.y], class_weight=class_weight)
+        self.table.y[:] = place[self.table.y]
+        self.table = self.table._replace(class_weight=class_weight)
         for tree in self.trees:
             tree.keep_classes(kept)
 
@@ -201,5 +205,5 @@ class Forest:
     @property
     def nbytes(self) -> int:
         """Bytes that the arrays take, those of the records not counted."""
-        shared = self.columns.packed.nbytes + self.columns.values.nbytes + self.table.y.nbytes
+        shared = self.columns.packed.nbytes + self.columns.values.nbytes
         return shared + sum(tree.nbytes for tree in self.trees)

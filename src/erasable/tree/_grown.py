@@ -12,7 +12,6 @@ from erasable.core.digest import LeafHash
 from erasable.tree._columns import Columns
 from erasable.tree._flat import UNIT, Flat, top_hash, unit_hash
 from erasable.tree._flat_kernels import flatten, outline, restore
-from erasable.tree._grow_kernels import grow
 from erasable.tree._layout import (
     BUSY,
     CACHE,
@@ -33,10 +32,11 @@ from erasable.tree._layout import (
     Plant,
     Rules,
     Table,
+    Words,
     Work,
 )
 from erasable.tree._score_kernels import weight_of
-from erasable.tree._withdraw_kernels import sweep, take_rows_out, withdraw
+from erasable.tree._tend_kernels import leaves_that_gain, take_rows_out, tend
 
 __all__ = ["Bag", "Grown", "bag_of"]
 
@@ -45,7 +45,10 @@ Bag: TypeAlias = NDArray[np.uint32]
 
 _ROW = np.uint32((1 << ROW_BITS) - 1)
 _BITS = np.uint32(ROW_BITS)
-_UNKNOWN = np.uint64(0)
+_GROW, _ASK = (0, 0), (-1, -1)
+_NO_ROWS: Bag = np.empty(0, dtype=np.uint32)
+_NO_NODES: Ints = np.empty((0, 2), dtype=np.int64)
+_NO_KEYS: Words = np.empty(0, dtype=np.uint64)
 
 
 def bag_of(rows: Ints, weights: NDArray[np.uint8]) -> Bag:
@@ -83,7 +86,7 @@ class Grown:
         """Grow a tree from a bag that is not empty."""
         grown = cls(_bare(bag, rules, work.left.shape[1]), key)
         whole = grown._weight_of(grown._totals(bag, table, rules), table, rules)
-        grow(grown.plant, table, rules, work, 0, 0, key, whole, _UNKNOWN)
+        grown._grow(np.zeros((1, 2), dtype=np.int64), np.array([key]), table, rules, work, whole)
         grown._settle()
         return grown
 
@@ -109,7 +112,14 @@ class Grown:
         ):  # fmt: skip
             return None
         grown._settle()
-        return grown
+        if not grown.plant.gains.size:
+            return grown
+        # What a leaf would gain is not in the state: each has to be asked.
+        totals = grown._totals(bag, table, rules)
+        whole = grown._weight_of(totals, table, rules)
+        leaves, keys = grown._leaves(-np.inf, whole, work)
+        told = grown._tend(leaves, keys, _ASK, table, rules, work, whole)
+        return None if told[3] else grown
 
     # -- forgetting ----------------------------------------------------------------------------
 
@@ -129,22 +139,59 @@ class Grown:
         # One look at all rows is cheaper than many at a leaf each.
         every = 64 * gone.size > plant.rows.size
         take_rows_out(plant, table, gone, live, every)
-        most = gone.size + (plant.nodes.shape[0] if plant.gains.size else 0)
-        told = np.zeros(3, dtype=np.int64)
-        pending, keys = np.empty((most, 2), dtype=np.int64), np.empty(most, dtype=np.uint64)
-        withdraw(plant, table, rules, work, self.key, whole, gone, pending, keys, told)
+        root, key = np.zeros((1, 2), dtype=np.int64), np.array([self.key])
+        pending, keys = np.empty((gone.size, 2), np.int64), np.empty(gone.size, np.uint64)
+        told = self._tend(root, key, (0, gone.size), table, rules, work, whole, gone, pending, keys)
+        pending, keys = pending[: told[0]], keys[: told[0]]
         if plant.gains.size:
-            before = told[1]
-            sweep(plant, table, rules, work, self.key, whole, pending, keys, told)
-            if told[1] > before:
+            # Others gain enough now, because the tree has got lighter.
+            leaves, leaf_keys = self._leaves(rules.min_decrease, whole, work)
+            if leaves.size:
                 self._units = {}
-        for k in range(int(told[0])):
-            node, depth = pending[k].tolist()
-            self._make_room(2 * int(plant.nodes[node, COUNT]))
-            grow(self.plant, table, rules, work, node, depth, keys[k], whole, _UNKNOWN)
+                told[1] += leaf_keys.size
+                told[2] += int(plant.nodes[leaves[:, 0], COUNT].sum())
+                pending, keys = np.concatenate([pending, leaves]), np.append(keys, leaf_keys)
+        if keys.size:
+            self._grow(pending, keys, table, rules, work, whole)
         self._settle()
         self._flat = self._hash = None
         return int(told[1]), int(told[2])
+
+    def _leaves(self, least: float, whole: float, work: Work) -> tuple[Ints, Words]:
+        """Return slots, depths and keys of leaves that gain at least some share of the whole."""
+        n = self.plant.nodes.shape[0]
+        found, keys = np.empty((n, 2), dtype=np.int64), np.empty(n, dtype=np.uint64)
+        n = leaves_that_gain(self.plant, work, self.key, least, whole, found, keys)
+        return found[:n], keys[:n]
+
+    def _grow(
+        self, clear: Ints, keys: Words, table: Table, rules: Rules, work: Work, whole: float
+    ) -> None:
+        """Grow the tree below nodes that are clear."""
+        self._make_room(2 * int(self.plant.nodes[clear[:, 0], CAPACITY].sum()))
+        self._tend(clear, keys, _GROW, table, rules, work, whole)
+
+    def _tend(
+        self,
+        nodes: Ints,
+        keys: Words,
+        mode: tuple[int, int],
+        table: Table,
+        rules: Rules,
+        work: Work,
+        whole: float,
+        gone: Bag = _NO_ROWS,
+        pending: Ints = _NO_NODES,
+        pending_keys: Words = _NO_KEYS,
+    ) -> Ints:
+        """Have some nodes decide."""
+        work.calls[: keys.size, :2] = nodes
+        work.calls[: keys.size, 2:] = mode
+        work.call_keys[: keys.size] = keys
+        work.call_constants[: keys.size] = 0
+        told = np.zeros(4, dtype=np.int64)
+        tend(self.plant, table, rules, work, keys.size, whole, gone, pending, pending_keys, told)
+        return told
 
     def keep_classes(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes of which no record is left."""

@@ -121,8 +121,10 @@ class Table(NamedTuple):
 
     Attributes
     ----------
-    packed : ndarray of shape (n_features, n_rows), uint64
+    packed : ndarray of shape (n_rows, n_features + 1), uint64
         Of every value its hash, in the upper 32 bits, and its code: its rank among the values.
+        Behind these the record's target. All of a record side by side: a small node, of which
+        every record is far from the next, finds them where its parent has read before.
     n_values : ndarray of shape (n_features,), int64
         Number of codes.
     names : ndarray of shape (n_features,), uint64
@@ -130,7 +132,7 @@ class Table(NamedTuple):
     ranks : ndarray of shape (n_features,), int64
         Places of the features among their sorted names, by which ties are broken.
     y : ndarray of shape (n_rows,), int64
-        Class, or target on the grid in quanta.
+        Class, or target on the grid in quanta: the last column of `packed`.
     class_weight : ndarray of shape (n_classes,), float64
         Empty where all classes weigh the same.
     """
@@ -215,10 +217,12 @@ class Work(NamedTuple):
     races : ndarray of shape (n_features,), uint64
     order : ndarray of shape (n_features,), int64
         The features by their draws.
-    stack, calls : ndarray of shape (n, 4), int64
-    keys, call_keys, constants, call_constants : ndarray of shape (n,), uint64
-        Nodes to be grown, and to be looked at; their keys; and bits for those of the first 64
-        features that are known to be constant in them.
+    stack : ndarray of shape (n,), int64
+        Nodes that wait to be cleared, or to be laid out.
+    calls : ndarray of shape (n, 4), int64
+    call_keys, call_constants : ndarray of shape (n,), uint64
+        Nodes that wait to decide (see `erasable.tree._tend_kernels.tend`); their keys; and bits
+        for those of the first 64 features that are known to be constant in them.
     """
 
     rows: Ints
@@ -238,10 +242,8 @@ class Work(NamedTuple):
     races: Words
     order: Ints
     stack: Ints
-    keys: Words
     calls: Ints
     call_keys: Words
-    constants: Words
     call_constants: Words
 
 
@@ -265,10 +267,8 @@ def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
         sorted=np.empty(SMALL, dtype=np.uint64),
         races=np.empty(n_features, dtype=np.uint64),
         order=np.empty(n_features, dtype=np.int64),
-        stack=np.empty((n_rows + 2, 4), dtype=np.int64),
-        keys=np.empty(n_rows + 2, dtype=np.uint64),
+        stack=np.empty(n_rows + 2, dtype=np.int64),
         calls=np.empty((n_rows + 2, 4), dtype=np.int64),
         call_keys=np.empty(n_rows + 2, dtype=np.uint64),
-        constants=np.empty(n_rows + 2, dtype=np.uint64),
         call_constants=np.empty(n_rows + 2, dtype=np.uint64),
     )

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from erasable.tree._layout import ENTROPY, GINI, NO_DEPTH, SQUARES, Rules
 
-__all__ = ["CLASS_WEIGHTS", "CONSTRAINTS", "CRITERIA", "rules_for"]
+__all__ = ["CRITERIA", "OF_CLASSIFIERS", "OF_REGRESSORS", "rules_for"]
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "log_loss": ENTROPY, "squared_error": SQUARES}
 
@@ -36,7 +36,13 @@ CONSTRAINTS: dict[str, Any] = {
 }
 """Of the parameters that all trees share."""
 
-CLASS_WEIGHTS: list[Any] = [dict, StrOptions({"balanced"}), None]
+OF_CLASSIFIERS: dict[str, Any] = {
+    "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    **CONSTRAINTS,
+}
+
+OF_REGRESSORS: dict[str, Any] = {"criterion": [StrOptions({"squared_error"})], **CONSTRAINTS}
 
 
 def rules_for(

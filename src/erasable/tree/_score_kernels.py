@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import inlined, kernel
+from erasable.core._jit import borrowing, inlined
 from erasable.core._tape_kernels import log
 from erasable.tree._layout import ENTROPY, SQUARES, Codes, Floats, Ints, Rules, Split
 
@@ -81,7 +81,7 @@ def score_of(left: Ints, total: Ints, rules: Rules, weights: Floats) -> float:
     return _gini_of_counts(left, total)
 
 
-@kernel
+@borrowing
 def gain_of(score: float, total: Ints, rules: Rules, weights: Floats) -> float:
     """Return a node's weight times the decrease of its impurity by a split of some score."""
     if rules.criterion == SQUARES:
@@ -96,7 +96,7 @@ def gain_of(score: float, total: Ints, rules: Rules, weights: Floats) -> float:
     return score - (of_whole / whole if whole > 0.0 else 0.0)
 
 
-@kernel
+@borrowing
 def weight_of(total: Ints, rules: Rules, weights: Floats) -> float:
     """Return the weight of all records."""
     if rules.criterion == SQUARES:

@@ -1,7 +1,7 @@
-"""Growing a tree below a node, and clearing away what was there.
+"""The slots of a tree's nodes and its rows: taking some, dividing them, clearing them away.
 
-The law it keeps: a subtree is a function of the records of its node, of its path and of the rules.
-Which slots its nodes get is none of the model's business. Slots that become free are blanked.
+The law it keeps: which slots nodes get is none of the model's business, and those that become free
+are blanked.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._jit import inlined, kernel
-from erasable.tree._decide_kernels import decide, gather
-from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
+from erasable.core._jit import inlined
 from erasable.tree._layout import (
     BUSY,
     CACHE,
@@ -28,18 +26,16 @@ from erasable.tree._layout import (
     NO_DEPTH,
     NONE,
     ROW_BITS,
-    SQUARES,
     START,
     UPTO,
     USED,
     WANTED,
     Plant,
-    Rules,
     Table,
     Work,
 )
 
-__all__ = ["clear", "grow", "part", "room_for", "take_kept", "take_pair"]
+__all__ = ["clear", "drop_kept", "part", "room_for", "take_kept", "take_pair"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _ROW = (1 << ROW_BITS) - 1
@@ -71,7 +67,8 @@ def take_kept(plant: Plant, node: int) -> None:
 
 
 @inlined
-def _drop_kept(plant: Plant, node: int) -> None:
+def drop_kept(plant: Plant, node: int) -> None:
+    """Give back the place for a node's counts, if it has one."""
     slot = plant.nodes[node, CACHE]
     if slot < 0:
         return
@@ -95,20 +92,19 @@ def take_pair(plant: Plant) -> Any:
     return counters[USED] - 2
 
 
-@kernel
+@inlined
 def clear(plant: Plant, work: Work, node: int) -> None:
-    """Make a leaf of a node, and free everything below it."""
-    _drop_kept(plant, node)
+    """Make a leaf of a node, and free everything below it; the node's own counts stay."""
     waiting = 0
     if plant.nodes[node, FEATURE] >= 0:
-        work.stack[0, 0], waiting = plant.nodes[node, LEFT], 1
+        work.stack[0], waiting = plant.nodes[node, LEFT], 1
     while waiting:
         waiting -= 1
-        pair = work.stack[waiting, 0]
+        pair = work.stack[waiting]
         for child in range(pair, pair + 2):
-            _drop_kept(plant, child)
+            drop_kept(plant, child)
             if plant.nodes[child, FEATURE] >= 0:
-                work.stack[waiting, 0] = plant.nodes[child, LEFT]
+                work.stack[waiting] = plant.nodes[child, LEFT]
                 waiting += 1
             plant.nodes[child] = 0
             plant.stats[child] = 0
@@ -128,7 +124,7 @@ def part(plant: Plant, table: Table, work: Work, node: int, feature: int, code: 
     and the codes of the largest value on the left and of the smallest on the right.
     """
     start, capacity = plant.nodes[node, START], plant.nodes[node, CAPACITY]
-    packed, rows = table.packed[feature], plant.rows
+    packed, rows = table.packed[:, feature], plant.rows
     to_left, to_right = 0, 0
     highest: Any = -1
     lowest: Any = NO_DEPTH
@@ -152,64 +148,3 @@ def part(plant: Plant, table: Table, work: Work, node: int, feature: int, code: 
     for i in range(start + to_left + to_right, start + capacity):
         rows[i] = NONE
     return to_left
-
-
-@kernel
-def grow(
-    plant: Plant,
-    table: Table,
-    rules: Rules,
-    work: Work,
-    node: int,
-    depth: int,
-    key: np.uint64,
-    whole: float,
-    constants: np.uint64,
-) -> int:
-    """Grow the tree below a node that is clear, from the rows in its range.
-
-    There must be slots for two nodes a record.
-
-    Returns
-    -------
-    int
-        How many records were looked at, once for every node they are in.
-    """
-    nodes, stats = plant.nodes, plant.stats
-    work.stack[0, 0], work.stack[0, 1] = node, depth
-    work.keys[0], work.constants[0] = key, constants
-    waiting, looked = 1, 0
-    while waiting:
-        waiting -= 1
-        node, depth, key = work.stack[waiting, 0], work.stack[waiting, 1], work.keys[waiting]
-        constants = work.constants[waiting]
-        m = gather(plant, table, work, node)
-        looked += m
-        nodes[node, COUNT], nodes[node, FEATURE], nodes[node, CODE] = m, -1, -1
-        nodes[node, LEFT], nodes[node, DIRTY] = -1, 1
-        stats[node] = 0
-        for i in range(m):
-            if rules.criterion == SQUARES:
-                stats[node, 0] += work.weights[i]
-                stats[node, 1] += work.weights[i] * work.y[i]
-            else:
-                stats[node, work.y[i]] += work.weights[i]
-        take_kept(plant, node)
-        feature, code, constants = decide(
-            plant, table, rules, work, node, depth, key, whole, m, False, constants
-        )
-        if feature < 0:
-            _drop_kept(plant, node)
-            continue
-        to_left = part(plant, table, work, node, feature, code)
-        pair = take_pair(plant)
-        nodes[node, LEFT] = pair
-        nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
-        nodes[pair + 1, START] = nodes[node, START] + to_left
-        nodes[pair + 1, CAPACITY] = m - to_left
-        for side in range(2):
-            work.stack[waiting, 0], work.stack[waiting, 1] = pair + side, depth + 1
-            work.keys[waiting] = child_key(key, RIGHT_SIDE if side else LEFT_SIDE)
-            work.constants[waiting] = constants
-            waiting += 1
-    return looked
