@@ -33,7 +33,7 @@ test: setup
 
 soak: setup
 	$(BIN)/pytest -n $(WORKERS) -m soak tests
-	ERASABLE_THOROUGH=1 $(BIN)/pytest -n $(WORKERS) -m "hypothesis or thorough" tests
+	ERASABLE_THOROUGH=1 $(BIN)/pytest -n $(WORKERS) -m "(hypothesis or thorough) and not soak" tests
 	$(BIN)/python tests/soak/kills.py
 	$(BIN)/python tests/soak/fuzz.py
 

@@ -44,10 +44,10 @@ def delete_some(run: LloydRun, rng: np.random.Generator, **change: Any) -> Any:
 def test_files_keep_their_promises(kind: str, pairs: bool) -> None:
     rng = np.random.default_rng([KINDS.index(kind), pairs])
     examined = possible = flips = 0
-    for seed in range(few(5)):
+    for seed in range(5):
         n, k = [(160, 3), (60, 2), (90, 5), (120, 7), (40, 4)][seed]
         run = make_run(make_data(kind, n, rng), k, seed, pairs=pairs, max_iter=8)
-        for _ in range(30):
+        for _ in range(few(30)):
             report = delete_some(run, rng)
             assert not filing_errors(run)
             assert not label_errors(run)
