@@ -35,6 +35,7 @@ test: setup
 
 soak: setup
 	$(BIN)/pytest -n $(WORKERS) -m soak tests
+	ERASABLE_THOROUGH=1 $(BIN)/pytest -n $(WORKERS) -m "(hypothesis or thorough) and not soak" tests
 	$(BIN)/python tests/soak/kills.py --seed $(SEED)
 	$(BIN)/python tests/soak/fuzz.py --seed $(SEED)
 

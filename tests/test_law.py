@@ -11,10 +11,12 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import erasable
+from effort import examples
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.utils._checks.compare import assert_same, fit
 from erasable.utils._checks.kinds import suited
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
+from law_cases import check_law, check_law_of_variant
 from law_instances import first_instances, instances_of, other_instances
 
 FIRST, OTHERS = first_instances(), other_instances()
@@ -23,14 +25,16 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """Without shrinking, which takes minutes: all data is small, and a failure prints its blob."""
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks(FIRST)
 def test_law(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law(estimator, check)
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks(OTHERS, fast=True)
 def test_law_of_variants(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law_of_variant(estimator, check)
 
 
 def test_every_estimator_is_tested() -> None:
@@ -107,7 +111,7 @@ def data_sets(draw: st.DrawFn) -> DataSet:
 
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
-@settings(max_examples=20, phases=PHASES)
+@settings(max_examples=examples(20), phases=PHASES)
 @given(data=data_sets(), cuts=st.lists(st.integers(0, 12), max_size=3))
 def test_any_deletions_from_any_data_equal_a_refit(
     estimator: Any, data: DataSet, cuts: list[int]
@@ -132,7 +136,7 @@ def test_any_deletions_from_any_data_equal_a_refit(
 
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
-@settings(max_examples=10, phases=PHASES)
+@settings(max_examples=examples(10), phases=PHASES)
 @given(data=data_sets())
 def test_rows_and_deletions_in_any_order(estimator: Any, data: DataSet) -> None:
     try:

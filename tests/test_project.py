@@ -191,9 +191,10 @@ def test_a_full_run_with_too_few_tests_fails(
     tmp_path: Path, arguments: list[str], status: int
 ) -> None:
     (tmp_path / "tests").mkdir()
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    for name in ("conftest.py", "effort.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     (tmp_path / "tests" / "test_it.py").write_text("def test_one(): ...\n")
-    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = tests\ntestpaths = tests\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr

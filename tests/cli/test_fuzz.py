@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cli.fuzzing import SECRET, Bench, command_lines
 from cli.fuzzing_files import CASES, file_cases
 from cli.running import Result
+from effort import examples
 
 CASES_EACH = 250
 
@@ -22,14 +23,14 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(tmp_path_factory.mktemp("fuzz"))
 
 
-@settings(max_examples=CASES_EACH)
+@settings(max_examples=examples(CASES_EACH))
 @given(data=st.data())
 def test_command_lines(bench: Bench, data: st.DataObject) -> None:
     args, stdin = data.draw(command_lines(bench.requests))
     assert not bench.check(args, stdin)
 
 
-@settings(max_examples=CASES_EACH)
+@settings(max_examples=examples(CASES_EACH))
 @given(data=st.data())
 def test_files(bench: Bench, data: st.DataObject) -> None:
     assert not bench.check_file(*data.draw(file_cases(bench.template)))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from cluster.lawful import assert_lawful, seeds_of
+from effort import examples
 from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans
 from erasable.core.errors import TooFewRecordsError
 
@@ -94,7 +95,7 @@ def obey(model: Any, X: np.ndarray, plan: list[str], rng: np.random.Generator) -
         model.delete(model.ids_)
 
 
-SOME = settings(max_examples=120)
+SOME = settings(max_examples=examples(120))
 
 
 @SOME

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from cluster.oracles import distance, distances, nearest
+from effort import examples
 from erasable.cluster._distances import TILE, distances_to, new_tile, rank_nearest
 from erasable.cluster._lloyd_kernels import assign_some
 
@@ -57,7 +58,7 @@ def test_narrow_storage_computes_in_float64() -> None:
     assert same_bits(kernel_distances(X, np.arange(70), centers), expected)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_any_values_give_the_scalar_sum(data: st.DataObject) -> None:
     n, d, k = (data.draw(st.integers(1, high)) for high in (20, 6, 4))
@@ -68,7 +69,7 @@ def test_any_values_give_the_scalar_sum(data: st.DataObject) -> None:
     assert same_bits(kernel_distances(X, picks, centers), distances(X, centers))
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(data=st.data())
 def test_ranks_are_those_of_a_stable_sort(data: st.DataObject) -> None:
     k, m = data.draw(st.integers(1, 9)), data.draw(st.integers(1, TILE))

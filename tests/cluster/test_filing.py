@@ -9,6 +9,7 @@ import pytest
 
 from cluster import oracles
 from cluster.files import filing_errors, fresh_run, label_errors, make_run, same_state
+from effort import few
 from erasable.cluster._filing import tile_bounds
 from erasable.cluster._movement import movement
 from erasable.cluster._run import LloydRun
@@ -37,6 +38,7 @@ def delete_some(run: LloydRun, rng: np.random.Generator, **change: Any) -> Any:
     return run.remove(np.sort(rng.choice(live, size, replace=False)), **change)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "own"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_keep_their_promises(kind: str, pairs: bool) -> None:
@@ -45,7 +47,7 @@ def test_files_keep_their_promises(kind: str, pairs: bool) -> None:
     for seed in range(5):
         n, k = [(160, 3), (60, 2), (90, 5), (120, 7), (40, 4)][seed]
         run = make_run(make_data(kind, n, rng), k, seed, pairs=pairs, max_iter=8)
-        for _ in range(30):
+        for _ in range(few(30)):
             report = delete_some(run, rng)
             assert not filing_errors(run)
             assert not label_errors(run)
@@ -92,12 +94,13 @@ def test_mass_counts_as_many_records() -> None:
         assert same_state(run, fresh_run(run))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "own"])
 @pytest.mark.parametrize("spread", [2e-16, 1e-9, 1e-3, 0.2, 4.0])
 def test_a_metric_that_changes_with_every_deletion(spread: float, pairs: bool) -> None:
     rng = np.random.default_rng([int(1e16 * spread), pairs])
     updated = 0
-    for seed in range(4):
+    for seed in range(few(4)):
         n, k = [(120, 3), (50, 2), (80, 5), (100, 8)][seed]
         X = make_data(["gaussian", "separated", "lattice", "duplicated"][seed], n, rng)
         weights = rng.uniform(0.5, 2.0, X.shape[1])
@@ -112,11 +115,12 @@ def test_a_metric_that_changes_with_every_deletion(spread: float, pairs: bool) -
     assert updated or spread > 0.1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "own"])
 def test_a_metric_that_grows_across_the_border_of_two_clusters(pairs: bool) -> None:
     """Far records tell two centroids apart by little, and see them move in the metric of now."""
     examined = flips = 0
-    for seed in range(25):
+    for seed in range(few(25)):
         rng = np.random.default_rng(seed)
         near = np.column_stack([rng.choice([-1.0, 1.0], 80), 0.01 * rng.normal(size=80)])
         far = np.column_stack([rng.normal(size=80) * 0.2, rng.uniform(-60.0, 60.0, 80)])

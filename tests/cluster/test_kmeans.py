@@ -42,8 +42,17 @@ def cases() -> dict[str, tuple[np.ndarray, int, int]]:
 CASES = cases()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", CASES)
+def kinds() -> list[Any]:
+    """Every case in either type; kernels for narrow values and wide labels take long to compile."""
+    soaked = {("more than 256", np.float32): pytest.mark.soak}
+    return [
+        pytest.param(name, dtype, marks=soaked.get((name, dtype), ()))
+        for name in CASES
+        for dtype in (np.float64, np.float32)
+    ]
+
+
+@pytest.mark.parametrize(("name", "dtype"), kinds())
 def test_every_level_is_that_of_naive_lloyd(name: str, dtype: Any) -> None:
     X, k, max_iter = CASES[name]
     model = KMeans(k, max_iter=max_iter, random_state=0).fit(X.astype(dtype))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
+from effort import examples
 from erasable.cluster._distances import TILE, load_tile, new_tile, rank_nearest, tile_distances
 from erasable.cluster._filing import tile_bounds
 from erasable.cluster._movement import MOST_GROWTH, movement
@@ -65,7 +66,7 @@ def scene(seed: int, size: float) -> tuple[NDArray[Any], ...]:
 
 
 @pytest.mark.parametrize("pairs", [True, False])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=st.integers(0, 2**32), size=st.sampled_from([0.3, 1e-2, 1e-4, 1e-8, 1e-15]))
 def test_who_is_not_at_risk_keeps_its_cluster(pairs: bool, seed: int, size: float) -> None:
     X, c0, w0, c1, w1, c2, w2 = scene(seed, size)

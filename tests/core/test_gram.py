@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from effort import examples
 from erasable.core import _centring_kernels as centring
 from erasable.core import gram as module
 from erasable.core.errors import InvalidDataError
@@ -88,7 +89,7 @@ def assert_exact(gram: Gram, rows: list[list[int]]) -> None:
 
 
 @given(tables(), st.sampled_from([1, 64]))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_sums_are_those_of_python_integers(both: Tables, few: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_FEW", few)  # row by row, or as one block by BLAS
@@ -149,7 +150,7 @@ def test_a_sparse_matrix_has_the_sums_of_its_dense_twin() -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_after_deletions_the_sums_are_those_of_what_is_left(data: st.DataObject) -> None:
     both = data.draw(tables(least=2))
     few = data.draw(st.sampled_from([1, 64]))
@@ -243,7 +244,7 @@ def sums_of_pairs(draw: st.DrawFn) -> tuple[int, list[int], list[list[int]]]:
 @example((MAX_ROWS, [2**53 - 1, 1 - 2**53], [[2**53] * 3, [-(2**53)] * 3, [2**51 - 1] * 3]))
 @example((MAX_ROWS - 1, [2**53 - 2**27 + 1, 2**52 + 3], [[1] * 3, [2**53 - 1] * 3, [-1] * 3]))
 @example((3, [3, 3], [[0] * 3, [0] * 3, [3] * 3]))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_centring_uses_every_bit(problem: tuple[int, list[int], list[list[int]]]) -> None:
     n, sums, (hh, hl, ll) = problem
     high, low = np.zeros((2, 2, 2))

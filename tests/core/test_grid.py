@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from erasable.core import _grid_kernels as kernels
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import MAX_ROWS, Grid, PrecisionWarning
@@ -258,7 +259,7 @@ def test_one_row_more_than_2_to_the_27_would_not_be_exact() -> None:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @quiet
 def test_after_deletions_the_grid_is_that_of_what_is_left(data: st.DataObject) -> None:
     matrix = data.draw(matrices(least=2))

@@ -13,6 +13,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
+from effort import skip
 from erasable.cluster import KMeans
 from erasable.core.estimator import Erasable
 from erasable.core.records import Records
@@ -68,10 +69,12 @@ def test_a_deletion_is_done_or_not_done(kind: str, others: str) -> None:
     sweep(lambda: World(sums, kind, others), 1 if kind == "strings" else 3, digest=False)
 
 
+@pytest.mark.thorough
 def test_with_digests_and_what_they_cache() -> None:
-    sweep(lambda: World(sums, "strings", "hold"), stride=5)
+    sweep(lambda: World(sums, "strings", "hold"), stride=skip(5))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("make", "others", "stride"),
     [
@@ -86,13 +89,14 @@ def test_with_digests_and_what_they_cache() -> None:
     ],
 )
 def test_estimators_and_pipelines(make: Any, others: str, stride: int) -> None:
-    sweep(lambda: World(make, "strings", others), stride, digest=False)
+    sweep(lambda: World(make, "strings", others), skip(stride), digest=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("make", "stride"), [(sums, 5), (kmeans, 19), (mapped, 37)])
 def test_models_that_were_restored(make: Any, stride: int) -> None:
     """They make their accelerators again, before they delete."""
-    sweep(lambda: World(make, "integers", "hold").restored(), stride, digest=False)
+    sweep(lambda: World(make, "integers", "hold").restored(), skip(stride), digest=False)
 
 
 class Narrow(IntegerSums):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from erasable.core import _moment_kernels as kernels
 from erasable.core.grid import MAX_ROWS, Grid
 from erasable.core.moments import Moments
@@ -54,7 +55,7 @@ def ulps(value: float, exact: Fraction) -> float:
 
 
 @given(matrices())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_mean_and_variance_are_within_one_ulp_of_fractions(matrix: np.ndarray) -> None:
     grid = Grid.fit(matrix)
     moments = Moments.fit(grid, matrix)
@@ -85,7 +86,7 @@ def test_the_textbook_formula_is_not_within_one_ulp() -> None:
 @example(n=MAX_ROWS, s=2**53 - 2**26, squares=(2**53, -(2**26), 2**26))
 @example(n=MAX_ROWS, s=0, squares=(2**53, 2**53, 2**53))
 @example(n=3, s=3, squares=(0, 0, 3))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_solving_uses_every_bit_of_the_sums(n: int, s: int, squares: tuple[int, int, int]) -> None:
     """Sums of any size, also those that no data give: whatever cancels, nothing is lost."""
     hh, hl, ll = squares
@@ -134,7 +135,7 @@ def remove(moments: Moments, matrix: np.ndarray, rows: np.ndarray, live: np.ndar
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_after_deletions_the_moments_are_those_of_what_is_left(data: st.DataObject) -> None:
     matrix = data.draw(matrices(least=2))
     order = np.array(data.draw(st.permutations(range(len(matrix)))), dtype=np.int64)

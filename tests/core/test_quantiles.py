@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from effort import examples
 from erasable.core import quantiles as module
 from erasable.core.quantiles import Quantiles
 
@@ -76,7 +77,7 @@ def tables(draw: st.DrawFn) -> Table:
 
 
 @given(table=tables(), data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_any_deletions_leave_numpys_quantiles(table: Table, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(table))))
     delete_all(table, order, data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
@@ -86,7 +87,7 @@ def test_any_deletions_leave_numpys_quantiles(table: Table, data: st.DataObject)
     values=st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=60),
     percents=st.lists(st.floats(0, 100), min_size=1, max_size=3),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_percentiles_are_numpys_bit_for_bit(values: list[float], percents: list[float]) -> None:
     column = np.array(values) + 0.0  # records hold no -0.0
     shares = np.true_divide(percents, 100.0)

@@ -13,6 +13,7 @@ from scipy.sparse import random_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from effort import examples
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.decomposition import PCA
@@ -59,7 +60,7 @@ def test_it_finds_what_scikit_learn_finds(n_components: Any, whiten: bool, n: in
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 12), kind=st.integers(0, 4))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_eigenvectors_of_any_symmetric_matrix(seed: int, n: int, kind: int) -> None:
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(n, n))

@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
+from effort import examples
 from ensemble.learners import WHOLE, Strict, assigned, fitted, in_order, table
 from erasable import Records, load
 from erasable.core.errors import ArtifactError, TooFewRecordsError, UnlearnableError
@@ -244,7 +245,7 @@ def test_a_vote_by_rows_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert model.digest() != other.digest()
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(
     n_shards=st.integers(1, 40),
     cuts=st.lists(st.integers(1, 58), max_size=4, unique=True),

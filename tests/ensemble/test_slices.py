@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
+from effort import examples
 from ensemble.learners import SLICED, Unseeded, assigned, in_order, table
 from erasable.core.digest import state_root
 from erasable.core.errors import InvalidInputError, InvalidParameterError
@@ -188,7 +189,7 @@ def test_resuming_after_the_slice_itself_would_be_found(monkeypatch: pytest.Monk
     assert model.digest() != refit.digest()
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(
     n_slices=st.integers(2, 70),
     cuts=st.lists(st.integers(1, 54), max_size=4, unique=True),

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
+from effort import examples
 from erasable.core.errors import TooFewRecordsError
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from feature_extraction.corpus import as_dict, corpora, halves, lengths, make_texts, no_vowels
@@ -53,7 +54,7 @@ each_pair = pytest.mark.parametrize(("ours", "theirs"), BOTH, ids=lambda e: type
 
 @pytest.mark.filterwarnings("ignore:Upper case characters", "ignore:Your stop_words")
 @each_pair
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(texts=corpora())
 def test_the_same_terms_and_numbers(ours: Any, theirs: Any, texts: list[str]) -> None:
     try:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from effort import examples
 from erasable.feature_extraction._analysis import choose, read_vocabulary
 from erasable.feature_extraction._counts import TermCounts
 from feature_extraction.corpus import corpora
@@ -18,7 +19,7 @@ def _table(texts: list[str]) -> np.ndarray:
     return np.array([*texts, None], dtype=object)[:-1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(texts=corpora(), binary=st.booleans(), fixed=st.booleans(), data=st.data())
 def test_against_brute_force(
     texts: list[str], binary: bool, fixed: bool, data: st.DataObject

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
+from effort import examples
 from erasable import Records, load
 from erasable.core.errors import TooFewRecordsError
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
@@ -20,6 +21,7 @@ from erasable.utils._checks.compare import assert_same
 from erasable.utils._checks.reach import reachable
 from erasable.utils.estimator_checks import parametrize_with_law_checks
 from feature_extraction.corpus import corpora, lengths, make_texts
+from law_cases import check_law_of_variant
 from naming import named
 
 VARIANTS: list[Any] = [
@@ -38,11 +40,12 @@ VARIANTS: list[Any] = [
 each_variant = pytest.mark.parametrize("model", VARIANTS, ids=named)
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks(
     [CountVectorizer(max_df=0.9), TfidfVectorizer(max_df=0.6, max_features=30)], fast=True
 )
 def test_law(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law_of_variant(estimator, check)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @each_variant
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(texts=corpora(), data=st.data())
 def test_after_deletions_the_vectorizer_is_a_refit(
     model: Any, folder: Path, texts: list[str], data: st.DataObject

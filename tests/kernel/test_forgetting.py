@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
+from effort import examples
 from erasable import Records
 from erasable.core.errors import DetachedError, TooFewRecordsError
 from erasable.kernel import RandomFourierRidge
@@ -42,7 +43,7 @@ def assert_same(model: Any, other: Any, case: Case) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_after_deletions_the_model_is_a_refit(folder: Path, data: st.DataObject) -> None:
     case = data.draw(cases())
     kind = data.draw(st.sampled_from(KINDS))
@@ -157,7 +158,7 @@ def by_deleting(model: Any, case: Case, row: int) -> bytes:
 
 
 @given(cases(), st.sampled_from(KINDS))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_leaving_one_out_is_deleting_from_a_copy(case: Case, kind: Any) -> None:
     model = case.fit(kind)
     if case.weights is not None and np.count_nonzero(case.weights) < 2:

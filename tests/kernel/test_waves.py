@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from effort import examples
 from erasable.core.tape import Tape
 from erasable.kernel import RandomFourierRidge
 from erasable.kernel import _wave_kernels as kernels
@@ -126,7 +127,7 @@ def test_scikit_learn_makes_the_same_features() -> None:
 
 
 @given(st.integers(1, 11), st.integers(1, 40), st.integers(1, 30))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_bits_do_not_depend_on_company(d: int, n: int, n_waves: int) -> None:
     rng = np.random.default_rng(d + 100 * n)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)

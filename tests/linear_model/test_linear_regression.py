@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from effort import examples
 from erasable.linear_model import LinearRegression
-from erasable.utils.estimator_checks import parametrize_with_law_checks
 from linear_model.least_squares import Case, cases, exact, scaled_error
 
 pytestmark = pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
@@ -31,11 +31,6 @@ def not_expected(estimator: Any) -> dict[str, str]:
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-@parametrize_with_law_checks([LinearRegression(fit_intercept=False)], fast=True)
-def test_law(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
@@ -129,7 +124,7 @@ def test_an_offset_costs_predictions_no_digits() -> None:
 
 
 @given(cases(), st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_nothing_fits_better(case: Case, intercept: bool) -> None:
     """Residuals are orthogonal to every column, up to the grid, whatever the columns are."""
     model = case.fit(LinearRegression(fit_intercept=intercept))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from effort import examples
 from erasable.linear_model._certificate import distance, distance_after_step
 from erasable.linear_model._convex import Convexity
 from erasable.linear_model._lattice import pair_divide, pair_sum, pair_times
@@ -282,7 +283,7 @@ def test_the_certificate_holds_and_is_not_idle() -> None:
     assert tightest < 100
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 4]))
 def test_the_blunt_bound_is_below_the_hessian(seed: int, m: int) -> None:
     """Equation (4), on the part of the space in which the classes' intercepts sum to 0."""

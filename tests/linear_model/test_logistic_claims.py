@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from effort import examples
 from erasable import load
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.records import Records
@@ -156,7 +157,7 @@ def test_rows_of_any_certainty_are_taken_out(m: int, n_gone: int) -> None:
             assert farthest(metric.inverse, hessian) <= metric.error
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 2**32), st.data())
 def test_balanced_weights_and_files_keep_the_law(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 import erasable
+from effort import examples
 from erasable.core.errors import ArtifactError, TooFewRecordsError
 from erasable.linear_model import LogisticRegression, _newton
 from erasable.linear_model import _logistic_work as work_module
@@ -77,7 +78,7 @@ def fitted(X: Any, y: Any, weights: Any, params: dict[str, Any], rows: Any) -> L
 
 
 @given(problem=problems(), data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_after_deletions_it_is_a_refit(problem: Any, data: st.DataObject) -> None:
     X, y, weights, params, rng = problem
     n = len(y)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from effort import few
 from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.linear_model import LogisticRegression
 from erasable.linear_model import _logistic_work as work_module
@@ -198,8 +199,9 @@ def absurd(seed: int) -> tuple[np.ndarray, np.ndarray, Any, dict[str, Any]]:
     return X, y, weights, params
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [1500, 0], ids=["hessian", "conjugate"])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(few(30)))
 def test_absurd_problems_keep_the_law(
     seed: int, most: int, monkeypatch: pytest.MonkeyPatch, canonical: list[int]
 ) -> None:

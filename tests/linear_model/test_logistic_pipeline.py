@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import TransformerMixin, clone
 
+from effort import examples
 from erasable import load
 from erasable.core.deletion import Outcome
 from erasable.core.errors import TooFewRecordsError
@@ -147,7 +148,7 @@ def counts(n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(st.integers(0, 2**31), st.sampled_from([2, 3]))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_it_goes_on_with_a_table_that_has_changed(seed: int, n_classes: int) -> None:
     X, y = counts(n_classes, seed)
     model = make_pipeline(Shares(), LogisticRegression(5.0)).fit(X, y)

@@ -21,6 +21,7 @@ from erasable.core.errors import (
 )
 from erasable.linear_model import LinearRegression, Ridge
 from erasable.utils.estimator_checks import parametrize_with_law_checks
+from law_cases import check_law_of_variant
 from linear_model.least_squares import Case, exact, scaled_error
 
 VARIANTS = [Ridge(), Ridge(0.0), Ridge(np.array([2.5]), fit_intercept=False)]
@@ -32,9 +33,10 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks(VARIANTS[1:], fast=True)
 def test_law(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law_of_variant(estimator, check)
 
 
 def regression(n: int = 200, d: int = 6, weighted: bool = False) -> Case:

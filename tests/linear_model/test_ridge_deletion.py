@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from effort import examples
 from erasable import Records
 from erasable.core import gram as gram_module
 from erasable.core.errors import TooFewRecordsError
@@ -41,7 +42,7 @@ def assert_same(model: Any, other: Any, case: Case) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_after_deletions_the_model_is_a_refit(folder: Path, data: st.DataObject) -> None:
     case = data.draw(cases())
     kind = data.draw(st.sampled_from(MODELS))

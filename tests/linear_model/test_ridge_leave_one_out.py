@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from effort import examples
 from erasable.core.errors import DetachedError, TooFewRecordsError
 from erasable.linear_model import LinearRegression, Ridge
 from erasable.pipeline import make_pipeline
@@ -30,7 +31,7 @@ def by_deleting(model: Any, case: Case, row: int) -> bytes:
 
 
 @given(cases(), st.sampled_from(MODELS))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_it_is_deleting_from_a_copy(case: Case, kind: Any) -> None:
     model = case.fit(kind)
     if case.weights is not None and np.count_nonzero(case.weights) < 2:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from effort import examples
 from erasable import Records, load
 from erasable.cluster import QuantizedKMeans
 from erasable.core.errors import (
@@ -32,6 +33,7 @@ from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 from erasable.utils._checks.reach import Marks, traces
 from erasable.utils.estimator_checks import parametrize_with_law_checks
+from law_cases import check_law_of_variant
 from linear_model.least_squares import IDS, Case
 
 VARIANTS = [SegmentedRegression(3, alpha=0.0, max_iter=2), SegmentedRegression(1)]
@@ -43,9 +45,10 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks(VARIANTS, fast=True)
 def test_law(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law_of_variant(estimator, check)
 
 
 def pieces(n: int = 600, d: int = 3, targets: int = 1, seed: int = 0) -> Case:
@@ -165,7 +168,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_after_deletions_the_model_is_a_refit(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, make_scorer, r2_score
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict, cross_validate
 
+from effort import examples
 from erasable import Records, load
 from erasable.cluster import KMeans
 from erasable.core.errors import DetachedError, InvalidInputError, TooFewRecordsError
@@ -329,7 +330,7 @@ ANY = [
 
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("estimator", ANY, ids=str)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_any_data(estimator: Any, data: st.DataObject) -> None:
     n, d = data.draw(st.integers(3, 9)), data.draw(st.integers(1, 3))

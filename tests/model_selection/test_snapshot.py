@@ -40,7 +40,7 @@ def check_trials(estimator: Any, data: DataSet) -> None:
     """Try deletions, hold each against a refit, and look whether anything is left of them."""
     model = fit(estimator, data)
     look = Look(model, data)
-    doomed = data.doomed
+    doomed = data.doomed.copy()  # kernels are compiled anew for what cannot be written
     parts = [doomed[:1], doomed[1:2], np.sort(doomed[:3]), doomed[:1]]
     for rows, without in zip(parts, each_without(model, parts), strict=True):
         rest = data.without(data.ids[rows])

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
+from effort import examples
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from naive_bayes.data import ALL, as_sparse, cases, theirs
 
@@ -158,7 +159,7 @@ def on_grid(column: NDArray[Any]) -> list[Fraction]:
 
 
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_counts_are_exact_sums(data: st.DataObject) -> None:
     X, y = data.draw(cases(MultinomialNB()))
     model = MultinomialNB().fit(X if data.draw(st.booleans()) else as_sparse(X), y)
@@ -173,7 +174,7 @@ def test_counts_are_exact_sums(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_means_and_variances_are_within_an_ulp(data: st.DataObject) -> None:
     """Whole numbers are on the grid as they are: the oracle needs no rounding."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -199,7 +200,7 @@ def assert_within_an_ulp(found: float, wanted: Fraction) -> None:
 
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_epsilon_is_a_share_of_the_largest_variance(data: st.DataObject) -> None:
     X, y = data.draw(cases(GaussianNB(), least=3))
     X = X.astype(np.float64)

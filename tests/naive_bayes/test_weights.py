@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from effort import examples
 from erasable import Records, load
 from erasable.core.errors import ArtifactError, TooFewRecordsError
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from erasable.naive_bayes._weights import ClassWeights
 from erasable.utils.estimator_checks import LAW_CHECKS, parametrize_with_law_checks
+from law_cases import check_law_of_variant
 from naive_bayes.data import ALL, as_sparse, cases, code_sets, theirs
 from naive_bayes.test_contracts import ON_NUMBERS, assert_same_predictions
 from naive_bayes.test_numbers import assert_alike
@@ -107,7 +109,7 @@ def test_a_class_without_weight_is_never_predicted() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_moments_are_within_two_ulps(data: st.DataObject) -> None:
     """Whole numbers are on the grids as they are: the oracle needs no rounding."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -133,7 +135,7 @@ def test_moments_are_within_two_ulps(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_counts_are_exact_sums(data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     n = data.draw(st.integers(2, 20))
@@ -168,11 +170,12 @@ class WeighingCategoricalNB(Weighing, CategoricalNB):
     pass
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks(
     [WeighingGaussianNB(), WeighingMultinomialNB(), WeighingBernoulliNB()], fast=True
 )
 def test_law(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law_of_variant(estimator, check)
 
 
 @pytest.mark.parametrize("name", sorted(LAW_CHECKS.keys() - ON_NUMBERS))
@@ -183,7 +186,7 @@ def test_law_of_categories(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("model", ALL, ids=repr)
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_after_deletions_the_model_is_a_refit(model: Any, data: st.DataObject) -> None:
     X, y = data.draw(cases(model))
     n, ids = len(X), np.arange(100, 100 + len(X))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from erasable import Records
 from erasable.audit import equality
 from erasable.core.errors import ArtifactError, TooFewRecordsError
@@ -44,7 +45,7 @@ def _table(n: int = 120) -> tuple[Any, Any]:
 
 
 @each_model
-@settings(max_examples=12, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(12), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(seed=st.integers(0, 2**32 - 1), asked=st.booleans())
 def test_long_lives_end_as_refits(model: Any, seed: int, asked: bool) -> None:
     """Past several compactions, asked in between or not, with ties and copies."""

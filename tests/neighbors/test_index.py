@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 
+from effort import examples
 from erasable.neighbors import _index_kernels as index_kernels
 from erasable.neighbors._distance_kernels import (
     CHEBYSHEV,
@@ -60,7 +61,7 @@ def test_the_nearest_are_those_of_a_plain_search(kind: str, metric: str) -> None
                     assert nearest.tolist() == want_rows, (d, leaf)
 
 
-@settings(max_examples=60, phases=PHASES)
+@settings(max_examples=examples(60), phases=PHASES)
 @given(data=st.data(), metric=st.sampled_from(list(METRICS)))
 def test_no_record_is_nearer_than_its_box(data: st.DataObject, metric: str) -> None:
     """Rounded, too: otherwise a box could be passed over that holds the nearest."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from effort import examples
 from erasable import Records, load
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -61,7 +62,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
 
 @each_encoder
 @given(table=any_tables(), data=st.data())
-@settings(max_examples=35)
+@settings(max_examples=examples(35))
 def test_after_deletions_the_encoder_is_a_refit(
     encoder: Any, table: np.ndarray, data: st.DataObject
 ) -> None:
@@ -90,7 +91,7 @@ def test_categories_of_the_gone_would_be_seen() -> None:
 
 @each_encoder
 @given(table=any_tables(), data=st.data())
-@settings(max_examples=35)
+@settings(max_examples=examples(35))
 def test_scikit_learn_gives_the_same(encoder: Any, table: np.ndarray, data: st.DataObject) -> None:
     """Column by column, so that theirs knows of every column if it is text or numbers."""
     if table.dtype == object:
@@ -146,7 +147,7 @@ def _calm() -> Any:
 
 @pytest.mark.parametrize("cls", [OneHotEncoder, OrdinalEncoder])
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_fixed_categories_never_go(cls: Any, data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 12))
     cells = st.sampled_from(["b", "a", np.nan])
@@ -280,7 +281,7 @@ def test_a_dtype_that_holds_no_numbers_is_refused(dtype: Any) -> None:
 
 @each_encoder
 @given(table=object_tables())
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_records_made_before_are_one_with_arrays(encoder: Any, table: np.ndarray) -> None:
     records = Records(table)
     one, two = (clone(encoder).fit(records) for _ in range(2))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from effort import examples
 from erasable import Records, load
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -67,7 +68,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
 
 @each_imputer
 @given(table=number_tables(), data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_after_deletions_the_imputer_is_a_refit(
     imputer: Any, table: np.ndarray, data: st.DataObject
 ) -> None:
@@ -76,14 +77,14 @@ def test_after_deletions_the_imputer_is_a_refit(
 
 @pytest.mark.parametrize("imputer", OF_ANYTHING, ids=repr)
 @given(table=object_tables(), data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_after_deletions_of_text_too(imputer: Any, table: np.ndarray, data: st.DataObject) -> None:
     assert_lawful(imputer, table, data)
 
 
 @pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent"])
 @given(table=number_tables(gaps=False), data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_any_number_may_mark_a_gap(strategy: str, table: np.ndarray, data: st.DataObject) -> None:
     marker = float(data.draw(st.sampled_from([float(table[0, 0]), 1.0])))
     assert_lawful(SimpleImputer(missing_values=marker, strategy=strategy), table, data)
@@ -95,7 +96,7 @@ def test_any_number_may_mark_a_gap(strategy: str, table: np.ndarray, data: st.Da
 
 
 @given(table=object_tables(), data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_text_may_mark_a_gap(table: np.ndarray, data: st.DataObject) -> None:
     table[np.array([[cell is None or cell != cell for cell in row] for row in table])] = "?"
     marker = data.draw(st.sampled_from(["?", "a"]))

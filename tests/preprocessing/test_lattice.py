@@ -17,6 +17,7 @@ from erasable.core.tape import Tape
 from erasable.preprocessing import StandardScaler
 from erasable.preprocessing._lattice import draw_phases, lattice_center, lattice_scale
 from erasable.utils.estimator_checks import parametrize_with_law_checks
+from law_cases import check_law_of_variant
 
 BOTH = StandardScaler(quantize=True)
 SCALE = StandardScaler(quantize=True, with_mean=False)
@@ -29,9 +30,10 @@ def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks([BOTH, SCALE, CENTER], fast=True)
 def test_law(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law_of_variant(estimator, check)
 
 
 def test_scales_are_powers_of_two_with_a_phase() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from effort import examples
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.preprocessing import OneHotEncoder
 from preprocessing.mixed_tables import assert_lawful, dense
@@ -58,7 +59,7 @@ def test_a_column_is_new_where_two_categories_become_one() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=35)
+@settings(max_examples=examples(35))
 def test_categories_named_in_drop_may_go(data: st.DataObject) -> None:
     n = data.draw(st.integers(3, 15))
     cells = st.sampled_from(["a", "b", "c", np.nan])

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from effort import examples
 from erasable import Records, load
 from erasable.core.errors import (
     ArtifactError,
@@ -26,6 +27,7 @@ from erasable.core.errors import (
 )
 from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from erasable.utils.estimator_checks import parametrize_with_law_checks
+from law_cases import check_law_of_variant
 
 VARIANTS = [
     MinMaxScaler(),
@@ -84,9 +86,10 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks(VARIANTS[1:2] + VARIANTS[3:4] + EXACT[2:], fast=True)
 def test_law(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law_of_variant(estimator, check)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +99,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @each_variant
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_after_deletions_the_scaler_is_a_refit(
     scaler: Any, folder: Path, data: st.DataObject
 ) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, csr_matrix, issparse
 from sklearn.base import clone
 
+from effort import examples
 from erasable import Records, load
 from erasable.core.errors import ArtifactError, InvalidDataError, InvalidInputError
 from erasable.pipeline import make_pipeline
@@ -61,7 +62,7 @@ def tables(draw: st.DrawFn, imputer: SimpleImputer) -> np.ndarray:
 
 @each_imputer
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_after_deletions_the_imputer_is_a_refit(imputer: Any, data: st.DataObject) -> None:
     table = data.draw(tables(imputer))
     n, ids = len(table), np.arange(100, 100 + len(table))

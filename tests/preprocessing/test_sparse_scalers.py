@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, csr_matrix, issparse
 from sklearn.base import clone
 
+from effort import examples
 from erasable import Records, load
 from erasable.core.errors import ArtifactError, InvalidDataError
 from erasable.core.quantiles import Quantiles
@@ -44,7 +45,7 @@ def tables(draw: st.DrawFn) -> np.ndarray:
 
 @each_scaler
 @given(table=tables(), data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_after_deletions_the_scaler_is_a_refit(
     scaler: Any, table: np.ndarray, data: st.DataObject
 ) -> None:
@@ -64,7 +65,7 @@ def test_after_deletions_the_scaler_is_a_refit(
 
 @each_scaler
 @given(table=tables())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_sparse_data_are_scaled_as_dense_data_and_by_scikit_learn(
     scaler: Any, table: np.ndarray
 ) -> None:

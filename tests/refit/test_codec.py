@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import Bunch
 
+from effort import examples
 from erasable.core.artifact import read_artifact, write_artifact
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidParameterError
@@ -98,7 +99,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(value=values)
 def test_values_come_back(value: Any, folder: Path) -> None:
     made = _back(value, folder)

@@ -23,6 +23,7 @@ from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecords
 from erasable.refit import Refit
 from erasable.refit._recipe import Recipe
 from erasable.utils.estimator_checks import parametrize_with_law_checks
+from law_cases import check_law_of_variant
 from refit.estimators import Homemade
 from weighing import Weighing
 
@@ -48,6 +49,7 @@ class WeighingRefit(Weighing, Refit):
     pass
 
 
+@pytest.mark.thorough
 @parametrize_with_law_checks(
     [
         WeighingRefit(make_pipeline(StandardScaler(), Ridge())),
@@ -56,7 +58,7 @@ class WeighingRefit(Weighing, Refit):
     fast=True,
 )
 def test_law(estimator: Any, check: Any) -> None:
-    check(estimator)
+    check_law_of_variant(estimator, check)
 
 
 @each_kind

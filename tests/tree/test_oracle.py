@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from sklearn.base import clone, is_classifier
 
+from effort import examples
 from erasable.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -37,7 +38,7 @@ MODELS = [
 
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("kind", MODELS, ids=named)
-@settings(max_examples=25, phases=PHASES)
+@settings(max_examples=examples(25), phases=PHASES)
 @given(table=tables(), seed=st.integers(0, 9), cuts=st.lists(st.integers(0, 40), max_size=4))
 def test_trees_are_the_oracles(kind: Any, table: Any, seed: int, cuts: list[int]) -> None:
     X, y = table

@@ -190,13 +190,14 @@ def parametrize_with_law_checks(estimators: Iterable[Any], *, fast: bool = False
     """
     import pytest
 
+    named = [(estimator, " ".join(str(estimator).split())) for estimator in estimators]
     cases = [
         pytest.param(
             estimator,
             functools.partial(check, data_sets=_data_sets(check, fast)),
-            id=f"{' '.join(str(estimator).split())}-{name}",
+            id=f"{shown}-{name}",
         )
-        for estimator in estimators
+        for estimator, shown in named
         for name, check in LAW_CHECKS.items()
     ]
     return pytest.mark.parametrize(("estimator", "check"), cases)

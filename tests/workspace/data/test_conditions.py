@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from erasable.core.errors import SourceError
 from erasable.workspace.data.conditions import Condition
 from naming import named
@@ -111,7 +112,7 @@ def comparisons(draw):
     )
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(comparisons())
 def test_one_comparison_is_as_python_compares(drawn):
     name, column, text, meets = drawn
@@ -122,7 +123,7 @@ def test_one_comparison_is_as_python_compares(drawn):
     assert mask.to_pylist() == [meets(value) for value in column]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(comparisons(), min_size=2, max_size=4), st.sampled_from(["and", "AND", "And"]))
 def test_comparisons_are_all_met(drawn, word):
     arrays, parts, expected = {}, [], [True] * 6
@@ -210,7 +211,7 @@ def test_a_column_twice_is_refused():
         Condition.parse("n = 1", pa.schema([("n", pa.int64()), ("n", pa.int64())]))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.text(st.sampled_from("nxt=!<>'\" \n1.e-+andule\\\0\u00e9"), max_size=30))
 def test_any_text_is_read_or_refused_in_one_line(text):
     try:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sites import make_site, visits, write_csv
 
+from effort import examples
 from erasable.core.errors import (
     InvalidIdsError,
     NotInWorkspaceError,
@@ -242,7 +243,9 @@ def test_an_erasure_that_is_not_swapped_leaves_garbage_that_is_cleaned(tmp_path:
 
 
 @settings(
-    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=examples(20),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
 )
 @given(data=st.data())
 def test_against_a_table_in_memory(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from erasable.core.errors import SourceError
 from erasable.workspace.data import databases
 from erasable.workspace.data.databases import place_of
@@ -99,7 +100,7 @@ def test_types_are_joined_over_parts(shop, monkeypatch):
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.none() | st.text("ab", max_size=2)), min_size=1))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_parts_of_any_size_give_the_same_table(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("parts") / "x.db"
     with sqlite3.connect(path) as connection:
@@ -250,7 +251,7 @@ def test_databases_that_do_not_answer_are_refused(monkeypatch):
     assert "pass the URL" not in message
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.sampled_from(["sqlite:///", "postgresql://", "sqlite://", "mysql+x://", "", "a://"]),
     st.text("a:@/#?=%[]. \n1\u00e9", max_size=15),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from erasable.core.errors import SourceError
 from erasable.workspace.data import files
 from erasable.workspace.data.sources import Source
@@ -117,7 +118,7 @@ def test_wrong_compression_is_refused(tmp_path, data):
     refused(write(tmp_path / "x.csv.gz", data), "id")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=120) | st.text('a1,"\n\r\t \0\u00e9', max_size=60).map(str.encode))
 def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, data):
     path = write(tmp_path_factory.mktemp("any") / "x.csv", data)
@@ -225,7 +226,7 @@ def test_folders_with_other_files_are_refused(tmp_path):
     assert "is not Parquet" in refused(tmp_path)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_a_flipped_bit_is_read_or_refused_in_one_line(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("flip") / "x.parquet"

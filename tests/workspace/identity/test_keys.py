@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner
 
+from effort import examples
 from erasable.core.errors import EvidenceError, InvalidIdsError, InvalidParameterError
 from erasable.workspace.identity import keys as keys_module
 from erasable.workspace.identity.canonical import KINDS, canonical
@@ -237,7 +238,7 @@ def test_private_key_that_does_not_suit_is_refused(disk, change):
     assert "\n" not in str(told.value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_no_flipped_bit_goes_unnoticed_without_an_error_of_ours(tmp_path_factory, data):
     disk = Disk(tmp_path_factory.mktemp("keys"))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
+from effort import examples
 from erasable.core.errors import InvalidIdsError, InvalidParameterError, NotInWorkspaceError
 from erasable.workspace.evidence import log
 from erasable.workspace.identity import subjects
@@ -171,7 +172,7 @@ def test_types_in_use_are_kept_when_their_last_identity_goes(site):
         assert subjects.types_in_use(connection) == ["email", "staff/id"]
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12))
 def test_links_join_like_an_oracle(tmp_path_factory, links):
     site = Site.create(tmp_path_factory.mktemp("links") / "w")

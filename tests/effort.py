@@ -1,0 +1,27 @@
+"""How much is tried: the beginning by ``make test``, all of it by ``make soak``."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["THOROUGH", "examples", "few", "skip"]
+
+THOROUGH = os.environ.get("ERASABLE_THOROUGH", "0") != "0"
+"""Whether everything is tried; ``make soak`` sets the variable."""
+
+SHARE, LEAST = 4, 6
+
+
+def examples(many: int) -> int:
+    """Say how many examples hypothesis is to think of, where `many` are wanted in all."""
+    return many if THOROUGH else min(many, max(many // SHARE, LEAST))
+
+
+def few(many: int) -> int:
+    """Say how often a thing is repeated with another seed, where `many` times are wanted in all."""
+    return many if THOROUGH else -(-many // 3)
+
+
+def skip(step: int) -> int:
+    """Say how many steps on the next point is that is tried, where `step` are wanted in all."""
+    return step if THOROUGH else 2 * step + 1

@@ -1,0 +1,58 @@
+"""What `make test` leaves out, `make soak` makes up for."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import effort
+from effort import examples, few, skip
+
+HERE = Path(__file__).resolve().parent
+SPARING = {"THOROUGH", "check_law", "check_law_of_variant", "few", "skip"}
+"""Whoever uses one of these does less in `make test`."""
+
+
+def forgotten_by_soak(source: str) -> list[str]:
+    """Name the tests that do less and are not marked, so that nothing ever does more."""
+    tree = ast.parse(source)
+    imports = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in ("effort", "law_cases")
+    ]
+    sparing = SPARING & {alias.name for node in imports for alias in node.names}
+    return [
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and sparing & {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+        and "pytest.mark.thorough" not in map(ast.unparse, node.decorator_list)
+    ]
+
+
+def test_whatever_does_less_is_made_up_for() -> None:
+    files = [file for file in HERE.rglob("test_*.py") if file != Path(__file__).resolve()]
+    found = [(file.name, name) for file in files for name in forgotten_by_soak(file.read_text())]
+    assert found == []
+    assert sum("pytest.mark.thorough" in file.read_text() for file in files) > 10
+
+
+def test_what_is_forgotten_is_found() -> None:
+    taken, spare = "from effort import few\n", "def test_it():\n    for _ in range(few(5)): ...\n"
+    assert forgotten_by_soak(taken + spare) == ["test_it"]
+    assert forgotten_by_soak(spare) == []  # another thing of that name
+    assert forgotten_by_soak(
+        taken + "@pytest.mark.parametrize('n', range(few(5)))\ndef test_it(n): ..."
+    )
+    assert forgotten_by_soak(taken + "@pytest.mark.thorough\n" + spare) == []
+
+
+@pytest.mark.parametrize("thorough", [True, False])
+def test_how_much_is_tried(monkeypatch: pytest.MonkeyPatch, thorough: bool) -> None:
+    monkeypatch.setattr(effort, "THOROUGH", thorough)
+    whole = [examples(500), examples(3), few(5), few(1), skip(1), skip(5)]
+    assert whole == ([500, 3, 5, 1, 1, 5] if thorough else [125, 3, 2, 1, 3, 11])
