@@ -1,9 +1,14 @@
-"""Print, as JSON, what is in effect here and the digests of all estimators: see test_platforms."""
+"""Print, as JSON, what is in effect here and the digests of estimators: see test_platforms.
+
+Of those whose names are its arguments, or of all.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
+from collections.abc import Collection
 
 import numba
 import numpy as np
@@ -18,14 +23,16 @@ from erasable.utils.estimator_checks import LAW_DATA_SETS
 from law_instances import first_instances
 
 
-def digests() -> dict[str, str]:
-    """Digests after `fit` and after deletions, of every estimator on every data set.
+def digests(names: Collection[str]) -> dict[str, str]:
+    """Digests after `fit` and after deletions, of each of these estimators on every data set.
 
     What is made of scikit-learn's estimators computes as they like, and is left out.
     """
     found = {}
     for number, estimator in enumerate(first_instances()):
         if isinstance(estimator, Refit | Composed):
+            continue
+        if names and type(estimator).__name__ not in names:
             continue
         for data in suited(LAW_DATA_SETS, estimator):
             name = f"{number} {type(estimator).__name__} on {data.name}"
@@ -53,4 +60,8 @@ if __name__ == "__main__":
         "numba": numba.config.CPU_NAME or "host",
         "numba_threads": numba.config.NUMBA_NUM_THREADS,
     }
-    print(json.dumps({"here": here, "product": what_the_law_forbids(), "digests": digests()}))
+    print(
+        json.dumps(
+            {"here": here, "product": what_the_law_forbids(), "digests": digests(sys.argv[1:])}
+        )
+    )

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from effort import THOROUGH
+
 PLATFORMS = {
     "one thread": {},
     "two threads": dict.fromkeys(
@@ -20,6 +22,10 @@ PLATFORMS = {
     "an old BLAS": {"OPENBLAS_CORETYPE": "Prescott"},
     "a generic processor": {"NUMBA_CPU_NAME": "generic"},
 }
+COMPILED_ANEW = "a generic processor"
+SUMMING = ("GaussianNB", "KMeans", "LinearRegression", "PCA", "StandardScaler")
+"""What `make test` compiles for it: kernels whose sums a processor might do in another order."""
+
 ONE_THREAD = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
@@ -33,15 +39,19 @@ def told_by(platform: str) -> Any:
         **PLATFORMS[platform],
         "PYTHONPATH": os.pathsep.join([str(tests), *filter(None, sys.path)]),
     }
-    command = [sys.executable, str(tests / "platform_digests.py")]
+    names = SUMMING if platform == COMPILED_ANEW and not THOROUGH else ()
+    command = [sys.executable, str(tests / "platform_digests.py"), *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("platform", list(PLATFORMS)[1:])
 def test_digests_are_the_same_on(platform: str) -> None:
     mine, theirs = told_by("one thread")["digests"], told_by(platform)["digests"]
+    if platform == COMPILED_ANEW and not THOROUGH:
+        mine = {name: digest for name, digest in mine.items() if name.split()[1] in SUMMING}
     assert len(mine) > 50
     assert mine.keys() == theirs.keys()
     assert [name for name in mine if mine[name] != theirs[name]] == []
