@@ -90,8 +90,8 @@ class NearestNeighbor(Utility):
             )
         if self.metric == "precomputed":
             raise InvalidParameterError(
-                f"n_neighbors={given} with metric='precomputed'; expected None, because similarities "
-                "are taken as they are; pass a sparse matrix of the nearest alone"
+                f"n_neighbors={given} with metric='precomputed'; expected None, because "
+                "similarities are taken as they are; pass a sparse matrix of the nearest alone"
             )
 
 

@@ -65,7 +65,7 @@ class ExpectedNearest(SetFunction):
         if gain is None:
             (gain,) = self.gains(np.array([j]))
         self.parts[self.part_of[j]].add(int(self.place_of[j]))
-        self.value += gain
+        self.value += float(gain)
 
     def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
         return _Queues(self, items, weights)

@@ -196,7 +196,8 @@ def add(
     unit : int
         Who decides for the record, or -1 if nobody decides for two.
     ranks, stays, units : ndarray of shape (n_targets, n_ranks)
-        Similarities to the chosen in descending order, their probabilities and units. What is free is 0.
+        Similarities to the chosen in descending order, their probabilities and units; what is
+        free is 0.
     sizes : ndarray of shape (n_targets,)
         How many ranks are filled.
     a : ndarray of shape (n_targets, n_ranks + 1); or (1, n_ranks + 1) for owners that are alike

@@ -86,7 +86,7 @@ def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) ->
         if n_targets != n_records:
             raise InvalidInputError(
                 f"the similarities have shape {similarity.shape} and there are classes; expected "
-                "one column for each record, because targets have classes, too; pass a square matrix"
+                "one column for each record, because targets have classes, too; pass a square one"
             )
         targets = classes
     blocks = []
