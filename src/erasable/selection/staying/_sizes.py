@@ -40,7 +40,8 @@ class Sizes(ABC):
 
     def size_pmf(self, t: int) -> Floats:
         """Return the probability that a of t stay, for a = 0..t."""
-        return np.exp(log_binomial(t, np.arange(t + 1)) + self.log_subset_pmf(t))
+        pmf: Floats = np.exp(log_binomial(t, np.arange(t + 1)) + self.log_subset_pmf(t))
+        return pmf
 
 
 class BinomialSizes(Sizes):

@@ -153,7 +153,7 @@ def _values(rows: Any) -> Any:
 
 
 def _cosine(X: NDArray[Any]) -> NDArray[Any]:
-    similarity = pairwise.cosine_similarity(X)
+    similarity: NDArray[Any] = pairwise.cosine_similarity(X)
     similarity += 1
     similarity /= 2
     return np.clip(similarity, 0, 1, out=similarity)
