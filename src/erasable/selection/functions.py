@@ -64,7 +64,7 @@ class Queue:
             bound, j, then = self.heap[0]
             if then == self.round:
                 heapq.heappop(self.heap)
-                weight = self.weights[j]
+                weight = float(self.weights[j])
                 return j, -bound / weight if weight else 0.0
             (gain,) = self.function.gains(np.array([j])) * self.weights[j]
             heapq.heapreplace(self.heap, (-float(gain), j, self.round))

@@ -36,6 +36,7 @@ class Budget:
     costs: Floats | None = None
 
     def cost(self, j: int) -> float:
+        """Return what record j costs."""
         return 1.0 if self.costs is None else float(self.costs[j])
 
 
@@ -46,11 +47,9 @@ def _lazy(
     weights = None if budget.costs is None else 1 / budget.costs
     queue = function.queue(items, weights)
     left = budget.k
-    while len(queue):
+    while len(queue) and (budget.costs is not None or left >= 1):
         j, gain = queue.pop()
         if budget.cost(j) > left:
-            if budget.costs is None:
-                return
             continue
         left -= budget.cost(j)
         yield j, gain

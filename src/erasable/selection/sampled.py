@@ -54,8 +54,6 @@ class SampledFunction(SetFunction):
     ----------
     values : ndarray of shape (n_samples,), float64
         The utility of who stays, in each sample.
-    standard_error : float
-        Of the value, because samples are few.
     """
 
     def __init__(
@@ -72,6 +70,7 @@ class SampledFunction(SetFunction):
         self.values = np.zeros(sampler.n_samples)
 
     def gains(self, items: Ints) -> Floats:
+        """Return what each of some records would add on average, shape (n_items,)."""
         self.n_evaluations += len(items)
         return np.array([self._gain(int(j)) for j in items])
 
@@ -83,6 +82,7 @@ class SampledFunction(SetFunction):
         return float(np.mean(self.sampler.probability(j) * gain))
 
     def add(self, j: int, gain: float | None = None) -> None:
+        """Choose a record, and draw in which samples it stays."""
         stays = self.sampler.add(j)
         self.values += np.where(stays, self.samples.gains(j), 0.0)
         self.samples.add(j, stays)
@@ -96,10 +96,12 @@ class SampledFunction(SetFunction):
 
     @property
     def value(self) -> float:  # type: ignore[override]
+        """The sample average."""
         return float(self.outcomes.mean())
 
     @property
     def standard_error(self) -> float:
+        """The standard error of the value, because samples are few."""
         return float(self.outcomes.std(ddof=1) / np.sqrt(len(self.values)))
 
 

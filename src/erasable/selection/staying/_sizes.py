@@ -40,8 +40,13 @@ class Sizes(ABC):
 
     def size_pmf(self, t: int) -> Floats:
         """Return the probability that a of t stay, for a = 0..t."""
-        pmf: Floats = np.exp(log_binomial(t, np.arange(t + 1)) + self.log_subset_pmf(t))
-        return pmf
+        logs = log_binomial(t, np.arange(t + 1)) + self.log_subset_pmf(t)
+        return np.asarray(np.exp(logs), dtype=np.float64)
+
+    def expectations(self, values: Floats) -> Floats:
+        """Return E values[a] where a of t stay, for t = 0..len(values) - 1."""
+        each = [float(values[: t + 1] @ self.size_pmf(t)) for t in range(len(values))]
+        return np.array(each)
 
 
 class BinomialSizes(Sizes):
@@ -58,7 +63,7 @@ class BinomialSizes(Sizes):
         return np.asarray(logs, dtype=np.float64)
 
     def rank_weights(self, n: int) -> Floats:
-        return self.s * (1.0 - self.s) ** np.arange(n)
+        return self.s * np.asarray((1.0 - self.s) ** np.arange(n), dtype=np.float64)
 
     def next_stays(self, t: int, stayed: NDArray[np.int64]) -> Floats:
         return np.full(len(stayed), self.s)
@@ -111,6 +116,17 @@ class GivenSizes(Sizes):
             if r < self.k:
                 here = here * np.maximum(self.k - r - a + 1, 0) / (self.k - r)
         return np.concatenate([weights, np.zeros(n - len(weights))])
+
+    def expectations(self, values: Floats) -> Floats:
+        # Of t + 1 owners one, any, was not chosen yet: from more to fewer nothing is subtracted.
+        pmf, out = self.r, np.zeros(len(values))
+        for t in range(self.k, -1, -1):
+            if t < len(values):
+                out[t] = values[: t + 1] @ pmf
+            if t:
+                stay = np.arange(t)
+                pmf = pmf[:-1] * (t - stay) / t + pmf[1:] * (stay + 1) / t
+        return out
 
     def next_stays(self, t: int, stayed: NDArray[np.int64]) -> Floats:
         now, then = self.log_subset_pmf(t), self.log_subset_pmf(t + 1)

@@ -1,6 +1,7 @@
 """What a selection is worth: the utilities that it maximises."""
 
 from erasable.selection.utilities._base import Problem, Utility
+from erasable.selection.utilities._naive_bayes import NaiveBayes
 from erasable.selection.utilities._nearest_neighbor import NearestNeighbor
 
-__all__ = ["NearestNeighbor", "Problem", "Utility"]
+__all__ = ["NaiveBayes", "NearestNeighbor", "Problem", "Utility"]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from erasable.selection.functions import SetFunction
+from erasable.selection.sampled import Samples
 from erasable.selection.staying import Bound
 
 __all__ = ["Problem", "Utility"]
@@ -31,6 +32,10 @@ class Problem(ABC):
     @abstractmethod
     def expected(self, bound: Bound, k: int) -> SetFunction | None:
         """Return the expected utility by a closed form; None where there is none."""
+
+    @abstractmethod
+    def samples(self, n_samples: int) -> Samples:
+        """Return the utility in samples of who stays, none of them with a record yet."""
 
     @abstractmethod
     def value(self, chosen: Ints) -> float:

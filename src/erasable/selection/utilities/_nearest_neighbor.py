@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.core.inputs import read_table
 from erasable.selection.functions import SetFunction
+from erasable.selection.sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
+from erasable.selection.utilities._nearest_samples import NearestSamples
 from erasable.selection.utilities._ranked import ExpectedNearest, has_closed_form
+from erasable.selection.utilities._reading import read_classes, read_numbers
 from erasable.selection.utilities._similarities import (
     Block,
     check_metric,
@@ -67,16 +69,10 @@ class NearestNeighbor(Utility):
         self._check_neighbors()
         if self.metric == "precomputed":
             similarity = _read_similarities(X)
-            classes = _codes(y, similarity.shape[0])
+            classes = _classes(y, similarity.shape[0])
             return NearestProblem(given_blocks(similarity, classes, None), similarity.shape[0])
-        table = read_table(X)
-        if scipy.sparse.issparse(table.matrix):
-            raise InvalidInputError(
-                f"X is sparse, and metric={self.metric!r} needs all its values; expected an "
-                "array; pass X.toarray(), or similarities with metric='precomputed'"
-            )
-        features = table.matrix
-        blocks = made_blocks(features, _codes(y, len(features)), self.metric, self.n_neighbors)
+        features = read_numbers(X)
+        blocks = made_blocks(features, _classes(y, len(features)), self.metric, self.n_neighbors)
         return NearestProblem(blocks, len(features))
 
     def _check_neighbors(self) -> None:
@@ -105,6 +101,9 @@ class NearestProblem(Problem):
         if not has_closed_form(self.blocks, bound):
             return None
         return ExpectedNearest(self.blocks, bound, k)
+
+    def samples(self, n_samples: int) -> Samples:
+        return NearestSamples(self.blocks, n_samples)
 
     def value(self, chosen: Ints) -> float:
         total = 0.0
@@ -137,13 +136,5 @@ def _read_similarities(X: Any) -> Any:
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
-def _codes(y: Any, n: int) -> Ints | None:
-    if y is None:
-        return None
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise InvalidInputError(
-            f"y has shape {labels.shape} for {n} records; expected one class for each record; "
-            "pass them in the order of the rows"
-        )
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+def _classes(y: Any, n: int) -> Ints | None:
+    return None if y is None else read_classes(y, n)

@@ -99,7 +99,7 @@ class _Ranks:
         n_ranks, _ = _ranks_needed(bound.probability[block.records], bound, block, k)
         return 40.0 * block.n_targets * (n_ranks + 1)
 
-    def similarities(self) -> tuple[Any, ...]:
+    def similarities(self) -> tuple[NDArray[Any], Ints, NDArray[np.int32], NDArray[Any]]:
         block = self.block
         return block.dense, block.starts, block.targets, block.values
 
@@ -202,7 +202,7 @@ class _Queues(Queue):
         bound, j, number = heapq.heappop(self.best)
         self.heaps[number].remove_top()
         self.stale.append(number)
-        weight = self.weights[j]
+        weight = float(self.weights[j])
         return j, -bound / weight if weight else 0.0
 
     def next_round(self) -> None:

@@ -46,14 +46,15 @@ def _gain_at(
     if w <= 0.0 or q == ranks.shape[1]:
         return 0.0
     here = i if a.shape[0] > 1 else 0
-    gain = a[here, q] * w - t[i, q]
+    gain: float = a[here, q] * w - t[i, q]
     if unit >= 0:
         for p in range(sizes[i]):
             if units[i, p] == unit:
                 # Of the record's owner one is chosen already: what is nearer than it counts.
                 if p < q:
                     return 0.0
-                return gain + t[i, p] - a[here, p] * ranks[i, p]
+                gain += t[i, p] - a[here, p] * ranks[i, p]
+                break
     return gain
 
 
