@@ -39,6 +39,13 @@ class Budget:
         """Return what record j costs."""
         return 1.0 if self.costs is None else float(self.costs[j])
 
+    def most(self, items: Ints) -> int:
+        """Return how many of some records can be chosen at most."""
+        if self.costs is None:
+            return int(min(self.k, len(items)))
+        cheapest = np.cumsum(np.sort(self.costs[items]))
+        return int(np.searchsorted(cheapest, self.k, side="right"))
+
 
 def _lazy(
     function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
