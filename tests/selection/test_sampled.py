@@ -32,7 +32,7 @@ def test_samples_come_to_the_exact_value(staying: Staying, utility: str) -> None
     if exact is None:
         return
     n_samples = 4000
-    sampled = SampledFunction(problem.samples(n_samples), Sampler(bound, n_samples, 1), N)
+    sampled = SampledFunction(problem.samples(n_samples, K), Sampler(bound, n_samples, 1), N)
     for j in range(K):
         gain, near = exact.gains(np.array([j]))[0], sampled.gains(np.array([j]))[0]
         assert near == pytest.approx(gain, abs=0.08 * max(gain, 0.2))

@@ -215,7 +215,7 @@ def sampled(
 ) -> SampledFunction:
     """Return an objective by samples; those of one task are drawn alike."""
     sampler = Sampler(task.bound, n_samples, task.seed)
-    samples = task.problem.samples(n_samples)
+    samples = task.problem.samples(n_samples, task.most)
     return SampledFunction(samples, sampler, task.problem.n, threshold=threshold, alpha=alpha)
 
 

@@ -34,8 +34,8 @@ class Problem(ABC):
         """Return the expected utility by a closed form; None where there is none."""
 
     @abstractmethod
-    def samples(self, n_samples: int) -> Samples:
-        """Return the utility in samples of who stays, none of them with a record yet."""
+    def samples(self, n_samples: int, k: int) -> Samples:
+        """Return the utility in samples of who stays, none of them with a record yet of k."""
 
     @abstractmethod
     def value(self, chosen: Ints) -> float:

@@ -86,7 +86,7 @@ class NaiveBayesProblem(Problem):
         )
         return None if mixed else ExpectedCounts(self, bound, k)
 
-    def samples(self, n_samples: int) -> Samples:
+    def samples(self, n_samples: int, k: int) -> Samples:
         return _CountSamples(self, n_samples)
 
     def value(self, chosen: Ints) -> float:

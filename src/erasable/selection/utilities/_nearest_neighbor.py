@@ -102,7 +102,7 @@ class NearestProblem(Problem):
             return None
         return ExpectedNearest(self.blocks, bound, k)
 
-    def samples(self, n_samples: int) -> Samples:
+    def samples(self, n_samples: int, k: int) -> Samples:
         return NearestSamples(self.blocks, n_samples)
 
     def value(self, chosen: Ints) -> float:
