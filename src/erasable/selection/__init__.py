@@ -4,7 +4,13 @@ The room obeys one law: an expected utility is that of the paper, exactly, where
 is known, and says its standard error where it was sampled.
 """
 
+from erasable.selection._evaluation import (
+    ExpectedUtility,
+    expected_utility,
+    utility_distribution,
+)
 from erasable.selection._selector import SelectionWarning, SubsetSelector
+from erasable.selection._semivalues import semivalues
 from erasable.selection.objectives import CVaR, Expected
 from erasable.selection.staying import (
     BetaBinomial,
@@ -17,16 +23,25 @@ from erasable.selection.staying import (
     Uniform,
     from_history,
 )
-from erasable.selection.utilities import NaiveBayes, NearestNeighbor
+from erasable.selection.utilities import (
+    Custom,
+    MutualInformation,
+    NaiveBayes,
+    NearestNeighbor,
+    VarianceReduction,
+)
 
 __all__ = [
     "BetaBinomial",
     "CVaR",
     "Certain",
+    "Custom",
     "Exchangeable",
     "Expected",
+    "ExpectedUtility",
     "Groups",
     "Independent",
+    "MutualInformation",
     "NaiveBayes",
     "NearestNeighbor",
     "PerClass",
@@ -34,5 +49,9 @@ __all__ = [
     "SelectionWarning",
     "SubsetSelector",
     "Uniform",
+    "VarianceReduction",
+    "expected_utility",
     "from_history",
+    "semivalues",
+    "utility_distribution",
 ]

@@ -14,11 +14,11 @@ from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection.functions import SetFunction
 from erasable.selection.optimizers import Budget, Choice, maximize
-from erasable.selection.sampled import SampledFunction, cvar
+from erasable.selection.sampled import SampledFunction, cvar, error_of_cvar
 from erasable.selection.staying import Bound, Certain, Sampler
 from erasable.selection.utilities import Problem
 
-__all__ = ["CVaR", "Expected", "Solution", "Task"]
+__all__ = ["CVaR", "Expected", "Solution", "Task", "check_samples", "sampled"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -207,7 +207,7 @@ class CVaR:
                 options={"maxiter": self.n_thresholds},
             )  # fmt: skip
         worth, chosen, function = best[0]
-        return Solution(chosen, worth, _error_of_cvar(function.values, self.alpha), evaluations)
+        return Solution(chosen, worth, error_of_cvar(function.values, self.alpha), evaluations)
 
 
 def sampled(
@@ -236,11 +236,3 @@ def _check_count(value: Any, name: str) -> None:
         raise InvalidParameterError(
             f"{name}={shorten(value)}; expected an integer of 2 or more; pass 1000"
         )
-
-
-def _error_of_cvar(values: Floats, alpha: float) -> float:
-    """Return the standard error of a conditional value at risk, by its influence function."""
-    ordered = np.sort(values)
-    tau = ordered[min(len(ordered) - 1, int(alpha * len(ordered)))]
-    outcomes = tau - np.maximum(0.0, tau - values) / alpha
-    return float(outcomes.std(ddof=1) / np.sqrt(len(values)))

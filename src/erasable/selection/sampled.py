@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from erasable.selection.functions import SetFunction
 from erasable.selection.staying import Sampler
 
-__all__ = ["SampledFunction", "Samples", "cvar"]
+__all__ = ["SampledFunction", "Samples", "cvar", "error_of_cvar"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -134,3 +134,11 @@ def cvar(values: Floats, alpha: float) -> float:
     if whole < len(ordered):
         total += (share - whole) * ordered[whole]
     return float(total / share)
+
+
+def error_of_cvar(values: Floats, alpha: float) -> float:
+    """Return the standard error of a conditional value at risk, by its influence function."""
+    ordered = np.sort(values)
+    tau = ordered[min(len(ordered) - 1, int(alpha * len(ordered)))]
+    outcomes = tau - np.maximum(0.0, tau - values) / alpha
+    return float(outcomes.std(ddof=1) / np.sqrt(len(values)))

@@ -37,6 +37,10 @@ class Problem(ABC):
     def samples(self, n_samples: int, k: int) -> Samples:
         """Return the utility in samples of who stays, none of them with a record yet of k."""
 
+    def semivalues(self, bound: Bound) -> NDArray[np.float64] | None:
+        """Return what each record adds to a random part of the others; None without a formula."""
+        return None
+
     @abstractmethod
     def value(self, chosen: Ints) -> float:
         """Return the utility of some records that all stay."""

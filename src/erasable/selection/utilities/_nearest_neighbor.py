@@ -15,6 +15,7 @@ from erasable.selection.sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._nearest_samples import NearestSamples
+from erasable.selection.utilities._nearest_semivalues import semivalues
 from erasable.selection.utilities._ranked import ExpectedNearest, has_closed_form
 from erasable.selection.utilities._reading import read_classes, read_numbers
 from erasable.selection.utilities._similarities import (
@@ -104,6 +105,14 @@ class NearestProblem(Problem):
 
     def samples(self, n_samples: int, k: int) -> Samples:
         return NearestSamples(self.blocks, n_samples)
+
+    def semivalues(self, bound: Bound) -> NDArray[np.float64] | None:
+        if bound.unit is not None or not has_closed_form(self.blocks, bound):
+            return None
+        out = np.empty(self.n)
+        for block in self.blocks:
+            out[block.records] = semivalues(block, bound)
+        return out
 
     def value(self, chosen: Ints) -> float:
         total = 0.0
