@@ -4,6 +4,7 @@ The room obeys one law: an expected utility is that of the paper, exactly, where
 is known, and says its standard error where it was sampled.
 """
 
+from erasable.selection._balance import GroupBalance, balance
 from erasable.selection._evaluation import (
     ExpectedUtility,
     expected_utility,
@@ -11,6 +12,7 @@ from erasable.selection._evaluation import (
 )
 from erasable.selection._selector import SelectionWarning, SubsetSelector
 from erasable.selection._semivalues import semivalues
+from erasable.selection._tradeoff import Tradeoff, plot_tradeoff, tradeoff
 from erasable.selection.objectives import CVaR, Expected
 from erasable.selection.staying import (
     BetaBinomial,
@@ -39,6 +41,7 @@ __all__ = [
     "Exchangeable",
     "Expected",
     "ExpectedUtility",
+    "GroupBalance",
     "Groups",
     "Independent",
     "MutualInformation",
@@ -48,10 +51,14 @@ __all__ = [
     "PointMass",
     "SelectionWarning",
     "SubsetSelector",
+    "Tradeoff",
     "Uniform",
     "VarianceReduction",
+    "balance",
     "expected_utility",
     "from_history",
+    "plot_tradeoff",
     "semivalues",
+    "tradeoff",
     "utility_distribution",
 ]
