@@ -43,6 +43,7 @@ _ROOMS = (
     "neighbors",
     "pipeline",
     "preprocessing",
+    "selection",
     "tree",
     "utils",
 )

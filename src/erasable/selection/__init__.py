@@ -1,0 +1,64 @@
+"""Before training: choose the records to acquire whose value survives the deletions to come.
+
+The room obeys one law: an expected utility is that of the paper, exactly, wherever a closed form
+is known, and says its standard error where it was sampled.
+"""
+
+from erasable.selection._balance import GroupBalance, balance
+from erasable.selection._evaluation import (
+    ExpectedUtility,
+    expected_utility,
+    utility_distribution,
+)
+from erasable.selection._objectives import CVaR, Expected
+from erasable.selection._selector import SelectionWarning, SubsetSelector
+from erasable.selection._semivalues import semivalues
+from erasable.selection._tradeoff import Tradeoff, plot_tradeoff, tradeoff
+from erasable.selection.staying import (
+    BetaBinomial,
+    Certain,
+    Exchangeable,
+    Groups,
+    Independent,
+    PerClass,
+    PointMass,
+    Uniform,
+    from_history,
+)
+from erasable.selection.utilities import (
+    Custom,
+    MutualInformation,
+    NaiveBayes,
+    NearestNeighbor,
+    VarianceReduction,
+)
+
+__all__ = [
+    "BetaBinomial",
+    "CVaR",
+    "Certain",
+    "Custom",
+    "Exchangeable",
+    "Expected",
+    "ExpectedUtility",
+    "GroupBalance",
+    "Groups",
+    "Independent",
+    "MutualInformation",
+    "NaiveBayes",
+    "NearestNeighbor",
+    "PerClass",
+    "PointMass",
+    "SelectionWarning",
+    "SubsetSelector",
+    "Tradeoff",
+    "Uniform",
+    "VarianceReduction",
+    "balance",
+    "expected_utility",
+    "from_history",
+    "plot_tradeoff",
+    "semivalues",
+    "tradeoff",
+    "utility_distribution",
+]

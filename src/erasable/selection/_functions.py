@@ -1,0 +1,77 @@
+"""What optimisers work on: a set function that grows by one record at a time."""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Queue", "SetFunction"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class SetFunction(ABC):
+    """The objective's value of what was chosen so far, and what each further record would add.
+
+    Attributes
+    ----------
+    n : int
+        How many records there are.
+    value : float
+        Of the records added so far.
+    n_evaluations : int
+        How many marginal gains were computed.
+    """
+
+    n: int
+    value: float = 0.0
+    n_evaluations: int = 0
+
+    @abstractmethod
+    def gains(self, items: Ints) -> Floats:
+        """Return what each of some records would add, shape (n_items,)."""
+
+    @abstractmethod
+    def add(self, j: int, gain: float | None = None) -> None:
+        """Choose a record; `gain` is what it adds, where that was computed already."""
+
+    def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
+        """Return the records by gain times weight, for a lazy greedy choice."""
+        return Queue(self, items, weights)
+
+
+class Queue:
+    """Records by marginal gain, where gains that are out of date serve as bounds (Minoux 1978).
+
+    With a submodular function this chooses what looking at every gain would. Ties go to the record
+    that comes first.
+    """
+
+    def __init__(self, function: SetFunction, items: Ints, weights: Floats | None = None) -> None:
+        self.function, self.round = function, 0
+        self.weights = np.ones(function.n) if weights is None else weights
+        gains = function.gains(items) * self.weights[items]
+        self.heap = [(-gain, int(j), 0) for gain, j in zip(gains.tolist(), items, strict=True)]
+        heapq.heapify(self.heap)
+
+    def pop(self) -> tuple[int, float]:
+        """Take out the record of the largest weighted gain; return it and its gain."""
+        while True:
+            bound, j, then = self.heap[0]
+            if then == self.round:
+                heapq.heappop(self.heap)
+                weight = float(self.weights[j])
+                return j, -bound / weight if weight else 0.0
+            (gain,) = self.function.gains(np.array([j])) * self.weights[j]
+            heapq.heapreplace(self.heap, (-float(gain), j, self.round))
+
+    def next_round(self) -> None:
+        """Say that a record was added: the gains are out of date."""
+        self.round += 1
+
+    def __len__(self) -> int:
+        return len(self.heap)

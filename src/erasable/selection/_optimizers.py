@@ -1,0 +1,185 @@
+"""How a set function is maximised: greedily, by gain, or by gain for the money.
+
+Each choice is repeatable: ties go to the record that comes first, luck comes from a generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.selection._functions import SetFunction
+
+__all__ = ["OPTIMIZERS", "Budget", "maximize"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Choice = list[tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be chosen: so many records, or, where they have costs, so much money.
+
+    Attributes
+    ----------
+    k : float
+        Records, or money.
+    costs : ndarray of shape (n_records,), float64, or None
+        Above 0. None: each record counts 1.
+    """
+
+    k: float
+    costs: Floats | None = None
+
+    def cost(self, j: int) -> float:
+        """Return what record j costs."""
+        return 1.0 if self.costs is None else float(self.costs[j])
+
+    def most(self, items: Ints) -> int:
+        """Return how many of some records can be chosen at most."""
+        if self.costs is None:
+            return int(min(self.k, len(items)))
+        cheapest = np.cumsum(np.sort(self.costs[items]))
+        return int(np.searchsorted(cheapest, self.k, side="right"))
+
+
+def _lazy(
+    function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
+) -> Iterator[tuple[int, float]]:
+    """Minoux: gains from earlier rounds are bounds, because gains only shrink."""
+    weights = None if budget.costs is None else 1 / budget.costs
+    queue = function.queue(items, weights)
+    left = budget.k
+    while len(queue) and (budget.costs is not None or left >= 1):
+        j, gain = queue.pop()
+        if budget.cost(j) > left:
+            continue
+        left -= budget.cost(j)
+        yield j, gain
+        queue.next_round()
+
+
+def _greedy(
+    function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
+) -> Iterator[tuple[int, float]]:
+    """Look at every gain in every round: for functions whose gains may grow."""
+    left, remaining = budget.k, np.sort(items)
+    while True:
+        remaining = _affordable(remaining, budget, left)
+        if not len(remaining):
+            return
+        gains = function.gains(remaining)
+        at = int(np.argmax(gains if budget.costs is None else gains / budget.costs[remaining]))
+        j = int(remaining[at])
+        left -= budget.cost(j)
+        remaining = np.delete(remaining, at)
+        yield j, float(gains[at])
+
+
+def _stochastic(
+    function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
+) -> Iterator[tuple[int, float]]:
+    """Mirzasoleiman et al. 2015: the best of a random part, n / k log(1 / 0.1) in each round."""
+    left, remaining = budget.k, np.sort(items)
+    rounds = budget.k if budget.costs is None else budget.k / np.median(budget.costs[items])
+    part = max(1, int(np.ceil(len(items) / max(rounds, 1) * np.log(1 / _SLACK))))
+    while True:
+        remaining = _affordable(remaining, budget, left)
+        if not len(remaining):
+            return
+        at = np.sort(rng.permutation(len(remaining))[:part])
+        gains = function.gains(remaining[at])
+        worth = gains if budget.costs is None else gains / budget.costs[remaining[at]]
+        best = int(np.argmax(worth))
+        j = int(remaining[at[best]])
+        left -= budget.cost(j)
+        remaining = np.delete(remaining, at[best])
+        yield j, float(gains[best])
+
+
+def _random_greedy(
+    function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
+) -> Iterator[tuple[int, float]]:
+    """Buchbinder et al. 2014: any of the k best, for functions that may shrink.
+
+    Where fewer than k have a gain above 0, nothing is chosen in a round with what is left of the
+    probability.
+    """
+    left, remaining = budget.k, np.sort(items)
+    for _ in range(int(min(budget.k, len(items)))):
+        remaining = _affordable(remaining, budget, left)
+        if not len(remaining):
+            return
+        gains = function.gains(remaining)
+        best = np.argsort(-gains, kind="stable")[: int(budget.k)]
+        at = int(rng.integers(int(budget.k)))
+        if at >= len(best) or gains[best[at]] <= 0:
+            continue
+        j = int(remaining[best[at]])
+        left -= budget.cost(j)
+        gain = float(gains[best[at]])
+        remaining = np.delete(remaining, best[at])
+        yield j, gain
+
+
+_SLACK = 0.1
+OPTIMIZERS = {
+    "lazy": _lazy,
+    "greedy": _greedy,
+    "stochastic": _stochastic,
+    "random-greedy": _random_greedy,
+}
+
+
+def _affordable(items: Ints, budget: Budget, left: float) -> Ints:
+    if budget.costs is None:
+        return items if left >= 1 else items[:0]
+    return items[budget.costs[items] <= left]
+
+
+def maximize(
+    function: SetFunction,
+    items: Ints,
+    budget: Budget,
+    optimizer: str = "lazy",
+    rng: np.random.Generator | None = None,
+) -> Choice:
+    """Choose records one after another, and add them to the function.
+
+    Parameters
+    ----------
+    function : SetFunction
+        What was held before is in it already.
+    items : ndarray of shape (n_items,), int64
+        Records to choose from.
+    budget : Budget
+    optimizer : {"lazy", "greedy", "stochastic", "random-greedy"}
+    rng : Generator, default=None
+
+    Returns
+    -------
+    list of (int, float)
+        Records in the order of their choice, with their marginal gains.
+
+    References
+    ----------
+    Nemhauser et al. 1978; Minoux 1978; Mirzasoleiman et al. 2015; Buchbinder et al. 2014.
+
+    Examples
+    --------
+    >>> from erasable.selection.staying import Certain
+    >>> from erasable.selection.utilities import NearestNeighbor
+    >>> problem = NearestNeighbor("precomputed").problem(np.diag([1.0, 3.0, 2.0]))
+    >>> maximize(problem.expected(Certain().bind(3), 2), np.arange(3), Budget(2))
+    [(1, 3.0), (2, 2.0)]
+    """
+    chosen: Choice = []
+    steps = OPTIMIZERS[optimizer](function, items, budget, rng or np.random.default_rng())
+    for j, gain in steps:
+        function.add(j, gain)
+        chosen.append((j, gain))
+    return chosen

@@ -1,0 +1,144 @@
+"""Objectives by sample average: any utility, any staying model, expected or in the worst cases.
+
+Who stays of the chosen is drawn once, in many samples; what a further record adds is then averaged
+over them, each sample weighted by the probability that it stays (section 4.4). Nothing is drawn
+for a record that is not chosen, which is both fewer draws and less noise than algorithm 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.selection._functions import SetFunction
+from erasable.selection.staying import Sampler
+
+__all__ = ["SampledFunction", "Samples", "cvar", "error_of_cvar"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Samples(ABC):
+    """A utility in many samples of who stays at once, each growing by records that stay in it."""
+
+    @abstractmethod
+    def gains(self, j: int) -> Floats:
+        """Return what record j would add in each sample, shape (n_samples,)."""
+
+    @abstractmethod
+    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+        """Add record j to the samples in which it stays."""
+
+
+class SampledFunction(SetFunction):
+    """The expected utility, or what is expected below a threshold, by samples.
+
+    With `threshold`, the value is ``tau - mean(max(0, tau - u)) / alpha``: maximised over tau too,
+    it is the conditional value at risk (Rockafellar and Uryasev; equation 3).
+
+    Parameters
+    ----------
+    samples : Samples
+    sampler : Sampler
+    n : int
+        How many records there are.
+    threshold : float, default=None
+        tau; None for the expected utility.
+    alpha : float, default=1.0
+        The share of worst cases that counts.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples,), float64
+        The utility of who stays, in each sample.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        sampler: Sampler,
+        n: int,
+        *,
+        threshold: float | None = None,
+        alpha: float = 1.0,
+    ) -> None:
+        self.samples, self.sampler, self.n = samples, sampler, n
+        self.threshold, self.alpha = threshold, alpha
+        self.values = np.zeros(sampler.n_samples)
+
+    def gains(self, items: Ints) -> Floats:
+        """Return what each of some records would add on average, shape (n_items,)."""
+        self.n_evaluations += len(items)
+        return np.array([self._gain(int(j)) for j in items])
+
+    def _gain(self, j: int) -> float:
+        gain = self.samples.gains(j)
+        if self.threshold is not None:
+            short = np.maximum(0.0, self.threshold - self.values)
+            gain = (short - np.maximum(0.0, self.threshold - self.values - gain)) / self.alpha
+        return float(np.mean(self.sampler.probability(j) * gain))
+
+    def add(self, j: int, gain: float | None = None) -> None:
+        """Choose a record, and draw in which samples it stays."""
+        stays = self.sampler.add(j)
+        self.values += np.where(stays, self.samples.gains(j), 0.0)
+        self.samples.add(j, stays)
+
+    @property
+    def outcomes(self) -> Floats:
+        """What is averaged, shape (n_samples,)."""
+        if self.threshold is None:
+            return self.values
+        return self.threshold - np.maximum(0.0, self.threshold - self.values) / self.alpha
+
+    @property
+    def value(self) -> float:  # type: ignore[override]
+        """The sample average."""
+        return float(self.outcomes.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the value, because samples are few."""
+        return float(self.outcomes.std(ddof=1) / np.sqrt(len(self.values)))
+
+
+def cvar(values: Floats, alpha: float) -> float:
+    """Return the mean of the worst share alpha of samples: the conditional value at risk.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,), float64
+    alpha : float
+        Above 0, to 1, which is the mean of all.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Sim et al., Deletion-Anticipative Data Selection with a Limited Budget, equation 2.
+
+    Examples
+    --------
+    >>> cvar(np.array([4.0, 1.0, 2.0, 3.0]), 0.375)
+    1.3333333333333333
+    """
+    ordered = np.sort(values)
+    share = alpha * len(ordered)
+    whole = int(share)
+    total = ordered[:whole].sum()
+    if whole < len(ordered):
+        total += (share - whole) * ordered[whole]
+    return float(total / share)
+
+
+def error_of_cvar(values: Floats, alpha: float) -> float:
+    """Return the standard error of a conditional value at risk, by its influence function."""
+    ordered = np.sort(values)
+    tau = ordered[min(len(ordered) - 1, int(alpha * len(ordered)))]
+    outcomes = tau - np.maximum(0.0, tau - values) / alpha
+    return float(outcomes.std(ddof=1) / np.sqrt(len(values)))

@@ -1,0 +1,102 @@
+"""What each record is worth among all of them: Shapley and its relatives (appendix G).
+
+A semivalue of a record is what it adds to a random part of the others. Which part, a staying model
+says; so a semivalue is the marginal gain of a deletion-anticipating selection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.errors import InvalidParameterError
+from erasable.core.seeds import seed_from
+from erasable.selection._objectives import check_samples
+from erasable.selection.staying import BetaBinomial, Sampler, Staying, as_staying
+from erasable.selection.utilities import Utility
+
+__all__ = ["semivalues"]
+
+Floats = NDArray[np.float64]
+
+
+def semivalues(
+    utility: Utility,
+    X: Any,
+    y: Any = None,
+    *,
+    weights: Any = "shapley",
+    n_samples: int = 1000,
+    random_state: Any = None,
+) -> Floats:
+    """Compute what each record adds to a random part of the others.
+
+    Exact for nearest neighbours where owners of a class decide on their own, or are alike; a
+    sample average otherwise.
+
+    Parameters
+    ----------
+    utility : Utility
+    X, y
+        The records, as for `SubsetSelector.fit`.
+    weights : "shapley", staying model, float or array-like, default="shapley"
+        Which parts of the others count how much. ``"shapley"``: all sizes alike, that is
+        ``BetaBinomial(1, 1)``. Beta Shapley (a, b) is ``BetaBinomial(b, a)``; multinomial values
+        are ``Independent(s)``; Banzhaf values ``Independent(0.5)``; leave-one-out ``Certain()``.
+    n_samples : int, default=1000
+        How many parts are drawn, where there is no closed form.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    ndarray of shape (n_records,), float64
+
+    Raises
+    ------
+    InvalidInputError, InvalidParameterError
+
+    References
+    ----------
+    Ghorbani and Zou, Data Shapley, ICML 2019. Kwon and Zou, Beta Shapley, AISTATS 2022.
+    Sim et al., Deletion-Anticipative Data Selection with a Limited Budget, appendix G.
+
+    Examples
+    --------
+    >>> from erasable.selection import NearestNeighbor
+    >>> twins = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> semivalues(NearestNeighbor("precomputed"), twins)
+    array([1., 1., 1.])
+    """
+    check_samples(n_samples, 0.5, 0.5)
+    problem = utility.problem(X, y)
+    model: Staying = BetaBinomial(1, 1) if _is_shapley(weights) else as_staying(weights)
+    bound = model.bind(problem.n, k=problem.n, labels=y)
+    exact = problem.semivalues(bound)
+    if exact is not None:
+        return exact
+    seed = int(seed_from(random_state))
+    sampler = Sampler(bound, n_samples, seed)
+    stays = np.array([sampler.add(j) for j in range(problem.n)])
+    totals = np.zeros(problem.n)
+    for each in stays.T:
+        everybody = np.flatnonzero(each)
+        whole = problem.value(everybody)
+        for j in range(problem.n):
+            if each[j]:
+                totals[j] += whole - problem.value(everybody[everybody != j])
+            else:
+                totals[j] += problem.value(np.append(everybody, j)) - whole
+    return totals / n_samples
+
+
+def _is_shapley(weights: Any) -> bool:
+    if isinstance(weights, str):
+        if weights != "shapley":
+            raise InvalidParameterError(
+                f"weights={weights!r}; expected 'shapley' or a staying model; pass "
+                "BetaBinomial(b, a) for Beta Shapley, Independent(s) for multinomial values"
+            )
+        return True
+    return False

@@ -1,0 +1,29 @@
+"""How likely owners are to stay: the models that a selection anticipates deletions by."""
+
+from erasable.selection.staying._alike import BetaBinomial, Exchangeable, PointMass, Uniform
+from erasable.selection.staying._base import Bound, Staying
+from erasable.selection.staying._history import from_history
+from erasable.selection.staying._independent import (
+    Certain,
+    Groups,
+    Independent,
+    PerClass,
+    as_staying,
+)
+from erasable.selection.staying._sampling import Sampler
+
+__all__ = [
+    "BetaBinomial",
+    "Bound",
+    "Certain",
+    "Exchangeable",
+    "Groups",
+    "Independent",
+    "PerClass",
+    "PointMass",
+    "Sampler",
+    "Staying",
+    "Uniform",
+    "as_staying",
+    "from_history",
+]

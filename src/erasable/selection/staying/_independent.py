@@ -1,0 +1,265 @@
+"""Owners that decide on their own, by probabilities that may differ (section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.core.ids import name_some
+from erasable.selection.staying._alike import BetaBinomial
+from erasable.selection.staying._base import (
+    Bound,
+    Staying,
+    check_probabilities,
+    check_probability,
+)
+from erasable.selection.staying._sizes import BinomialSizes, Sizes
+
+__all__ = ["Certain", "Groups", "Independent", "PerClass", "as_staying"]
+
+
+@dataclass(frozen=True, eq=False)
+class Independent(Staying):
+    """Each owner decides on their own whether to stay.
+
+    A staying probability can be read as credibility, too: how likely it is that a record is true
+    (appendix I.3).
+
+    Parameters
+    ----------
+    s : float, mapping or array-like of shape (n_records,)
+        The probability that a record stays: one for all, one for each class, or one for each
+        record.
+
+    Examples
+    --------
+    >>> Independent(0.9).subset_pmf(1)
+    array([0.1, 0.9])
+    """
+
+    s: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.s, Mapping):
+            ours: Any = {
+                label: check_probability(p, f"s[{label!r}]") for label, p in self.s.items()
+            }
+        elif np.ndim(self.s) == 0:
+            ours = check_probability(self.s, "s")
+        else:
+            ours = check_probabilities(self.s, "s")
+        object.__setattr__(self, "s", ours)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Independent)
+            and type(self.s) is type(other.s)
+            and bool(np.all(self.s == other.s))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
+        if isinstance(self.s, Mapping):
+            probability = np.empty(n)
+            for label, rows in rows_by_class(self.s, labels, n).items():
+                probability[rows] = self.s[label]
+        elif np.ndim(self.s):
+            if len(self.s) != n:
+                raise InvalidInputError(
+                    f"s has {len(self.s)} probabilities for {n} records; expected one for each "
+                    "record; pass them in the order of the rows"
+                )
+            probability = self.s.copy()
+        else:
+            probability = np.full(n, self.s)
+        return Bound(probability, np.full(n, -1, dtype=np.int64))
+
+    def sizes(self, k: int | None = None) -> Sizes:
+        if isinstance(self.s, float):
+            return BinomialSizes(self.s)
+        return super().sizes(k)
+
+
+@dataclass(frozen=True)
+class Certain(Staying):
+    """Everybody stays: selection that does not anticipate deletions.
+
+    Examples
+    --------
+    >>> Certain().sample(3)
+    array([[ True,  True,  True]])
+    """
+
+    def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
+        return Bound(np.ones(n), np.full(n, -1, dtype=np.int64))
+
+    def sizes(self, k: int | None = None) -> Sizes:
+        return BinomialSizes(1.0)
+
+
+@dataclass(frozen=True)
+class PerClass(Staying):
+    """Each class has a staying model of its own, and classes do not depend on each other.
+
+    Parameters
+    ----------
+    models : mapping of label to staying model or float
+        `Independent` with one probability (or that number), `BetaBinomial` or `Certain`: models
+        that need not know how many of a class are chosen.
+
+    Examples
+    --------
+    >>> patients = PerClass({"ill": BetaBinomial(4, 16), "well": Certain()})
+    >>> patients.sample(3, labels=["well", "well", "ill"], random_state=0)
+    array([[ True,  True, False]])
+    """
+
+    models: Mapping[Any, Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.models, Mapping) or not self.models:
+            raise InvalidParameterError(
+                f"models is a {type(self.models).__name__}; expected a mapping of class to staying "
+                "model; pass {class: model}"
+            )
+        ours = {label: as_staying(model) for label, model in self.models.items()}
+        for label, model in ours.items():
+            plain = isinstance(model, Independent) and isinstance(model.s, float)
+            if not plain and not isinstance(model, BetaBinomial | Certain):
+                raise InvalidParameterError(
+                    f"the model of class {label!r} is {type(model).__name__}; expected "
+                    "Independent(s), BetaBinomial or Certain, because nobody knows before how "
+                    "many of a class are chosen; take one of them"
+                )
+        object.__setattr__(self, "models", ours)
+
+    def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
+        probability, block = np.empty(n), np.full(n, -1, dtype=np.int64)
+        laws: list[Sizes] = []
+        for label, rows in rows_by_class(self.models, labels, n).items():
+            law = self.models[label].sizes()
+            probability[rows] = law.rank_weights(1)[0]
+            if isinstance(self.models[label], BetaBinomial):
+                block[rows] = len(laws)
+                laws.append(law)
+        return Bound(probability, block, laws)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Staying):
+    """Records of one group stay or leave together, as those of one owner do (appendix E).
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_records,)
+        The group of each record.
+    s : float or mapping of group to float
+        The probability that a group stays.
+
+    Examples
+    --------
+    >>> Groups(["anna", "anna", "ben"], {"anna": 1.0, "ben": 0.0}).sample(3)
+    array([[ True,  True, False]])
+    """
+
+    labels: Any
+    s: Any
+
+    def __post_init__(self) -> None:
+        labels = np.asarray(self.labels)
+        if labels.ndim != 1:
+            raise InvalidInputError(
+                f"labels has shape {labels.shape}; expected one group for each record; pass a list"
+            )
+        if isinstance(self.s, Mapping):
+            ours: Any = {each: check_probability(p, f"s[{each!r}]") for each, p in self.s.items()}
+        else:
+            ours = check_probability(self.s, "s")
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "s", ours)
+
+    def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
+        if len(self.labels) != n:
+            raise InvalidInputError(
+                f"there are {len(self.labels)} labels of groups for {n} records; expected one for "
+                "each record; pass them in the order of the rows"
+            )
+        groups, unit = np.unique(self.labels, return_inverse=True)
+        if isinstance(self.s, Mapping):
+            absent = [each for each in groups.tolist() if each not in self.s]
+            if absent:
+                raise InvalidInputError(
+                    f"s has no probability for the groups {name_some(absent)}; expected one for "
+                    "each; add them"
+                )
+            each = np.array([self.s[group] for group in groups.tolist()])
+        else:
+            each = np.full(len(groups), self.s)
+        block = np.full(n, -1, dtype=np.int64)
+        return Bound(each[unit], block, unit=unit.astype(np.int64))
+
+
+def as_staying(given: Any) -> Staying:
+    """Return a staying model; a number, a mapping or an array is that of independent owners.
+
+    Raises
+    ------
+    InvalidParameterError
+        It is none.
+
+    Examples
+    --------
+    >>> as_staying(0.9)
+    Independent(s=0.9)
+    """
+    if isinstance(given, Staying):
+        return given
+    if given is None or isinstance(given, str | bytes | bool | type):
+        raise InvalidParameterError(
+            f"staying={given!r}; expected a probability, one for each class or record, or a "
+            "staying model; pass 0.9, or Independent(0.9)"
+        )
+    return Independent(given)
+
+
+def rows_by_class(by: Mapping[Any, Any], labels: Any, n: int) -> dict[Any, NDArray[np.int64]]:
+    """Return the rows of each class that `by` names.
+
+    Raises
+    ------
+    InvalidInputError
+        There are no labels, or classes that `by` does not name, or that no record has.
+    """
+    if labels is None:
+        raise InvalidInputError(
+            "the staying model differs by class, and there are no labels; expected one for each "
+            "record; pass y"
+        )
+    labels = np.asarray(labels)
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"labels have shape {labels.shape} for {n} records; expected one for each record; "
+            "pass them in the order of the rows"
+        )
+    classes = labels.tolist()
+    present = set(classes)
+    unknown, absent = sorted(present - by.keys(), key=str), sorted(by.keys() - present, key=str)
+    if unknown or absent:
+        told = (
+            f"has no entry for the classes {name_some(unknown)}"
+            if unknown
+            else f"names the classes {name_some(absent)}, which no record has"
+        )
+        raise InvalidInputError(
+            f"the staying model {told}; expected one for each class of y; correct its keys"
+        )
+    rows: dict[Any, list[int]] = {label: [] for label in by}
+    for row, label in enumerate(classes):
+        rows[label].append(row)
+    return {label: np.array(each, dtype=np.int64) for label, each in rows.items()}

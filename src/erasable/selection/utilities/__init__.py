@@ -1,0 +1,17 @@
+"""What a selection is worth: the utilities that it maximises."""
+
+from erasable.selection.utilities._base import Problem, Utility
+from erasable.selection.utilities._custom import Custom
+from erasable.selection.utilities._gaussian import MutualInformation, VarianceReduction
+from erasable.selection.utilities._naive_bayes import NaiveBayes
+from erasable.selection.utilities._nearest_neighbor import NearestNeighbor
+
+__all__ = [
+    "Custom",
+    "MutualInformation",
+    "NaiveBayes",
+    "NearestNeighbor",
+    "Problem",
+    "Utility",
+    "VarianceReduction",
+]

@@ -1,0 +1,75 @@
+"""What a utility says of some records: its value for any part of them, and how it is expected."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from erasable.selection._functions import SetFunction
+from erasable.selection._sampled import Samples
+from erasable.selection.staying import Bound
+
+__all__ = ["Problem", "Utility"]
+
+Ints = NDArray[np.int64]
+
+
+class Problem(ABC):
+    """A utility with the data it is about.
+
+    Attributes
+    ----------
+    n : int
+        How many records there are to choose from.
+
+    Examples
+    --------
+    >>> from erasable.selection import NearestNeighbor
+    >>> NearestNeighbor().problem([[0.0], [1.0]]).n
+    2
+    """
+
+    n: int
+
+    @abstractmethod
+    def expected(self, bound: Bound, k: int) -> SetFunction | None:
+        """Return the expected utility by a closed form; None where there is none."""
+
+    @abstractmethod
+    def samples(self, n_samples: int, k: int) -> Samples:
+        """Return the utility in samples of who stays, none of them with a record yet of k."""
+
+    def semivalues(self, bound: Bound) -> NDArray[np.float64] | None:
+        """Return what each record adds to a random part of the others; None without a formula."""
+        return None
+
+    @abstractmethod
+    def value(self, chosen: Ints) -> float:
+        """Return the utility of some records that all stay."""
+
+
+class Utility(BaseEstimator, ABC):
+    """How much a set of records is worth for training: monotone and submodular.
+
+    Utilities are parameters of a selection, and take their data when it is fitted.
+
+    Examples
+    --------
+    >>> from erasable.selection import NearestNeighbor
+    >>> NearestNeighbor(metric="cosine").get_params()
+    {'metric': 'cosine', 'n_neighbors': None}
+    """
+
+    @abstractmethod
+    def problem(self, X: Any, y: Any = None) -> Problem:
+        """Read the data.
+
+        Raises
+        ------
+        InvalidInputError, InvalidParameterError
+            Data or parameters that it cannot be computed of.
+        """

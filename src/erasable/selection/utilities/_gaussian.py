@@ -1,0 +1,240 @@
+"""How much a Gaussian process learns from the chosen: information, and variance taken away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import RBF, Kernel
+
+from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.core.ids import shorten
+from erasable.selection._functions import SetFunction
+from erasable.selection._memory import check_memory
+from erasable.selection._sampled import Samples
+from erasable.selection.staying import Bound
+from erasable.selection.utilities import _gaussian_kernels as kernels
+from erasable.selection.utilities._base import Problem, Utility
+from erasable.selection.utilities._reading import read_numbers
+
+__all__ = ["MutualInformation", "VarianceProblem", "VarianceReduction", "read_kernel"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_LEAST = 1e-12  # a share of a variance that is nothing but rounding
+_FEWER = "draw fewer samples, or choose fewer records"
+
+
+class MutualInformation(Utility):
+    """What observing the chosen tells of a Gaussian process: how diverse they are.
+
+    ``log det(I + gamma K_S)``. Its expected value after deletions is sampled.
+
+    Parameters
+    ----------
+    kernel : scikit-learn Gaussian process kernel or "precomputed", default=RBF()
+        Positive semi-definite; ``precomputed``: X is the kernel, of shape (n_records, n_records).
+    gamma : float, default=1.0
+        The scale of the kernel: variance of the signal over that of the noise.
+
+    References
+    ----------
+    Sim et al., Deletion-Anticipative Data Selection with a Limited Budget, appendix C.2.
+
+    Examples
+    --------
+    >>> problem = MutualInformation("precomputed").problem(np.eye(3))
+    >>> round(problem.value(np.array([0, 2])), 6)  # 2 log 2
+    1.386294
+    """
+
+    def __init__(self, kernel: Any = None, *, gamma: float = 1.0) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+
+    def problem(self, X: Any, y: Any = None) -> InformationProblem:
+        gamma = _positive(self.gamma, "gamma", "how much signal there is to noise")
+        return InformationProblem(gamma * read_kernel(X, self.kernel))
+
+
+class InformationProblem(Problem):
+    """A kernel, times its scale."""
+
+    def __init__(self, K: Floats) -> None:
+        self.K, self.n = K, len(K)
+
+    def expected(self, bound: Bound, k: int) -> SetFunction | None:
+        return None
+
+    def samples(self, n_samples: int, k: int) -> Samples:
+        return _InformationSamples(self.K, n_samples, k)
+
+    def value(self, chosen: Ints) -> float:
+        part = self.K[np.ix_(chosen, chosen)]
+        return float(np.linalg.slogdet(np.eye(len(chosen)) + part)[1])
+
+
+class VarianceReduction(Utility):
+    """By how much the chosen lower the variance of a Gaussian process, summed over targets.
+
+    Its expected value after deletions is sampled.
+
+    Parameters
+    ----------
+    kernel : scikit-learn Gaussian process kernel or "precomputed", default=RBF()
+    noise : float, default=0.1
+        The variance of the noise in what is observed.
+    targets : array-like, default=None
+        Where the variance counts: features of shape (n_targets, n_features), or, with
+        ``precomputed``, their kernel with the records, of shape (n_records, n_targets). By default
+        the records themselves.
+
+    References
+    ----------
+    Krause, McMahan, Guestrin and Gupta, Robust submodular observation selection, JMLR 2008.
+    Sim et al., Deletion-Anticipative Data Selection with a Limited Budget, appendix C.2.
+
+    Examples
+    --------
+    >>> problem = VarianceReduction("precomputed", noise=1.0).problem(np.eye(3))
+    >>> problem.value(np.array([0, 2]))
+    1.0
+    """
+
+    def __init__(self, kernel: Any = None, *, noise: float = 0.1, targets: Any = None) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.targets = targets
+
+    def problem(self, X: Any, y: Any = None) -> VarianceProblem:
+        noise = _positive(self.noise, "noise", "the variance of what is observed")
+        K = read_kernel(X, self.kernel)
+        return VarianceProblem(K, noise, self._cross(X, K))
+
+    def _cross(self, X: Any, K: Floats) -> Floats:
+        """Return the kernel of records with targets."""
+        if self.targets is None:
+            return K
+        if isinstance(self.kernel, str):
+            cross = read_numbers(self.targets).astype(np.float64)
+            if len(cross) != len(K):
+                raise InvalidInputError(
+                    f"targets has shape {cross.shape} for {len(K)} records; expected their kernel "
+                    "with the records, (n_records, n_targets); transpose it"
+                )
+            return cross
+        kernel = RBF() if self.kernel is None else self.kernel
+        return np.asarray(kernel(read_numbers(X), read_numbers(self.targets)), dtype=np.float64)
+
+
+class VarianceProblem(Problem):
+    """A kernel, the variance of the noise, and the kernel with targets."""
+
+    def __init__(self, K: Floats, noise: float, cross: Floats) -> None:
+        check_memory(8.0 * len(K) ** 2, "products of the kernel", "choose from fewer records")
+        self.K, self.noise, self.cross, self.n = K, noise, cross, len(K)
+        self.Q = cross @ cross.T
+
+    def expected(self, bound: Bound, k: int) -> SetFunction | None:
+        return None
+
+    def samples(self, n_samples: int, k: int) -> Samples:
+        return _VarianceSamples(self, n_samples, k)
+
+    def value(self, chosen: Ints) -> float:
+        part = self.K[np.ix_(chosen, chosen)] + self.noise * np.eye(len(chosen))
+        cross = self.cross[chosen]
+        return float((cross * np.linalg.solve(part, cross)).sum()) if len(chosen) else 0.0
+
+
+class _GaussianSamples(Samples):
+    """Who stays, and the Cholesky factor of their matrix, in each sample."""
+
+    scale = 1.0
+
+    def __init__(self, K: Floats, noise: float, n_samples: int, k: int) -> None:
+        check_memory(
+            8.0 * n_samples * k * (k + 1),
+            f"matrices of {k:,} records in {n_samples:,} samples", _FEWER,
+        )  # fmt: skip
+        self.K, self.noise = K, noise
+        self.least = _LEAST * float(K.diagonal().max(initial=1.0))
+        self.members = np.zeros((n_samples, k), dtype=np.int64)
+        self.sizes = np.zeros(n_samples, dtype=np.int64)
+        self.factors = np.zeros((n_samples, k, k))
+
+    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+        kernels.extend(
+            j, self.K, self.scale, self.noise, self.members, self.sizes, self.factors, self.least,
+            stays,
+        )  # fmt: skip
+
+
+class _InformationSamples(_GaussianSamples):
+    def __init__(self, K: Floats, n_samples: int, k: int) -> None:
+        super().__init__(K, 1.0, n_samples, k)
+
+    def gains(self, j: int) -> Floats:
+        out = np.empty(len(self.sizes))
+        kernels.determinant_gains(
+            j, self.K, self.scale, self.noise, self.members, self.sizes, self.factors, self.least,
+            out,
+        )  # fmt: skip
+        return out
+
+
+class _VarianceSamples(_GaussianSamples):
+    def __init__(self, problem: VarianceProblem, n_samples: int, k: int) -> None:
+        super().__init__(problem.K, problem.noise, n_samples, k)
+        self.Q = problem.Q
+
+    def gains(self, j: int) -> Floats:
+        out = np.empty(len(self.sizes))
+        kernels.variance_gains(
+            j, self.K, self.Q, self.noise, self.members, self.sizes, self.factors, self.least, out
+        )
+        return out
+
+
+def read_kernel(X: Any, kernel: Any) -> Floats:
+    """Return a kernel matrix of shape (n_records, n_records), float64.
+
+    Raises
+    ------
+    InvalidInputError, InvalidDataError, InvalidParameterError
+        No kernel, not square, not symmetric, or with a variance below 0.
+    """
+    if isinstance(kernel, str) and kernel == "precomputed":
+        K = read_numbers(X).astype(np.float64)
+        if K.shape[0] != K.shape[1]:
+            raise InvalidInputError(
+                f"the kernel has shape {K.shape}; expected (n_records, n_records); pass a square "
+                "matrix, or features and a kernel"
+            )
+    elif kernel is None or isinstance(kernel, Kernel):
+        features = read_numbers(X)
+        check_memory(8.0 * len(features) ** 2, "the kernel", "choose from fewer records")
+        K = np.asarray((RBF() if kernel is None else kernel)(features), dtype=np.float64)
+    else:
+        raise InvalidParameterError(
+            f"kernel={shorten(kernel)}; expected a kernel of sklearn.gaussian_process or "
+            "'precomputed'; pass RBF(1.0), or a matrix as X"
+        )
+    scale = float(np.abs(K).max(initial=0.0))
+    if np.abs(K - K.T).max(initial=0.0) > 1e-6 * scale or K.diagonal().min(initial=0.0) < 0:
+        raise InvalidDataError(
+            "the kernel is not symmetric, or has a variance below 0; expected a positive "
+            "semi-definite matrix; pass (K + K.T) / 2, or another kernel"
+        )
+    return np.ascontiguousarray(K)
+
+
+def _positive(value: Any, name: str, meaning: str) -> float:
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    if not is_number or isinstance(value, bool) or not 0 < value < np.inf:
+        raise InvalidParameterError(
+            f"{name}={shorten(value)}; expected a number above 0: {meaning}; pass 1.0"
+        )
+    return float(value)

@@ -1,0 +1,213 @@
+"""The expected nearest neighbour utility, exactly, for every staying model of one kind a class."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.selection import _memory
+from erasable.selection._functions import Queue, SetFunction
+from erasable.selection.staying import Bound
+from erasable.selection.utilities import _ranked_kernels as kernels
+from erasable.selection.utilities._similarities import Block
+
+__all__ = ["ExpectedNearest", "has_closed_form"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_NEGLIGIBLE = 2.0**-43  # the share of a similarity that may be lost: 1e-13
+
+
+def has_closed_form(blocks: list[Block], bound: Bound) -> bool:
+    """Say whether of each class all owners decide on their own, or all are alike."""
+    return all(len(np.unique(bound.block[block.records])) <= 1 for block in blocks)
+
+
+class ExpectedNearest(SetFunction):
+    """What the chosen are worth after deletions; a class at a time.
+
+    Parameters
+    ----------
+    blocks : list of Block
+    bound : Bound
+    k : int
+        The most that will be added.
+    """
+
+    def __init__(self, blocks: list[Block], bound: Bound, k: int) -> None:
+        self.n = sum(len(block.records) for block in blocks)
+        n_bytes = sum(_Ranks.bytes_of(block, bound, k) for block in blocks)
+        _memory.check_memory(
+            n_bytes, "the nearest of the chosen", "choose fewer, or pass n_neighbors"
+        )
+        self.parts = [_Ranks(block, bound, k) for block in blocks]
+        self.part_of = np.empty(self.n, dtype=np.int64)
+        self.place_of = np.empty(self.n, dtype=np.int64)
+        for number, block in enumerate(blocks):
+            self.part_of[block.records] = number
+            self.place_of[block.records] = np.arange(len(block.records))
+
+    def gains(self, items: Ints) -> Floats:
+        out = np.empty(len(items))
+        for number, part in enumerate(self.parts):
+            here = np.flatnonzero(self.part_of[items] == number)
+            if len(here):
+                out[here] = part.gains(self.place_of[items[here]])
+        self.n_evaluations += len(items)
+        return out
+
+    def add(self, j: int, gain: float | None = None) -> None:
+        if gain is None:
+            (gain,) = self.gains(np.array([j]))
+        self.parts[self.part_of[j]].add(int(self.place_of[j]))
+        self.value += float(gain)
+
+    def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
+        return _Queues(self, items, weights)
+
+
+class _Ranks:
+    """One class: the nearest of the chosen, of each target, as far as they matter."""
+
+    def __init__(self, block: Block, bound: Bound, k: int) -> None:
+        self.block = block
+        self.probability = np.ascontiguousarray(bound.probability[block.records])
+        n_ranks, weights = _ranks_needed(self.probability, bound, block, k)
+        m = block.n_targets
+        self.ranks = np.zeros((m, n_ranks))
+        self.stays = np.zeros((m, n_ranks))
+        self.units = np.full((m, n_ranks), -1, dtype=np.int64)
+        self.sizes = np.zeros(m, dtype=np.int64)
+        self.t = np.zeros((m, n_ranks + 1))
+        if weights is None:
+            self.a = np.zeros((max(m, 2), n_ranks + 1))
+            self.a[:, 0] = 1.0
+            self.factor = self.probability
+        else:
+            self.a = weights[None, :]
+            self.factor = np.ones(len(block.records))
+        no_units = np.zeros(0, dtype=np.int64)
+        self.unit_of = no_units if bound.unit is None else bound.unit[block.records]
+
+    @staticmethod
+    def bytes_of(block: Block, bound: Bound, k: int) -> float:
+        n_ranks, _ = _ranks_needed(bound.probability[block.records], bound, block, k)
+        return 40.0 * block.n_targets * (n_ranks + 1)
+
+    def similarities(self) -> tuple[NDArray[Any], Ints, NDArray[np.int32], NDArray[Any]]:
+        block = self.block
+        return block.dense, block.starts, block.targets, block.values
+
+    def gains(self, items: Ints, factor: Floats | None = None) -> Floats:
+        out = np.empty(len(items))
+        kernels.gains(
+            items, self.factor if factor is None else factor, self.unit_of, *self.similarities(),
+            self.ranks, self.sizes, self.a, self.t, self.units, out,
+        )  # fmt: skip
+        return out
+
+    def add(self, j: int) -> None:
+        unit = int(self.unit_of[j]) if len(self.unit_of) else -1
+        kernels.add(
+            j, float(self.probability[j]), *self.similarities(), unit, self.ranks, self.stays,
+            self.sizes, self.a, self.t, self.units, _NEGLIGIBLE,
+        )  # fmt: skip
+
+
+def _ranks_needed(
+    probability: Floats, bound: Bound, block: Block, k: int
+) -> tuple[int, Floats | None]:
+    """Return how many ranks matter, and their weights where owners are alike."""
+    k = min(k, len(probability))
+    number = int(bound.block[block.records[0]]) if len(block.records) else -1
+    if number >= 0:
+        weights = bound.laws[number].rank_weights(k + 1)
+        weights[k:] = 0.0
+        beyond = np.cumsum(weights[::-1])[::-1]
+        needed = int((beyond > _NEGLIGIBLE).sum())
+    else:
+        weights = None
+        lowest = float(min(probability[probability > 0], default=1.0))
+        needed = k if lowest < 1e-12 else _leave_all(lowest)
+    n_ranks = max(1, min(k, needed))
+    if weights is not None:
+        weights = np.concatenate([weights, np.zeros(n_ranks)])[: n_ranks + 1]
+    return n_ranks, weights
+
+
+def _leave_all(s: float) -> int:
+    """Return of how many owners it is negligible that all leave."""
+    return 1 if s == 1.0 else math.ceil(math.log(_NEGLIGIBLE) / math.log1p(-s))
+
+
+class _Heap:
+    """The records of one class by their bounds."""
+
+    def __init__(self, part: _Ranks, places: Ints, weights: Floats | None) -> None:
+        self.part, self.places = part, np.sort(places)
+        self.factor = part.factor if weights is None else part.factor * weights
+        self.bound = np.full(len(part.block.records), -np.inf)
+        self.bound[places] = part.gains(places, self.factor)
+        self.rounds = np.zeros(len(self.bound), dtype=np.int64)
+        self.round, self.left = 0, len(places)
+        kernels.make_heap(self.bound, self.places)
+
+    def pick(self) -> int:
+        """Bring the best to the top; return how many gains were computed."""
+        part = self.part
+        return kernels.pick(
+            self.left, self.bound, self.places, self.factor, part.unit_of, *part.similarities(),
+            part.ranks, part.sizes, part.a, part.t, part.units, self.rounds, self.round,
+        )  # fmt: skip
+
+    def top(self) -> tuple[float, int]:
+        place = self.places[0]
+        return float(self.bound[place]), int(self.part.block.records[place])
+
+    def remove_top(self) -> None:
+        kernels.remove_top(self.left, self.bound, self.places)
+        self.left -= 1
+
+
+class _Queues(Queue):
+    """A heap for each class, and the best of each: classes do not change each other's gains."""
+
+    def __init__(
+        self, function: ExpectedNearest, items: Ints, weights: Floats | None = None
+    ) -> None:
+        self.function: ExpectedNearest = function
+        self.weights = np.ones(function.n) if weights is None else weights
+        self.heaps = []
+        for number, part in enumerate(function.parts):
+            places = function.place_of[items[function.part_of[items] == number]]
+            ours = None if weights is None else weights[part.block.records]
+            self.heaps.append(_Heap(part, places, ours))
+        function.n_evaluations += len(items)
+        self.best: list[tuple[float, int, int]] = []
+        self.stale = list(range(len(self.heaps)))  # classes whose best is not in the race
+
+    def pop(self) -> tuple[int, float]:
+        while self.stale:
+            number = self.stale.pop()
+            heap = self.heaps[number]
+            if heap.left:
+                self.function.n_evaluations += heap.pick()
+                bound, j = heap.top()
+                heapq.heappush(self.best, (-bound, j, number))
+        bound, j, number = heapq.heappop(self.best)
+        self.heaps[number].remove_top()
+        self.stale.append(number)
+        weight = float(self.weights[j])
+        return j, -bound / weight if weight else 0.0
+
+    def next_round(self) -> None:
+        for number in self.stale:
+            self.heaps[number].round += 1
+
+    def __len__(self) -> int:
+        return sum(heap.left for heap in self.heaps)

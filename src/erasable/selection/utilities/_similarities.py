@@ -1,0 +1,184 @@
+"""Similarities between records of a class: dense, or of the nearest alone; memory checked first.
+
+Rows are records, columns are targets, so that what a record adds is read in one piece. Nothing is
+copied that was given in this order, with one class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.metrics import pairwise
+
+from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.selection._memory import check_memory
+
+__all__ = ["Block", "given_blocks", "made_blocks"]
+
+Ints = NDArray[np.int64]
+_NO_ROWS: Any = {
+    np.dtype(kind): (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, kind))
+    for kind in (np.float32, np.float64)
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Similarities of the records of one class to its targets.
+
+    Attributes
+    ----------
+    records : ndarray of shape (n_records,), int64
+        Which records these are.
+    n_targets : int
+    dense : ndarray of shape (n_records, n_targets), or (0, n_targets) where it is sparse
+    starts, targets, values : ndarray
+        Compressed rows; empty where it is dense.
+    """
+
+    records: Ints
+    n_targets: int
+    dense: NDArray[Any]
+    starts: Ints
+    targets: NDArray[np.int32]
+    values: NDArray[Any]
+
+    @classmethod
+    def of_dense(cls, records: Ints, dense: NDArray[Any]) -> Block:
+        return cls(records, dense.shape[1], dense, *_NO_ROWS[dense.dtype])
+
+    @classmethod
+    def of_sparse(cls, records: Ints, rows: Any) -> Block:
+        values = rows.data
+        return cls(
+            records, rows.shape[1], np.zeros((0, rows.shape[1]), dtype=values.dtype),
+            rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values,
+        )  # fmt: skip
+
+
+def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) -> list[Block]:
+    """Cut a matrix that was given into blocks by class.
+
+    Parameters
+    ----------
+    similarity : array or sparse matrix of shape (n_records, n_targets)
+    classes : ndarray of shape (n_records,), or None
+        Codes of classes; None for one class.
+    targets : ndarray of shape (n_targets,), or None
+        Codes of the targets' classes; by default they are the records.
+
+    Raises
+    ------
+    InvalidInputError, InvalidDataError
+        Of another shape, NaN, or negative.
+    """
+    n_records, n_targets = similarity.shape
+    values = similarity.data if scipy.sparse.issparse(similarity) else similarity
+    _check_values(values)
+    if classes is None:
+        records = np.arange(n_records, dtype=np.int64)
+        return [_block(records, similarity)]
+    if targets is None:
+        if n_targets != n_records:
+            raise InvalidInputError(
+                f"the similarities have shape {similarity.shape} and there are classes; expected "
+                "one column for each record, because targets have classes, too; pass a square one"
+            )
+        targets = classes
+    blocks = []
+    for label in range(int(classes.max()) + 1):
+        records = np.flatnonzero(classes == label)
+        of_class = np.flatnonzero(targets == label)
+        blocks.append(_block(records, similarity[records][:, of_class]))
+    return blocks
+
+
+def _block(records: Ints, rows: Any) -> Block:
+    if scipy.sparse.issparse(rows):
+        ordered = rows.tocsr()
+        ordered.sum_duplicates()
+        return Block.of_sparse(records, ordered)
+    return Block.of_dense(records, np.ascontiguousarray(rows))
+
+
+def _check_values(values: Any) -> None:
+    lowest = values.min() if values.size else 0.0
+    if np.isnan(lowest) or np.isinf(values.max() if values.size else 0.0):
+        raise InvalidDataError(
+            "the similarities hold NaN or infinity; expected numbers of 0 or more; leave those "
+            "records out, or make the similarities anew"
+        )
+    if lowest < 0:
+        raise InvalidDataError(
+            f"the similarities hold {int((values < 0).sum())} numbers below 0; expected 0 or more, "
+            "because a record must not harm a target; add a constant, or cut them off at 0"
+        )
+
+
+def made_blocks(
+    X: NDArray[Any], classes: Ints | None, metric: str, n_neighbors: int | None
+) -> list[Block]:
+    """Make similarities of features, class by class."""
+    n = len(X)
+    codes = np.zeros(n, dtype=np.int64) if classes is None else classes
+    counts = np.bincount(codes).astype(float)
+    kind = np.float32 if X.dtype == np.float32 else np.float64
+    if n_neighbors is None:
+        check_memory(
+            float((counts**2).sum()) * np.dtype(kind).itemsize,
+            "the similarities of all pairs of a class",
+            "pass n_neighbors=64 to NearestNeighbor, which keeps the nearest alone, or float32",
+        )
+    made = []
+    for label in range(len(counts)):
+        records = np.flatnonzero(codes == label)
+        if n_neighbors is None or n_neighbors >= len(records):
+            made.append((records, _DENSE[metric](X[records])))
+        else:
+            made.append((records, _nearest(X[records], metric, n_neighbors)))
+    if metric == "euclidean":
+        # The largest distance of all is similarity 0; one for all classes, which are compared.
+        largest = max((_values(rows).max() for _, rows in made if _values(rows).size), default=0)
+        for _, rows in made:
+            np.subtract(largest, _values(rows), out=_values(rows))
+    return [_block(records, rows) for records, rows in made]
+
+
+def _values(rows: Any) -> Any:
+    return rows.data if scipy.sparse.issparse(rows) else rows
+
+
+def _cosine(X: NDArray[Any]) -> NDArray[Any]:
+    similarity: NDArray[Any] = pairwise.cosine_similarity(X)
+    similarity += 1
+    similarity /= 2
+    return np.clip(similarity, 0, 1, out=similarity)
+
+
+_DENSE = {"euclidean": pairwise.euclidean_distances, "cosine": _cosine}
+
+
+def _nearest(X: NDArray[Any], metric: str, n_neighbors: int) -> Any:
+    """Return distances or similarities of each target's nearest records: rows are records."""
+    from sklearn.neighbors import kneighbors_graph
+
+    graph = kneighbors_graph(
+        X, n_neighbors, mode="distance", metric=metric, include_self=True
+    )  # rows are targets
+    if metric == "cosine":
+        graph.data = np.clip(1 - graph.data / 2, 0, 1)
+    return graph.T.tocsr().astype(X.dtype if X.dtype == np.float32 else np.float64)
+
+
+def check_metric(metric: Any) -> None:
+    """Refuse a metric that is not known."""
+    known = [*_DENSE, "precomputed"]
+    if metric not in known:
+        raise InvalidParameterError(
+            f"metric={metric!r}; expected one of {', '.join(known)}; compute other similarities "
+            "yourself, and pass them as X with metric='precomputed'"
+        )
