@@ -267,8 +267,10 @@ class Life:
 
     # -- what has to be true -----------------------------------------------------------------------
 
+    share = 0.5  # of events after which the whole model is compared
+
     def check(self, event: str) -> None:
-        if self.rng.random() < 0.5:
+        if self.rng.random() < self.share:
             same = self.model.digest() == self.refit(self.model).digest()
             assert same, f"{self.name}: another model after {event}; {self.model}"
 
