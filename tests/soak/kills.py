@@ -288,7 +288,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=None, help="by default another each time")
     parser.add_argument("--kills", type=int, default=ENOUGH, help="how many make it pass")
-    parser.add_argument("--minutes", type=float, default=15.0, help="how long it may take")
+    parser.add_argument("--minutes", type=float, default=20.0, help="how long it may take")
     chosen = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if chosen.seed is None else chosen.seed
     folder = Path(tempfile.mkdtemp(prefix="erasable-soak-"))
