@@ -71,8 +71,9 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     Parameters that scikit-learn has and this has not hang on the whole tree or on all records:
     pruning, `max_leaf_nodes`, `max_samples`, weights of single records (in `fit` there is no
     ``sample_weight``). Trees grow in one thread; there is no `n_jobs`. Gaps and sparse data are
-    refused: before a forest an encoder needs ``sparse_output=False``, and no scaler is needed. A
-    `StandardScaler` in a pipeline would change all values, and every deletion be a refit.
+    refused: before a forest an encoder needs ``sparse_output=False``, and no scaler is needed.
+    Behind one in a pipeline trees learn from the values as they came, so that a deletion, which
+    changes the scales, does not make them grow again.
 
     References
     ----------

@@ -93,8 +93,8 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
     Parameters that scikit-learn has and this has not hang on the whole tree or on all records:
     pruning, `max_leaf_nodes`, weights of single records (in `fit` there is no ``sample_weight``).
     Gaps and sparse data are refused: before a tree an encoder needs ``sparse_output=False``, and no
-    scaler is needed. A `StandardScaler` in a pipeline would change all values, and every deletion
-    be a refit.
+    scaler is needed. Behind one in a pipeline the tree learns from the values as they came, so
+    that a deletion, which changes the scales, does not make it grow again.
 
     Examples
     --------
