@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
+    from erasable.workspace.requests.history import History
     from erasable.workspace.requests.intake import Request
     from erasable.workspace.requests.preview import Preview
     from erasable.workspace.requests.process import Processed
@@ -106,6 +107,16 @@ class Desk:
         from erasable.workspace.requests import intake
 
         return intake.extend(self.site, request, reason)
+
+    def history(self, dataset: str, *, since: datetime | None = None) -> History:
+        """Count who asked to be erased, of how many that a data set held.
+
+        `erasable.selection.from_history` makes a staying model of the two counts. See
+        `erasable.workspace.requests.history.history`.
+        """
+        from erasable.workspace.requests import history
+
+        return history.history(self.site, dataset, since)
 
     # -- people ------------------------------------------------------------------------------------
 
