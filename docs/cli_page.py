@@ -36,6 +36,9 @@ model predict risk new.csv
 model export risk risk.model
 model fit old --dataset visits --estimator naive_bayes.GaussianNB --target malignant
 model retire old
+select spring.csv --id visit --target malignant --k 20 --staying 0=1,1=0.5 --output chosen.txt
+select spring.csv --id visit --subject patient --target malignant --k 3 --staying 0.8 \
+--held chosen.txt --plot curve.svg
 subject show patient-7
 subject link patient-8 patient-9
 request --dry-run patient-7
@@ -53,6 +56,7 @@ receipt show R1
 receipt show R1 --output receipt.json
 key
 receipt check receipt.json --key workspace.pub
+select spring.csv --id visit --k 20 --staying history:visits --output chosen.csv
 log show --since 10
 log head --output head.json
 log verify --since head.json

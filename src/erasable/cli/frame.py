@@ -34,8 +34,9 @@ __all__ = [
 DEBUG = "ERASABLE_DEBUG"
 
 ORDER = [
-    "init", "status", "report", "key", "dataset", "model", "request", "process", "requests",
-    "deny", "cancel", "hold", "extend", "verify", "receipt", "log", "subject", "suppress",
+    "init", "status", "report", "key", "dataset", "model", "select", "request", "process",
+    "requests", "deny", "cancel", "hold", "extend", "verify", "receipt", "log", "subject",
+    "suppress",
 ]  # fmt: skip
 """The commands as the help lists them."""
 

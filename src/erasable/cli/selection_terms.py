@@ -1,0 +1,295 @@
+"""What a user types of a selection, read: a utility, an objective, who stays, how many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from erasable.cli import show
+from erasable.cli.frame import fail
+
+if TYPE_CHECKING:
+    from erasable.cli.selection_data import Given
+    from erasable.workspace.requests.history import History
+
+__all__ = ["UTILITIES", "Who", "number", "objective", "staying_column", "utility", "whole"]
+
+UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
+_METRICS = ("euclidean", "cosine")
+_COLUMN = "column:"
+_FORMS = (
+    "expected a probability as 0.6, one for each class as yes=0.5,no=1, column:NAME, "
+    "uniform:LOW:HIGH, point:N, beta-binomial:ALPHA:BETA or history:DATASET"
+)
+
+
+@dataclass(frozen=True)
+class Who:
+    """Who is expected to stay, as it was typed.
+
+    Parameters
+    ----------
+    text : str
+    past : callable
+        Takes the name of a data set and a day or None, and returns its `History`.
+
+    Examples
+    --------
+    >>> Who("beta-binomial:4:2", lambda name, since: None)._one("0.6", [])
+    0.6
+    """
+
+    text: str
+    past: Callable[[str, datetime | None], History]
+
+    def model(self, given: Given) -> tuple[Any, list[str]]:
+        """Return the staying model, and what history it is made of, a line each.
+
+        Raises
+        ------
+        WorkspaceError
+            The text is none, or does not suit the table.
+        """
+        from erasable.selection import Independent, PerClass
+
+        told: list[str] = []
+        if given.subjects is not None:
+            return self._together(given, told), told
+        if staying_column(self.text) is not None:
+            return Independent(given.stays), told
+        if "=" not in self.text:
+            found = self._one(self.text, told)
+            return Independent(found) if isinstance(found, float) else found, told
+        if given.y is None:
+            fail(
+                "--staying differs by class, and there is no --target; expected the column of "
+                "classes; name it with --target, or pass one probability for all"
+            )
+        each = {label: self._one(text, told) for label, text in self._by_class().items()}
+        self._check_classes(each, set(given.y))
+        if all(isinstance(value, float) for value in each.values()):
+            return Independent(each), told
+        return PerClass(each), told
+
+    def _together(self, given: Given, told: list[str]) -> Any:
+        """Return the model of people who leave with all of their records."""
+        from erasable.selection import BetaBinomial, Groups
+
+        labels = given.subjects or []
+        if staying_column(self.text) is not None:
+            each = dict(zip(labels, given.stays.tolist(), strict=True))
+            unequal = sum(each[label] != p for label, p in zip(labels, given.stays, strict=True))
+            if unequal:
+                fail(
+                    f"--staying differs between records of one person, in {unequal} of "
+                    f"{len(labels)}; expected one probability for each person of --subject; "
+                    "correct the column"
+                )
+            return Groups(labels, each)
+        found = None if "=" in self.text else self._one(self.text, told)
+        if isinstance(found, float):
+            return Groups(labels, found)
+        advice = "pass a probability, or leave --subject out"
+        if isinstance(found, BetaBinomial):
+            mean = found.alpha / (found.alpha + found.beta)
+            advice = f"pass --staying {mean:.3g}, which is its mean, or leave --subject out"
+        fail(
+            f"--staying is {_shown(self.text)}, and with --subject people leave with all of their "
+            f"records; expected a probability, or column:NAME; {advice}"
+        )
+
+    def _by_class(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for part in self.text.split(","):
+            label, equals, value = part.rpartition("=")
+            label = label.strip()
+            if not equals or label in found:
+                fail(
+                    f"--staying has {_shown(part)}, which is no class with a probability, or a "
+                    "class that came before; expected CLASS=P, each class once, as in "
+                    "yes=0.5,no=1; correct it"
+                )
+            found[label] = value
+        return found
+
+    @staticmethod
+    def _check_classes(each: Mapping[str, Any], there: set[str]) -> None:
+        unknown, missing = sorted(each.keys() - there), sorted(there - each.keys())
+        if unknown or missing:
+            told = (
+                f"names the class {_shown(unknown[0])}, which no record has"
+                if unknown
+                else f"has no probability for the class {_shown(missing[0])}"
+            )
+            fail(f"--staying {told}; expected one for each of {_some(sorted(there))}; correct it")
+
+    def _one(self, text: str, told: list[str]) -> Any:
+        """Return a probability, or a model."""
+        from erasable.selection import BetaBinomial, PointMass, Uniform, from_history
+
+        kind, *rest = text.strip().split(":")
+        if kind == "uniform" and len(rest) == 2:
+            return Uniform(self._count(rest[0]), self._count(rest[1]))
+        if kind == "point" and len(rest) == 1:
+            return PointMass(self._count(rest[0]))
+        if kind == "beta-binomial" and len(rest) == 2:
+            return BetaBinomial(self._float(rest[0]), self._float(rest[1]))
+        if kind == "history" and len(rest) in (1, 2):
+            found = self.past(rest[0], _day(rest[1]) if len(rest) == 2 else None)
+            told.append(
+                f"{found.requested:,} of {show.words(found.held, 'person', 'people')} in "
+                f"{found.dataset} asked to leave in {show.words(round(found.days), 'day')}; "
+                "the same is anticipated for a time as long"
+            )
+            return from_history(found.requested, found.held)
+        value = self._float(text)
+        if not 0 <= value <= 1:
+            fail(f"--staying is {_shown(text)}; {_FORMS}; a probability lies from 0 to 1")
+        return value
+
+    def _float(self, text: str) -> float:
+        value = _as_float(text)
+        if value is None:
+            fail(f"--staying is {_shown(self.text)}; {_FORMS}; correct it")
+        return value
+
+    def _count(self, text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            fail(f"--staying is {_shown(self.text)}; {_FORMS}; LOW, HIGH and N are whole numbers")
+        return int(text)
+
+
+def staying_column(text: str) -> str | None:
+    """Return the column of probabilities that was named, if one was.
+
+    Examples
+    --------
+    >>> staying_column("column:stay"), staying_column("0.6")
+    ('stay', None)
+    """
+    return text.removeprefix(_COLUMN) if text.startswith(_COLUMN) else None
+
+
+def utility(text: str, metric: str | None, n_neighbors: str | None, n_features: int) -> Any:
+    """Return the utility of a name.
+
+    A Gaussian process has the kernel that scikit-learn's support vector machines call "scale", for
+    features of variance 1.
+
+    Raises
+    ------
+    WorkspaceError
+        There is none of the name, or an option is another one's.
+
+    Examples
+    --------
+    >>> utility("nearest-neighbor", "cosine", None, 5)
+    NearestNeighbor(metric='cosine')
+    """
+    if text not in UTILITIES:
+        fail(f"--utility is {_shown(text)}; expected one of {', '.join(UTILITIES)}; name one")
+    from erasable.selection import MutualInformation, NaiveBayes, NearestNeighbor, VarianceReduction
+
+    if text == "nearest-neighbor":
+        metric = metric or "euclidean"
+        if metric not in _METRICS:
+            fail(f"--metric is {_shown(metric)}; expected one of {', '.join(_METRICS)}; name one")
+        nearest = None if n_neighbors is None else whole(n_neighbors, "--n-neighbors")
+        return NearestNeighbor(metric, n_neighbors=nearest)
+    if metric is not None or n_neighbors is not None:
+        fail(
+            f"{'--metric' if metric is not None else '--n-neighbors'} came with --utility {text}; "
+            "expected it with nearest-neighbor alone; leave it out"
+        )
+    if text == "naive-bayes":
+        return NaiveBayes()
+    from sklearn.gaussian_process.kernels import RBF
+
+    kernel = RBF(math.sqrt(n_features / 2))
+    return MutualInformation(kernel) if text == "mutual-information" else VarianceReduction(kernel)
+
+
+def objective(text: str, samples: str | None) -> Any:
+    """Return the objective of a name.
+
+    Raises
+    ------
+    WorkspaceError
+        There is none of the name.
+
+    Examples
+    --------
+    >>> objective("cvar:0.2", None).alpha
+    0.2
+    """
+    from erasable.selection import CVaR, Expected
+
+    drawn = None if samples is None else whole(samples, "--samples", least=2)
+    if text == "expected":
+        return Expected(drawn)
+    kind, _, share = text.partition(":")
+    alpha = _as_float(share)
+    if kind != "cvar" or alpha is None or not 0 < alpha <= 1:
+        fail(
+            f"--objective is {_shown(text)}; expected 'expected', or cvar:SHARE with a share of "
+            "worst cases above 0, to 1; write cvar:0.2 for the worst fifth"
+        )
+    return CVaR(alpha, drawn)
+
+
+def whole(text: str, option: str, least: int = 1) -> int:
+    """Return a whole number.
+
+    Examples
+    --------
+    >>> whole("200", "--k")
+    200
+    """
+    plain = text.isascii() and text.isdigit() and len(text) < 16
+    if not plain or int(text) < least:
+        fail(f"{option} is {_shown(text)}; expected a whole number, {least} or more; correct it")
+    return int(text)
+
+
+def number(text: str, option: str) -> float:
+    """Return a number above 0.
+
+    Examples
+    --------
+    >>> number("2.5", "--k")
+    2.5
+    """
+    value = _as_float(text)
+    if value is None or not 0 < value < math.inf:
+        fail(f"{option} is {_shown(text)}; expected a number above 0; correct it")
+    return value
+
+
+def _as_float(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _day(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        fail(
+            f"--staying has the day {_shown(text)}; expected one as 2026-03-31; write "
+            "history:DATASET:2026-03-31, or leave the day out"
+        )
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _shown(text: str) -> str:
+    return repr(show.one_line(text)[:60])
+
+
+def _some(labels: list[str]) -> str:
+    return ", ".join(map(_shown, labels[:5])) + (", ..." if len(labels) > 5 else "")
