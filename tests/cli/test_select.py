@@ -319,8 +319,8 @@ def test_a_workspace_tells_who_leaves(tmp_path: Path) -> None:
     args = ("visits.csv", "--id", "visit", "--features", "age,dose", "--k", "5")
     found = select(tmp_path, *args, "--staying", "history:visits")
     assert found["history"] == [
-        "3 of 30 people in visits asked to leave in 0 days; the same is anticipated for a time "
-        "as long"
+        "3 of 30 people in visits asked to leave in less than a day; the same is anticipated for "
+        "a time as long"
     ]
     model = select(tmp_path, *args, "--staying", "beta-binomial:28:4")
     assert model["selected"] == found["selected"]

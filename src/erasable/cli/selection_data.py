@@ -276,7 +276,7 @@ def _refuse_twice(names: Sequence[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         fail(
-            f"the columns {name_some(twice)} are named twice; expected each for one thing: id, "
+            f"{name_some(twice)} is named twice; expected each column for one thing: id, "
             "subject, target, cost, staying or feature; name each once"
         )
 

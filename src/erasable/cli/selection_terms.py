@@ -139,9 +139,11 @@ class Who:
             return BetaBinomial(self._float(rest[0]), self._float(rest[1]))
         if kind == "history" and len(rest) in (1, 2):
             found = self.past(rest[0], _day(rest[1]) if len(rest) == 2 else None)
+            days = round(found.days)
+            time = show.words(days, "day") if days else "less than a day"
             told.append(
                 f"{found.requested:,} of {show.words(found.held, 'person', 'people')} in "
-                f"{found.dataset} asked to leave in {show.words(round(found.days), 'day')}; "
+                f"{found.dataset} asked to leave in {time}; "
                 "the same is anticipated for a time as long"
             )
             return from_history(found.requested, found.held)
