@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -89,15 +90,8 @@ def test_lazy_is_greedy(seed: int, staying: Staying, sparse: bool) -> None:
             queue.next_round()
         left.remove(j)
         theirs.heap = [each for each in theirs.heap if each[1] in left]
-        _heapify(theirs)
+        heapq.heapify(theirs.heap)
     assert lazy.value == pytest.approx(greedy.value)
-
-
-def _heapify(queue: Queue) -> None:
-    import heapq
-
-    missing = heapq.heapify(queue.heap)
-    assert missing is None
 
 
 def test_many_ranks_that_hardly_matter_are_left_out() -> None:

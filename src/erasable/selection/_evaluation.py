@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.seeds import seed_from
 from erasable.selection import _records
 from erasable.selection._objectives import CVaR, Expected, Task, sampled
 from erasable.selection._optimizers import Budget
@@ -129,8 +130,6 @@ def utility_distribution(
 def _task(
     selected: Any, X: Any, y: Any, utility: Utility, staying: Any, ids: Any, random_state: Any
 ) -> Task:
-    from erasable.core.seeds import seed_from
-
     X, names = _records.read_ids(X, ids)
     problem = utility.problem(X, y)
     rows = _records.places_of(selected, names)
