@@ -10,9 +10,11 @@ from types import ModuleType
 import pytest
 
 from erasable.core.estimator import Erasable
+from erasable.selection import SubsetSelector
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NAMES = (
+    "acquire_data",
     "heart_disease",
     "patients_withdraw",
     "raters_leave",
@@ -49,6 +51,23 @@ def test_patients_withdraw(capsys: pytest.CaptureFixture[str]) -> None:
     for patient in module.WITHDRAWN:
         assert f"{patient}  equal" in shown
     assert "DIFFERENT" not in shown
+
+
+def test_data_are_acquired(capsys: pytest.CaptureFixture[str]) -> None:
+    module = example("acquire_data")
+    module.N_SIMULATIONS = 20
+    assert module.main() == 0
+    shown = capsys.readouterr().out
+    rows = re.findall(r"^  (\w+) +(\d+) +(\d+) +(0\.\d+) +(0\.\d+)$", shown, re.MULTILINE)
+    assert [row[0] for row in rows] == ["anticipating", "conventional", "random"]
+    (now, after, _, ours), (whole, lost, _, theirs), _ = [list(map(float, r[1:])) for r in rows]
+    assert after > lost
+    assert now < whole
+    assert ours > theirs
+    assert "yes, by digest, every time" in shown
+    module.SubsetSelector = lambda k, staying=0.5: SubsetSelector(k=k)  # anticipates nothing
+    module.N_SIMULATIONS = 1
+    assert module.main() == 1
 
 
 @pytest.mark.usefixtures("real_data")
@@ -110,14 +129,16 @@ def test_a_walker_leaves(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("real_data")
-@pytest.mark.parametrize("name", ["spam_filter", "users_with_many_records", "walkers_leave"])
+@pytest.mark.parametrize(
+    "name", ["acquire_data", "spam_filter", "users_with_many_records", "walkers_leave"]
+)
 def test_an_example_fails_when_digests_differ(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = example(name)
     monkeypatch.setattr(Erasable, "digest", lambda self: f"fake:{id(self)}")
     assert module.main() == 1
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - {"patients_withdraw"}))
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"acquire_data", "patients_withdraw"}))
 def test_an_example_says_where_it_looks_for_data(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
