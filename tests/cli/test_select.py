@@ -306,6 +306,27 @@ def test_more_than_there_are(folder: Path) -> None:
     assert "as much after deletions, as much if nobody leaves" in result.stderr
 
 
+def test_large_tables_are_told_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from erasable.cli import selection
+
+    monkeypatch.setattr(selection, "LARGE", 8 * N**2 - 1)
+    args = ("select", *BASE, "--k", "3", "--staying", "0.5")
+    whole = erasable(*args, folder=folder)
+    assert whole.stderr.startswith("warning: the similarities of all pairs take 0.0 GiB; --n-ne")
+    for more in (["--target", "state"], ["--n-neighbors", "9"]):
+        assert "warning" not in erasable(*args, *more, folder=folder).stderr
+
+
+def test_what_records_are_compared_by_is_told(folder: Path) -> None:
+    args = ("select", "visits.csv", "--id", "visit", "-k", "3", "--staying", "0.5")
+    shown = erasable(*args, folder=folder).stderr
+    assert "numbers   x0, x1, x2, x3, stay, cost, stage; scaled to mean 0" in shown
+    assert "left out  state, site; these are no numbers" in shown
+    named = erasable(*args, "--features", "x0,site", "--scale", "none", folder=folder).stderr
+    assert "numbers     x0; as they are\ncategories  site\n" in named
+    assert "left out" not in named
+
+
 def test_many_classes_are_not_all_printed(folder: Path, tmp_path: Path) -> None:
     rows = "\n".join(f"{row},{row % 40}" for row in range(400))
     (tmp_path / "many.csv").write_text(f"x,class\n{rows}\n")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections import Counter
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,17 +17,14 @@ from erasable.cli.frame import Json, Where, command, fail, opened
 
 if TYPE_CHECKING:
     from erasable.cli.selection_data import Given
-    from erasable.cli.selection_run import Chosen
 
 __all__ = ["register"]
 
 OUTPUTS = (".txt", ".csv")
 PLOTS = (".svg", ".png", ".pdf")
 SCALES = ("standard", "none")
-SHOWN = 12
-"""Classes that are printed for people."""
-
-_NOTHING = 0.0005  # a share that would be printed as 0.0 %
+LARGE = 2**31
+"""Bytes of similarities from which on there is something better."""
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +56,10 @@ def register(app: typer.Typer) -> None:
         k: Annotated[
             str,
             typer.Option(
-                "--k", metavar="K", help="How many to choose; with --cost, for how much in all."
+                "-k",
+                "--k",
+                metavar="K",
+                help="How many to choose; with --cost, for how much in all.",
             ),
         ],
         staying: Annotated[
@@ -191,7 +191,7 @@ def register(app: typer.Typer) -> None:
         drawn = terms.whole(seed, "--seed", least=0)
         goal = terms.objective(objective, samples)
 
-        from erasable.cli import selection_data, selection_run
+        from erasable.cli import selection_data, selection_run, selection_show
         from erasable.cli.identities import gathered
 
         before = [] if held is None else gathered([], held)
@@ -203,6 +203,8 @@ def register(app: typer.Typer) -> None:
             given = selection_data.read(
                 source, columns, categories=utility == "naive-bayes", scaled=scale == "standard"
             )
+            if utility == "nearest-neighbor" and n_neighbors is None:
+                _warn_of_size(given)
             worth = terms.utility(utility, metric, n_neighbors, given.X.shape[1])
 
             def past(name: str, since: datetime | None) -> Any:
@@ -213,14 +215,16 @@ def register(app: typer.Typer) -> None:
                 given, before, utility=worth, k=budget, staying=model, objective=goal, seed=drawn
             )
             if ids_file is not None:
-                ids_file.write_text(_as_text(chosen, id_column, str(output)), encoding="utf-8")
+                ids_file.write_text(
+                    selection_show.as_text(chosen, id_column, str(output)), encoding="utf-8"
+                )
             if plot_file is not None:
                 chosen.draw(plot_file, str(plot).rpartition(".")[2], drawn)
         if as_json:
-            _print_json(given, chosen, told, output, plot)
+            selection_show.print_json(given, chosen, told, output, plot)
             return
         with contextlib.redirect_stdout(sys.stdout if output is not None else sys.stderr):
-            _print_summary(given, chosen, told)
+            selection_show.print_summary(given, chosen, told)
             for path in filter(None, (output, plot)):
                 show.line(f"wrote {show.one_line(path)}")
         if output is None:
@@ -236,121 +240,13 @@ def _check_ending(option: str, path: str | None, endings: tuple[str, ...]) -> No
         )
 
 
-def _as_text(chosen: Chosen, id_column: str | None, path: str) -> str:
-    if Path(path).suffix == ".txt":
-        return "".join(f"{each}\n" for each in chosen.ids)
-    import csv
-    import io
-
-    written = io.StringIO()
-    rows = csv.writer(written, lineterminator="\n")
-    rows.writerow([id_column or "row", "gain"])
-    rows.writerows(zip(chosen.ids, map(repr, chosen.gains), strict=True))
-    return written.getvalue()
-
-
-def _print_json(
-    given: Given, chosen: Chosen, told: list[str], output: str | None, plot: str | None
-) -> None:
-    show.print_json(
-        {
-            "n_records": len(given.ids),
-            "n_selected": len(chosen.ids),
-            "selected": chosen.ids if output is None else [],
-            "features": given.features,
-            "left_out": given.left_out,
-            "scaled": given.scaled,
-            "history": told,
-            "worth": chosen.worth,
-            "balance": chosen.balance,
-            "output": output,
-            "plot": plot,
-        }
-    )
-
-
-def _print_summary(given: Given, chosen: Chosen, told: list[str]) -> None:
-    pairs = [("chosen", f"{len(chosen.ids):,} of {show.words(len(given.ids), 'record')}")]
-    pairs.append(("compared by", _features(given)))
-    if given.left_out:
-        names = ", ".join(given.left_out)
-        pairs.append(
-            ("left out", f"{names}: no numbers; text that --features names makes categories")
-        )
-    pairs += [("history", each) for each in told]
-    show.facts(pairs)
-    show.line()
-    _print_worth(chosen)
-    if chosen.balance:
-        show.line()
-        show.table(
-            ["class", "in the data", "chosen", "of those who stay"],
+def _warn_of_size(given: Given) -> None:
+    counts = Counter(given.y or ["all"] * len(given.ids)).values()
+    n_bytes = sum(8 * count**2 for count in counts)
+    if n_bytes > LARGE:
+        show.warn(
             [
-                (each.group, _share(each.n_data, each.share_data),
-                 _share(each.n_selected, each.share_selected), f"{each.share_staying:.1%}")
-                for each in chosen.balance[:SHOWN]
-            ],
-            right="in the data,chosen,of those who stay",
-        )  # fmt: skip
-        if len(chosen.balance) > SHOWN:
-            show.line(f"... {len(chosen.balance) - SHOWN:,} more, chosen more often; see --json")
-    show.line()
-
-
-def _features(given: Given) -> str:
-    n_texts = len(given.texts)
-    n_numbers = len(given.features) - n_texts
-    numbers = show.words(n_numbers, "column") + " of numbers"
-    if given.scaled:
-        numbers += ", scaled to mean 0 and standard deviation 1"
-    texts = f"{show.words(n_texts, 'column')} of text, as categories"
-    return "; ".join([numbers] * bool(n_numbers) + [texts] * bool(n_texts))
-
-
-def _print_worth(chosen: Chosen) -> None:
-    worst = chosen.worth[0].worst is not None
-    rows = [
-        (
-            each.selection, _value(each.expected, each.expected_error),
-            *([_value(each.worst, each.worst_error)] if worst else []),
-            _value(each.without_deletions, 0.0),
+                f"the similarities of all pairs take {n_bytes / 2**30:,.1f} GiB; --n-neighbors 64 "
+                "keeps those to the nearest, and is faster"
+            ]
         )
-        for each in chosen.worth
-    ]  # fmt: skip
-    columns = [
-        "utility",
-        "after deletions",
-        *(["worst cases"] if worst else []),
-        "if nobody leaves",
-    ]
-    show.table(columns, rows, right=",".join(columns[1:]))
-    if len(chosen.worth) == 2:
-        ours, theirs = chosen.worth
-        both = (ours.expected, theirs.expected), (ours.without_deletions, theirs.without_deletions)
-        if worst:
-            both = ((ours.worst or 0.0, theirs.worst or 0.0), both[1])
-        told = [f"{_change(a, b)} {when}" for (a, b), when in zip(both, _WHEN[worst], strict=True)]
-        show.line()
-        show.line(f"to anticipate deletions yields {told[0]}, {told[1]}")
-
-
-_WHEN = {
-    False: ("after deletions", "if nobody leaves"),
-    True: ("in the worst cases", "if nobody leaves"),
-}
-
-
-def _change(ours: float, theirs: float) -> str:
-    share = ours / theirs - 1 if theirs > 0 else float(ours > theirs)
-    if abs(share) < _NOTHING:
-        return "as much"
-    return f"{abs(share):.1%} {'more' if share > 0 else 'less'}"
-
-
-def _value(value: float | None, error: float | None) -> str:
-    number = f"{value:,.2f}" if abs(value or 0.0) >= 100 else f"{value:.4f}"
-    return f"{number} (exact)" if not error else f"{number} ± {error:.2g}"
-
-
-def _share(count: int, share: float) -> str:
-    return f"{count:,} ({share:.1%})"
