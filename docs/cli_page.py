@@ -56,7 +56,7 @@ receipt show R1
 receipt show R1 --output receipt.json
 key
 receipt check receipt.json --key workspace.pub
-select spring.csv --id visit --target malignant --k 20 --staying history:visits \\
+select spring.csv --id visit --target malignant --k 20 --staying history:visits \
 --output chosen.csv
 log show --since 10
 log head --output head.json
