@@ -132,14 +132,16 @@ def register(app: typer.Typer) -> None:
             str,
             typer.Option(
                 metavar="O",
-                help="expected, or cvar:SHARE, the mean of that share of worst cases: cvar:0.2.",
+                help="expected, or cvar:SHARE, the mean of that share of worst cases: cvar:0.2, "
+                "which is sampled and takes far longer.",
             ),
         ] = "expected",
         samples: Annotated[
             str | None,
             typer.Option(
                 metavar="N",
-                help="How often it is drawn who stays, where there is no closed form.",
+                help="How often it is drawn who stays, where there is no closed form; by default "
+                "4,612 times.",
             ),
         ] = None,
         held: Annotated[
