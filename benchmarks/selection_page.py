@@ -23,8 +23,8 @@ HEAD = """# How fast records are selected
 {machine}
 
 One thread; seconds are processor time, the least of several turns in which all contenders take
-part, on a machine that had other work, too. A selection is timed from the matrix that is handed over to the records that come back,
-its checks included.
+part, on a machine that had other work, too. A selection is timed from the matrix that is handed
+over to the records that come back, its checks included.
 """
 
 HEAP = """
@@ -40,8 +40,8 @@ NumPy. *not anticipated*: the expected value of the plain selection.
 PEER = """
 ## Against other libraries
 
-{n:,} images of Fashion-MNIST, similarities given, *k* = {k}; {rounds} turns, each library in a process of its own, after a first
-small selection that compiles what is to be compiled.
+{n:,} images of Fashion-MNIST, similarities given, *k* = {k}; {rounds} turns, each library in a
+process of its own, after a first small selection that compiles what is to be compiled.
 """
 
 FASHION = """
