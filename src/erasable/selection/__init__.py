@@ -30,6 +30,7 @@ from erasable.selection.utilities import (
     MutualInformation,
     NaiveBayes,
     NearestNeighbor,
+    NeuralVariance,
     VarianceReduction,
 )
 
@@ -47,6 +48,7 @@ __all__ = [
     "MutualInformation",
     "NaiveBayes",
     "NearestNeighbor",
+    "NeuralVariance",
     "PerClass",
     "PointMass",
     "SelectionWarning",

@@ -5,12 +5,14 @@ from erasable.selection.utilities._custom import Custom
 from erasable.selection.utilities._gaussian import MutualInformation, VarianceReduction
 from erasable.selection.utilities._naive_bayes import NaiveBayes
 from erasable.selection.utilities._nearest_neighbor import NearestNeighbor
+from erasable.selection.utilities._neural import NeuralVariance
 
 __all__ = [
     "Custom",
     "MutualInformation",
     "NaiveBayes",
     "NearestNeighbor",
+    "NeuralVariance",
     "Problem",
     "Utility",
     "VarianceReduction",

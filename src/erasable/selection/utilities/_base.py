@@ -61,7 +61,7 @@ class Utility(BaseEstimator, ABC):
     --------
     >>> from erasable.selection import NearestNeighbor
     >>> NearestNeighbor(metric="cosine").get_params()
-    {'metric': 'cosine', 'n_neighbors': None}
+    {'metric': 'cosine', 'n_neighbors': None, 'neighbors': None}
     """
 
     @abstractmethod

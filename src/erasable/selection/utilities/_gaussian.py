@@ -18,7 +18,14 @@ from erasable.selection.utilities import _gaussian_kernels as kernels
 from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._reading import read_numbers
 
-__all__ = ["MutualInformation", "VarianceProblem", "VarianceReduction", "read_kernel"]
+__all__ = [
+    "MutualInformation",
+    "VarianceProblem",
+    "VarianceReduction",
+    "read_cross",
+    "read_kernel",
+    "read_noise",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -109,22 +116,14 @@ class VarianceReduction(Utility):
         self.targets = targets
 
     def problem(self, X: Any, y: Any = None) -> VarianceProblem:
-        noise = _positive(self.noise, "noise", "the variance of what is observed")
+        noise = read_noise(self.noise)
         K = read_kernel(X, self.kernel)
         return VarianceProblem(K, noise, self._cross(X, K))
 
     def _cross(self, X: Any, K: Floats) -> Floats:
         """Return the kernel of records with targets."""
-        if self.targets is None:
-            return K
-        if isinstance(self.kernel, str):
-            cross = read_numbers(self.targets).astype(np.float64)
-            if len(cross) != len(K):
-                raise InvalidInputError(
-                    f"targets has shape {cross.shape} for {len(K)} records; expected their kernel "
-                    "with the records, (n_records, n_targets); transpose it"
-                )
-            return cross
+        if self.targets is None or isinstance(self.kernel, str):
+            return read_cross(self.targets, K)
         kernel = RBF() if self.kernel is None else self.kernel
         return np.asarray(kernel(read_numbers(X), read_numbers(self.targets)), dtype=np.float64)
 
@@ -229,6 +228,36 @@ def read_kernel(X: Any, kernel: Any) -> Floats:
             "semi-definite matrix; pass (K + K.T) / 2, or another kernel"
         )
     return np.ascontiguousarray(K)
+
+
+def read_cross(targets: Any, K: Floats) -> Floats:
+    """Return the kernel of the records with targets that was given, by default that of records.
+
+    Raises
+    ------
+    InvalidInputError, InvalidDataError
+        There is not a row for each record.
+    """
+    if targets is None:
+        return K
+    cross = read_numbers(targets).astype(np.float64)
+    if len(cross) != len(K):
+        raise InvalidInputError(
+            f"targets has shape {cross.shape} for {len(K)} records; expected their kernel "
+            "with the records, (n_records, n_targets); transpose it"
+        )
+    return cross
+
+
+def read_noise(value: Any) -> float:
+    """Return the variance of the noise, above 0.
+
+    Raises
+    ------
+    InvalidParameterError
+        It is none.
+    """
+    return _positive(value, "noise", "the variance of what is observed")
 
 
 def _positive(value: Any, name: str, meaning: str) -> float:

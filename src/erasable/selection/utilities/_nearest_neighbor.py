@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from erasable.core.errors import InvalidInputError, InvalidParameterError
-from erasable.core.ids import shorten
+from erasable.core.errors import InvalidInputError
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._nearest_samples import NearestSamples
 from erasable.selection.utilities._nearest_semivalues import semivalues
+from erasable.selection.utilities._neighbors import read_neighbors
 from erasable.selection.utilities._ranked import ExpectedNearest, has_closed_form
 from erasable.selection.utilities._reading import read_classes, read_numbers
 from erasable.selection.utilities._similarities import (
@@ -45,7 +45,14 @@ class NearestNeighbor(Utility):
     n_neighbors : int, default=None
         Take only so many records into account for each target, those most similar to it: less
         memory than all pairs of a class take. With ``euclidean`` the largest distance is then that
-        of the pairs kept.
+        of the pairs kept. They are found by comparing all pairs of a class, so that the time grows
+        with its square.
+    neighbors : transformer, default=None
+        Finds the nearest instead, approximately or otherwise, where there are many records:
+        ``fit_transform(X)`` returns their distances in a sparse matrix of shape (n_records,
+        n_records), as that of ``sklearn.neighbors.KNeighborsTransformer`` and
+        ``pynndescent.PyNNDescentTransformer`` does. It is copied for each class, and has its own
+        `n_neighbors`.
 
     References
     ----------
@@ -61,35 +68,23 @@ class NearestNeighbor(Utility):
     (1.8, 2.8)
     """
 
-    def __init__(self, metric: str = "euclidean", *, n_neighbors: int | None = None) -> None:
+    def __init__(
+        self, metric: str = "euclidean", *, n_neighbors: int | None = None, neighbors: Any = None
+    ) -> None:
         self.metric = metric
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
 
     def problem(self, X: Any, y: Any = None) -> NearestProblem:
         check_metric(self.metric)
-        self._check_neighbors()
+        neighbors = read_neighbors(self.n_neighbors, self.neighbors, self.metric)
         if self.metric == "precomputed":
             similarity = _read_similarities(X)
             classes = _classes(y, similarity.shape[0])
             return NearestProblem(given_blocks(similarity, classes, None), similarity.shape[0])
         features = read_numbers(X)
-        blocks = made_blocks(features, _classes(y, len(features)), self.metric, self.n_neighbors)
+        blocks = made_blocks(features, _classes(y, len(features)), self.metric, neighbors)
         return NearestProblem(blocks, len(features))
-
-    def _check_neighbors(self) -> None:
-        given = self.n_neighbors
-        if given is None:
-            return
-        if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 1:
-            raise InvalidParameterError(
-                f"n_neighbors={shorten(given)}; expected an integer of 1 or more, or None for "
-                "all; pass 64"
-            )
-        if self.metric == "precomputed":
-            raise InvalidParameterError(
-                f"n_neighbors={given} with metric='precomputed'; expected None, because "
-                "similarities are taken as they are; pass a sparse matrix of the nearest alone"
-            )
 
 
 class NearestProblem(Problem):

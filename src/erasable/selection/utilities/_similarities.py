@@ -16,6 +16,7 @@ from sklearn.metrics import pairwise
 
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.selection._memory import check_memory
+from erasable.selection.utilities._neighbors import Neighbors
 
 __all__ = ["Block", "given_blocks", "made_blocks"]
 
@@ -56,7 +57,7 @@ class Block:
         values = rows.data
         return cls(
             records, rows.shape[1], np.zeros((0, rows.shape[1]), dtype=values.dtype),
-            rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values,
+            rows.indptr.astype(np.int64), rows.indices.astype(np.int32, copy=False), values,
         )  # fmt: skip
 
 
@@ -120,26 +121,31 @@ def _check_values(values: Any) -> None:
 
 
 def made_blocks(
-    X: NDArray[Any], classes: Ints | None, metric: str, n_neighbors: int | None
+    X: NDArray[Any], classes: Ints | None, metric: str, neighbors: Neighbors | None
 ) -> list[Block]:
-    """Make similarities of features, class by class."""
+    """Make similarities of features, class by class, of all pairs or of the nearest alone."""
     n = len(X)
     codes = np.zeros(n, dtype=np.int64) if classes is None else classes
     counts = np.bincount(codes).astype(float)
     kind = np.float32 if X.dtype == np.float32 else np.float64
-    if n_neighbors is None:
+    if neighbors is None:
         check_memory(
             float((counts**2).sum()) * np.dtype(kind).itemsize,
             "the similarities of all pairs of a class",
             "pass n_neighbors=64 to NearestNeighbor, which keeps the nearest alone, or float32",
         )
+    else:
+        neighbors.check_memory(n)
     made = []
     for label in range(len(counts)):
         records = np.flatnonzero(codes == label)
-        if n_neighbors is None or n_neighbors >= len(records):
+        if neighbors is None or neighbors.has_all(len(records)):
             made.append((records, _DENSE[metric](X[records])))
         else:
-            made.append((records, _nearest(X[records], metric, n_neighbors)))
+            distances = neighbors.distances(X[records])
+            if metric == "cosine":
+                distances.data = np.clip(1 - distances.data / 2, 0, 1)
+            made.append((records, distances.T.tocsr().astype(kind, copy=False)))
     if metric == "euclidean":
         # The largest distance of all is similarity 0; one for all classes, which are compared.
         largest = max((_values(rows).max() for _, rows in made if _values(rows).size), default=0)
@@ -160,18 +166,6 @@ def _cosine(X: NDArray[Any]) -> NDArray[Any]:
 
 
 _DENSE = {"euclidean": pairwise.euclidean_distances, "cosine": _cosine}
-
-
-def _nearest(X: NDArray[Any], metric: str, n_neighbors: int) -> Any:
-    """Return distances or similarities of each target's nearest records: rows are records."""
-    from sklearn.neighbors import kneighbors_graph
-
-    graph = kneighbors_graph(
-        X, n_neighbors, mode="distance", metric=metric, include_self=True
-    )  # rows are targets
-    if metric == "cosine":
-        graph.data = np.clip(1 - graph.data / 2, 0, 1)
-    return graph.T.tocsr().astype(X.dtype if X.dtype == np.float32 else np.float64)
 
 
 def check_metric(metric: Any) -> None:
