@@ -92,22 +92,25 @@ class _Sweep(Queue):
     def __init__(
         self, function: ExpectedCounts, items: Ints, weights: Floats | None = None
     ) -> None:
-        self.counts = function
-        self.left = np.sort(items)
-        self.weights = np.ones(function.n) if weights is None else weights
+        self.counts, self.items = function, np.sort(items)
+        self.weights = np.ones(len(items)) if weights is None else weights[self.items]
+        self.left = np.ones(len(items), dtype=bool)
+        self.gains: Floats | None = None
 
     def pop(self) -> tuple[int, float]:
-        gains = self.counts.gains(self.left)
-        at = int(np.argmax(gains * self.weights[self.left]))
-        j, gain = int(self.left[at]), float(gains[at])
-        self.left = np.delete(self.left, at)
-        return j, gain
+        if self.gains is None:
+            self.gains = self.counts.gains(self.items)
+            self.worth = np.where(self.left, self.gains * self.weights, -np.inf)
+        at = int(np.argmax(self.worth))
+        self.left[at] = False
+        self.worth[at] = -np.inf
+        return int(self.items[at]), float(self.gains[at])
 
     def next_round(self) -> None:
-        """Nothing is kept from one round to the next."""
+        self.gains = None
 
     def __len__(self) -> int:
-        return len(self.left)
+        return int(self.left.sum())
 
 
 class CountSamples(Samples):
@@ -135,6 +138,12 @@ class CountSamples(Samples):
         for cell in self.cells[j].tolist():
             self.counts[cell] += stays
             self.worth[cell] = self.weights[cell] * self.steps[self.counts[cell]]
+
+    def totals(self, weights: Floats) -> Floats:
+        items, ones = np.arange(len(self.cells)), np.ones(len(self.cells))
+        out = np.empty(len(items))
+        _gains(items, self.cells, self.worth @ weights, ones, out)
+        return out
 
 
 @kernel
