@@ -140,7 +140,7 @@ def made_blocks(
             made.append((records, _DENSE[metric](X[records])))
         else:
             made.append((records, _nearest(X[records], metric, n_neighbors)))
-    if metric == "euclidean":
+    if metric in _DISTANCES:
         # The largest distance of all is similarity 0; one for all classes, which are compared.
         largest = max((_values(rows).max() for _, rows in made if _values(rows).size), default=0)
         for _, rows in made:
@@ -159,7 +159,13 @@ def _cosine(X: NDArray[Any]) -> NDArray[Any]:
     return np.clip(similarity, 0, 1, out=similarity)
 
 
-_DENSE = {"euclidean": pairwise.euclidean_distances, "cosine": _cosine}
+def _squared(X: NDArray[Any]) -> NDArray[Any]:
+    distances: NDArray[Any] = pairwise.euclidean_distances(X, squared=True)
+    return distances
+
+
+_DISTANCES = ("euclidean", "sqeuclidean")
+_DENSE = {"euclidean": pairwise.euclidean_distances, "sqeuclidean": _squared, "cosine": _cosine}
 
 
 def _nearest(X: NDArray[Any], metric: str, n_neighbors: int) -> Any:
