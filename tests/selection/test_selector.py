@@ -141,7 +141,8 @@ def test_worst_cases_are_better_off() -> None:
         return cvar(values, 0.2)
 
     assert worst(averse.selected_) >= worst(mean.selected_)
-    assert averse.utility_ == pytest.approx(worst(averse.selected_), rel=0.05)
+    error = averse.utility_error_ * np.sqrt(1 + 15_000 / 4000)  # it was judged on 15,000 samples
+    assert averse.utility_ == pytest.approx(worst(averse.selected_), abs=4 * error)
     assert 0 < averse.utility_error_ < 0.05 * averse.utility_
 
 

@@ -28,7 +28,7 @@ __all__ = ["BoundedQueue"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ROUNDING = 1e-9  # bounds and gains are summed in another order
+_ROUNDING = 1e-11  # bounds and gains are summed in another order
 
 
 class BoundedQueue(Queue):
@@ -50,15 +50,30 @@ class BoundedQueue(Queue):
     def pop(self) -> tuple[int, float]:
         if self.bounds is None:
             self.bounds = self._bounds()
+        best, worth = -1, -np.inf
         while True:
             at = int(np.argmax(self.bounds))
-            j, gain = int(self.items[at]), float(self.gains[at])
-            if not np.isnan(gain):
-                self.left[at] = False
-                self.bounds[at] = -np.inf
-                return j, gain
-            (self.gains[at],) = self.sampled.gains(np.array([j]))
+            if self.bounds[at] <= worth + _ROUNDING * abs(worth):
+                # Who is left can at most be equal; then the first counts.
+                first = self.bounds[:best] >= worth - _ROUNDING * abs(worth)
+                unknown = np.flatnonzero(first & np.isnan(self.gains[:best]))
+                if not len(unknown):
+                    break
+                at = int(unknown[0])
+            here = self._gain(at)
+            if (here, -at) > (worth, -best):
+                best, worth = at, here
+        self.left[best] = False
+        self.bounds[best] = -np.inf
+        return int(self.items[best]), float(self.gains[best])
+
+    def _gain(self, at: int) -> float:
+        """Return a gain times its weight, computed once in a round."""
+        assert self.bounds is not None
+        if np.isnan(self.gains[at]):
+            (self.gains[at],) = self.sampled.gains(self.items[at : at + 1])
             self.bounds[at] = self.gains[at] * self.weights[at]
+        return float(self.bounds[at])
 
     def _bounds(self) -> Floats:
         """Return what each record adds at most, times its weight; records that are gone, never."""
@@ -69,7 +84,7 @@ class BoundedQueue(Queue):
 
     def _bounds_by(self, near_best: int | None) -> Floats:
         bounds = self.sampled.bounds(near_best)[self.items] * self.weights
-        return np.where(self.left, bounds + _ROUNDING * np.abs(bounds), -np.inf)
+        return np.where(self.left, bounds, -np.inf)
 
     def next_round(self) -> None:
         self.bounds = None

@@ -86,7 +86,7 @@ class SampledFunction(SetFunction):
         gain = self.samples.gains(j)
         if self.threshold is not None:
             short = np.maximum(0.0, self.threshold - self.values)
-            gain = (short - np.maximum(0.0, self.threshold - self.values - gain)) / self.alpha
+            gain = np.minimum(short, gain) / self.alpha
         return float(np.mean(self.sampler.probability(j) * gain))
 
     def bounds(self, near_best: int | None) -> Floats:
