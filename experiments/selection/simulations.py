@@ -8,6 +8,7 @@ the chosen from near to far, sorted once: thousands of simulations take seconds.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -87,6 +88,13 @@ class NearestClassifier:
             self.order[part] = np.argsort(distances, axis=1, kind="stable")
         self.classes, self.true = y[selected].astype(np.int64), y_new.astype(np.int64)
         self.n_classes = int(max(y.max(), y_new.max())) + 1
+
+    def first(self, k: int) -> NearestClassifier:
+        """Return the measure of the first k of the chosen."""
+        part = copy.copy(self)
+        part.order = self.order[self.order < k].reshape(len(self.order), k)
+        part.classes = self.classes[:k]
+        return part
 
     def __call__(self, stays: Mask) -> Floats:
         found = np.zeros((len(stays), self.n_classes, self.n_classes), dtype=np.int64)
@@ -242,21 +250,28 @@ def cvar_runs(
     measures: Sequence[Measure],
     staying: Any,
     n: int,
-    alpha: float,
+    alphas: Sequence[float],
     *,
     n_runs: int = 50,
     n_simulations: int = 10_000,
     labels: Any = None,
     seed: int = 0,
-) -> list[Outcome]:
+) -> Floats:
     """Measure the conditional value at risk in several runs of fresh samples.
 
-    All the measures see the same samples; mean and deviation are over runs.
+    All the measures see the same samples, and so do those of another call with the same seed: the
+    owner of the same place in the order of choice stays.
+
+    Returns
+    -------
+    ndarray of shape (n_alphas, n_measures, n_runs), float64
     """
     model = as_staying(staying)
-    runs = np.empty((len(measures), n_runs))
+    runs = np.empty((len(alphas), len(measures), n_runs))
     for run in range(n_runs):
         stays = model.sample(n, n_simulations, labels=labels, random_state=seed + run)
         for number, measure in enumerate(measures):
-            runs[number, run] = worst_share(measure(stays), alpha)
-    return [Outcome.of(each) for each in runs]
+            values = measure(stays)
+            for at, alpha in enumerate(alphas):
+                runs[at, number, run] = worst_share(values, alpha)
+    return runs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
 from erasable.selection._optimizers import Budget, Choice, maximize
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
-from erasable.selection.staying import Bound, Certain, Sampler
+from erasable.selection.staying import Bound, Sampler
 from erasable.selection.utilities import Problem
 
 __all__ = ["CVaR", "Expected", "Solution", "Task", "check_samples", "sampled"]
@@ -137,8 +137,9 @@ class CVaR:
     """The utility that is expected in the worst cases: the conditional value at risk.
 
     For each threshold tau the records are chosen greedily; the best tau is searched by Brent's
-    method (section 4.3). The selection for the expected utility is a candidate, too, so that the
-    result is never worse than it on the samples.
+    method (section 4.3), near the quantile alpha of what the selection for the expected utility is
+    worth. That selection is a candidate, too, so that the result is never worse than it on the
+    samples.
 
     Parameters
     ----------
@@ -199,15 +200,26 @@ class CVaR:
             return -function.value
 
         attempt(None)
-        if self.alpha < 1:
-            certain = replace(task, bound=Certain().bind(task.problem.n))
-            highest = Expected().solve(certain).value
+        low, high = self._thresholds(best[0][2].values)
+        if low < high:
             minimize_scalar(
-                attempt, bounds=(0.0, highest), method="bounded",
+                attempt, bounds=(low, high), method="bounded",
                 options={"maxiter": self.n_thresholds},
             )  # fmt: skip
         worth, chosen, function = best[0]
         return Solution(chosen, worth, error_of_cvar(function.values, self.alpha), evaluations)
+
+    def _thresholds(self, values: Floats) -> tuple[float, float]:
+        """Return between what the best threshold lies: the quantile alpha of the best selection.
+
+        It is no less than the mean below it, and that no less than the one of the selection for
+        the expected utility, whose values are given. The mean of all is the mean below it times
+        alpha and at least the quantile times the rest, and no more than that selection's.
+        """
+        worst, mean = cvar(values, self.alpha), float(values.mean())
+        if self.alpha == 1:
+            return worst, worst
+        return worst, (mean - self.alpha * worst) / (1 - self.alpha)
 
 
 def sampled(
