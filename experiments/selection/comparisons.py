@@ -24,6 +24,7 @@ from erasable.selection.utilities import Problem, Utility
 Ints = NDArray[np.int64]
 Stays = Mapping[str, Any]  # staying models by their names
 RANDOM_RUNS = 10
+THRESHOLDS = 6  # tried for the worst cases
 
 
 class Prepared(Utility):
@@ -57,6 +58,8 @@ class Case:
         Makes a Measure of the metric for chosen rows.
     metric : str
         Its name.
+    worst : dict
+        How selections for the worst cases are searched, other than for the other data sets.
     """
 
     X: Any
@@ -65,6 +68,7 @@ class Case:
     measure: Callable[[Ints], Measure]
     metric: str
     seed: int = 0
+    worst: dict[str, int] = field(default_factory=dict)
     made: dict[Any, Ints] = field(default_factory=dict)
 
     def select(self, k: int, staying: Any = 1.0, objective: Any = None) -> Ints:
@@ -78,17 +82,13 @@ class Case:
         return self.made[key]
 
     def random(self, k: int, run: int) -> Ints:
-        """Choose k records at random, of each class its share, in random order."""
-        rng = np.random.default_rng([self.seed, k, run])
-        counts = np.bincount(self.y)
-        shares = k * counts / counts.sum()
-        numbers = np.floor(shares).astype(np.int64)
-        numbers[np.argsort(numbers - shares, kind="stable")[: k - numbers.sum()]] += 1
-        chosen = [
-            rng.permutation(np.flatnonzero(self.y == label))[:number]
-            for label, number in enumerate(numbers)
-        ]
-        return rng.permutation(np.concatenate(chosen))
+        """Choose k records at random, of each class its share; so are the first of them."""
+        rng = np.random.default_rng([self.seed, run])
+        place = np.empty(len(self.y))
+        for label, count in enumerate(np.bincount(self.y)):
+            of_class = rng.permutation(np.flatnonzero(self.y == label))
+            place[of_class] = (np.arange(count) + rng.random()) / count
+        return np.argsort(place, kind="stable")[:k]
 
     def expected(self, selected: Ints, staying: Any) -> float:
         """Return the expected utility, exactly."""
@@ -105,12 +105,6 @@ class Case:
             self.measure(selected), staying, len(selected), n_simulations,
             labels=self.y[selected], seed=self.seed,
         )  # fmt: skip
-
-    def left_at_random(self, k: int, staying: Any, n_simulations: int) -> Outcome:
-        """Simulate the metric after departures from random selections; mean over all."""
-        each = -(-n_simulations // RANDOM_RUNS)
-        found = [self.left(self.random(k, run), staying, each) for run in range(RANDOM_RUNS)]
-        return _over_runs(found)
 
 
 def _over_runs(found: Sequence[Outcome]) -> Outcome:
@@ -137,18 +131,38 @@ def by_number_chosen(
     whole = {"DS": case.select(max(counts))} | {
         label: case.select(max(counts), staying) for label, staying in anticipated.items()
     }
+    most = max(counts)
+    each = -(-n_simulations // RANDOM_RUNS)
+    measures = {label: case.measure(rows) for label, rows in whole.items()}
+    chance = [case.random(most, run) for run in range(RANDOM_RUNS)]
+    by_chance = [case.measure(rows) for rows in chance]
+
+    def left(measure: Measure, rows: Ints, k: int, staying: Any, times: int) -> Outcome:
+        return after_departures(
+            first_of(measure, k, lambda: case.measure(rows[:k])), staying, k, times,
+            labels=case.y[rows[:k]], seed=case.seed,
+        )  # fmt: skip
+
     panels = []
     for heading, staying in simulated.items():
         say(f"the metric after departures, {heading}")
         lines = [
-            line(label, counts, [case.left(rows[:k], staying, n_simulations) for k in counts])
+            line(label, counts, [left(measures[label], rows, k, staying, n_simulations)
+                                 for k in counts])
             for label, rows in whole.items()
-        ]
-        chance = [case.left_at_random(k, staying, n_simulations) for k in counts]
-        panels.append(panel(heading, [*lines, line("random", counts, chance)]))
-    return {
-        "kind": "lines", "title": title, "x": "chosen", "y": case.metric, "panels": panels
-    }  # fmt: skip
+        ]  # fmt: skip
+        found = [
+            _over_runs([left(measure, rows, k, staying, each)
+                        for measure, rows in zip(by_chance, chance, strict=True)])
+            for k in counts
+        ]  # fmt: skip
+        panels.append(panel(heading, [*lines, line("random", counts, found)]))
+    return {"kind": "lines", "title": title, "x": "chosen", "y": case.metric, "panels": panels}
+
+
+def first_of(measure: Any, k: int, anew: Callable[[], Measure]) -> Measure:
+    """Return the measure of the first k of the chosen: made of that of all where it can be."""
+    return measure.first(k) if hasattr(measure, "first") else anew()
 
 
 def objective_differences(
@@ -224,6 +238,11 @@ def expected_table(case: Case, k: int, models: Stays, n_simulations: int) -> dic
     return {"metric": case.metric, "rows": rows}
 
 
+def worst_cases(case: Case, alpha: float, n_samples: int) -> CVaR:
+    """Return the objective of the worst share alpha of cases."""
+    return CVaR(alpha, n_samples, **({"n_thresholds": THRESHOLDS} | case.worst))
+
+
 def risk_table(
     case: Case,
     k: int,
@@ -235,18 +254,26 @@ def risk_table(
     n_fresh: int,
 ) -> dict[str, Any]:
     """Return one of tables 12 to 14, on fresh samples for both selections."""
-    plain = case.select(k, staying)
+
+    def judged(selected: Ints, which: Sequence[float]) -> Any:
+        return cvar_runs(
+            [utility_left(selected), case.measure(selected)], as_staying(staying), k, which,
+            n_runs=n_runs, n_simulations=n_fresh, labels=case.y[selected], seed=1000,
+        )  # fmt: skip
+
+    say(f"table, k = {k}: EDADS")
+    plain = judged(case.select(k, staying), alphas)
     rows = {}
-    for alpha in alphas:
+    for alpha, expected in zip(alphas, plain, strict=True):
         say(f"table, k = {k}: the worst {alpha:g}")
-        chosen = case.select(k, staying, CVaR(alpha, n_samples))
-        found = []
-        for selected in (chosen, plain):
-            found += cvar_runs(
-                [utility_left(selected), case.measure(selected)], as_staying(staying), k, alpha,
-                n_runs=n_runs, n_simulations=n_fresh, labels=case.y[selected], seed=1000,
-            )  # fmt: skip
-        rows[f"{alpha:g}"] = report.risk_row((found[0], found[1]), (found[2], found[3]))
+        chosen = case.select(k, staying, worst_cases(case, alpha, n_samples))
+        say("  chosen")
+        (averse,) = judged(chosen, [alpha])
+        ours, theirs = ([Outcome.of(each) for each in runs] for runs in (averse, expected))
+        rows[f"{alpha:g}"] = report.risk_row((ours[0], ours[1]), (theirs[0], theirs[1])) | {
+            "runs": n_runs,
+            "won": int((averse[0] > expected[0]).sum()),
+        }
     return {"metric": case.metric, "rows": rows}
 
 
@@ -265,7 +292,7 @@ def risk_figure(
     """Return figures 6 and 18: the metric by deletions, and the difference from EDADS."""
     say(f"the metric by deletions for the worst cases, k = {k}")
     label = "alpha = 1 (EDADS)"
-    objectives = {f"alpha = {alpha:g}": CVaR(alpha, n_samples) for alpha in alphas}
+    objectives = {f"alpha = {alpha:g}": worst_cases(case, alpha, n_samples) for alpha in alphas}
     selections = {label: case.select(k, staying)} | {
         name: case.select(k, staying, objective) for name, objective in objectives.items()
     }

@@ -54,7 +54,8 @@ def case_of(read: Data, smoothing: float = SMOOTHING) -> Case:
         )  # fmt: skip
 
     utility = comparisons.Prepared(NaiveBayes(smoothing), read.X, read.y)
-    return Case(read.X, read.y, utility, measure, "balanced accuracy", SEED)
+    worst = {"n_thresholds": 12, "n_judged": 10 * SAMPLES}
+    return Case(read.X, read.y, utility, measure, "balanced accuracy", SEED, worst)
 
 
 def constant(case: Case) -> float:
@@ -114,6 +115,8 @@ def measure(quick: bool) -> dict[str, Any]:
     counts = COUNTS[::3] if quick else COUNTS
     read = adult()
     case = case_of(read)
+    judged = 10 * samples
+    case.worst["n_judged"] = judged
     anticipated = {f"EDADS {s:g}": s for s in (0.6, 0.4)}
     simulated = {f"s = {s:g}": s for s in (1.0, 0.6, 0.4)}
     worst = {"k": K_RISK, "staying": S_RISK, "alphas": ALPHAS, "n_samples": samples}
@@ -156,7 +159,8 @@ def measure(quick: bool) -> dict[str, Any]:
             "prior of the people to choose from; without any records everybody is found to earn "
             "less (0.5)",
             "simulations": f"{simulations:,}; {by_deletions:,} for each number of deletions",
-            "CVaR": f"{samples:,} samples to choose by; judged in {runs} runs of {fresh:,} others",
+            "CVaR": f"{samples:,} samples to choose by, {judged:,} others to choose "
+            f"between thresholds by; compared in {runs} runs of {fresh:,} others",
         },
         "tables": tables,
         "figures": figures,

@@ -27,7 +27,7 @@ from erasable.selection import (
 
 SEED = 2
 UTILITY = NearestNeighbor("sqeuclidean")
-SIMULATIONS, BY_DELETIONS, SAMPLES = 2500, 500, 20_000
+SIMULATIONS, BY_DELETIONS, SAMPLES = 2500, 500, 5_000
 RUNS, FRESH = 50, 10_000
 BETAS = [BetaBinomial(10, 10), BetaBinomial(4, 16), BetaBinomial(16, 4), BetaBinomial(1, 1)]
 SIZES = {

@@ -19,7 +19,7 @@ import paper
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-NAMES = ("nn-s", "nn-h", "nn-f", "nb-a")
+NAMES = ("nn-s", "nn-h", "nn-f", "nn-f-risk", "nb-a")
 NONE = "-"
 EXACT = 12  # digits of what is exact
 
@@ -119,10 +119,15 @@ def _verdict(
     paper_utility = sum(row[0] > row[at] for row in printed)
     paper_metric = sum(row[-4] > row[-2] for row in printed)
     what = "CVaR of the utility" if number in paper.RISK_AVERSE else "expected utility"
+    won = [(row["won"], row["runs"]) for row in rows.values() if "won" in row]
+    paired = ""
+    if won:
+        counts = ", ".join(f"{a} of {b}" for a, b in won)
+        paired = f" Run by run, on the same draws, its {what} is the higher in {counts} runs."
     return (
         f"{names[ours]} has the higher {what} in {utility} of {len(rows)} rows (in the paper "
         f"{paper_utility} of {len(printed)}), and the higher {given['metric']} in {metric} of "
-        f"{len(rows)} (in the paper {paper_metric} of {len(printed)})."
+        f"{len(rows)} (in the paper {paper_metric} of {len(printed)}).{paired}"
     )
 
 

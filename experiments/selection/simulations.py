@@ -8,6 +8,7 @@ the chosen from near to far, sorted once: thousands of simulations take seconds.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -24,8 +25,6 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Score = Callable[[NDArray[np.int64]], Floats]
 """Of confusion matrices, shape (n_simulations, n_classes, n_classes): true class, then found."""
-
-_CHUNK = 512  # simulations at once: their masks stay in the cache
 
 
 class Measure(Protocol):
@@ -88,12 +87,18 @@ class NearestClassifier:
         self.classes, self.true = y[selected].astype(np.int64), y_new.astype(np.int64)
         self.n_classes = int(max(y.max(), y_new.max())) + 1
 
+    def first(self, k: int) -> NearestClassifier:
+        """Return the measure of the first k of the chosen."""
+        part = copy.copy(self)
+        part.order = self.order[self.order < k].reshape(len(self.order), k)
+        part.classes = self.classes[:k]
+        return part
+
     def __call__(self, stays: Mask) -> Floats:
-        found = np.zeros((len(stays), self.n_classes, self.n_classes), dtype=np.int64)
-        for start in range(0, len(stays), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            _confusion(self.order, self.classes, self.true, stays[part], found[part])
-        return self.score(found)
+        words = _words(stays)
+        found = np.zeros((64 * len(words), self.n_classes, self.n_classes), dtype=np.int64)
+        _confusion(self.order, self.classes, self.true, words, found)
+        return self.score(found[: len(stays)])
 
 
 class NearestUtility:
@@ -117,12 +122,11 @@ class NearestUtility:
             self.parts.append((order, np.ascontiguousarray(values)))
 
     def __call__(self, stays: Mask) -> Floats:
-        total = np.zeros(len(stays))
+        words = _words(stays)
+        total = np.zeros(64 * len(words))
         for order, values in self.parts:
-            for start in range(0, len(stays), _CHUNK):
-                part = slice(start, start + _CHUNK)
-                _largest(order, values, stays[part], total[part])
-        return total
+            _largest(order, values, words, total)
+        return total[: len(stays)]
 
 
 def class_blocks(X: Any, y: Ints) -> list[tuple[Ints, Any]]:
@@ -141,23 +145,54 @@ def class_blocks(X: Any, y: Ints) -> list[tuple[Ints, Any]]:
     return blocks
 
 
+# Who stays of 64 simulations is one word for each of the chosen: simulations that have found their
+# nearest are taken out of a word all at once. Where a bit is, a product with _SPREAD says.
+_ONE, _NONE, _ALL = np.uint64(1), np.uint64(0), np.uint64(2**64 - 1)
+_SPREAD, _SHIFT = np.uint64(0x03F79D71B4CB0A89), np.uint64(58)
+_PLACE = np.empty(64, dtype=np.int64)
+for _bit in range(64):
+    _PLACE[(0x03F79D71B4CB0A89 << _bit & 2**64 - 1) >> 58] = _bit
+
+
+def _words(stays: Mask) -> NDArray[np.uint64]:
+    """Pack masks into words of 64 simulations, shape (n_words, n_selected)."""
+    n, k = stays.shape
+    padded = np.zeros((-(-n // 64) * 64, k), dtype=np.uint8)
+    padded[:n] = stays
+    packed = np.packbits(padded.reshape(-1, 64, k), axis=1, bitorder="little")
+    return np.ascontiguousarray(packed.transpose(0, 2, 1)).view("<u8")[:, :, 0]
+
+
 @kernel
-def _confusion(order: Any, classes: Ints, true: Ints, stays: Mask, found: Any) -> None:
-    for i in range(len(order)):
-        for s in range(len(stays)):
+def _confusion(order: Any, classes: Ints, true: Ints, words: Any, found: Any) -> None:
+    for c in range(len(words)):
+        for i in range(len(order)):
+            left = _ALL
             for j in order[i]:
-                if stays[s, j]:
+                hits = left & words[c, j]
+                left ^= hits
+                while hits != _NONE:
+                    lowest = hits & (~hits + _ONE)
+                    hits ^= lowest
+                    s = 64 * c + _PLACE[(lowest * _SPREAD) >> _SHIFT]
                     found[s, true[i], classes[j]] += 1
+                if left == _NONE:
                     break
 
 
 @kernel
-def _largest(order: Any, values: Any, stays: Mask, total: Floats) -> None:
-    for i in range(len(order)):
-        for s in range(len(stays)):
+def _largest(order: Any, values: Any, words: Any, total: Floats) -> None:
+    for c in range(len(words)):
+        for i in range(len(order)):
+            left = _ALL
             for r in range(order.shape[1]):
-                if stays[s, order[i, r]]:
-                    total[s] += values[i, r]
+                hits = left & words[c, order[i, r]]
+                left ^= hits
+                while hits != _NONE:
+                    lowest = hits & (~hits + _ONE)
+                    hits ^= lowest
+                    total[64 * c + _PLACE[(lowest * _SPREAD) >> _SHIFT]] += values[i, r]
+                if left == _NONE:
                     break
 
 
@@ -242,21 +277,28 @@ def cvar_runs(
     measures: Sequence[Measure],
     staying: Any,
     n: int,
-    alpha: float,
+    alphas: Sequence[float],
     *,
     n_runs: int = 50,
     n_simulations: int = 10_000,
     labels: Any = None,
     seed: int = 0,
-) -> list[Outcome]:
+) -> Floats:
     """Measure the conditional value at risk in several runs of fresh samples.
 
-    All the measures see the same samples; mean and deviation are over runs.
+    All the measures see the same samples, and so do those of another call with the same seed: the
+    owner of the same place in the order of choice stays.
+
+    Returns
+    -------
+    ndarray of shape (n_alphas, n_measures, n_runs), float64
     """
     model = as_staying(staying)
-    runs = np.empty((len(measures), n_runs))
+    runs = np.empty((len(alphas), len(measures), n_runs))
     for run in range(n_runs):
         stays = model.sample(n, n_simulations, labels=labels, random_state=seed + run)
         for number, measure in enumerate(measures):
-            runs[number, run] = worst_share(measure(stays), alpha)
-    return [Outcome.of(each) for each in runs]
+            values = measure(stays)
+            for at, alpha in enumerate(alphas):
+                runs[at, number, run] = worst_share(values, alpha)
+    return runs

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
@@ -21,8 +22,6 @@ __all__ = ["CVaR", "Expected", "Solution", "Task", "check_samples", "sampled"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_JUDGED = 10  # times as many samples as records are chosen by
 
 
 @dataclass(frozen=True)
@@ -137,13 +136,13 @@ class Expected:
 class CVaR:
     """The utility that is expected in the worst cases: the conditional value at risk.
 
-    For each threshold tau the records are chosen greedily (section 4.3). The best tau lies above
-    the mean of the worst cases of the selection for the expected utility, and below the mean of
-    its other cases, if no selection has a higher expected utility. There thresholds are tried at
-    equal distances, because what the greedy choice reaches jumps with tau. That selection itself
-    is a candidate, too. All candidates are judged on other samples, ten times as many, with common
-    random numbers: on those that it was chosen by, each would look better than it is, and by more
-    than they differ.
+    For each threshold tau the records are chosen greedily; the best tau is searched by Brent's
+    method (section 4.3), near the quantile alpha of what the selection for the expected utility is
+    worth. That selection is a candidate, too, so that the result is never worse than it on the
+    samples.
+
+    On the samples that it was chosen by, a selection looks better than it is. Where that is more
+    than selections differ, the luckiest is taken; `n_judged` then helps.
 
     Parameters
     ----------
@@ -155,6 +154,10 @@ class CVaR:
         As for `Expected`.
     n_thresholds : int, default=12
         How many thresholds are tried, at most; each takes as long as a selection.
+    n_judged : int, default=None
+        How many other samples selections are judged by, with numbers that are common to records
+        of one place in the order of choice. By default they are judged by those that they were
+        chosen by.
 
     References
     ----------
@@ -172,6 +175,7 @@ class CVaR:
     error: float = 0.02
     confidence: float = 0.95
     n_thresholds: int = 12
+    n_judged: int | None = None
 
     def __post_init__(self) -> None:
         is_number = isinstance(self.alpha, int | float | np.integer | np.floating)
@@ -182,6 +186,8 @@ class CVaR:
             )
         check_samples(self.n_samples, self.error, self.confidence)
         _check_count(self.n_thresholds, "n_thresholds")
+        if self.n_judged is not None:
+            _check_count(self.n_judged, "n_judged")
 
     def samples_needed(self) -> int:
         """Return how many samples are drawn."""
@@ -190,34 +196,57 @@ class CVaR:
     def solve(self, task: Task) -> Solution:
         """Choose the records of the largest utility in the worst cases, greedily."""
         n_samples = self.samples_needed()
-        first = Expected(n_samples, self.error, self.confidence).solve(task)
-        best, values = first.chosen, _judge(task, first.chosen, n_samples)
-        worth, evaluations = cvar(values, self.alpha), first.n_evaluations
-        rest = (values.mean() - self.alpha * worth) / max(1 - self.alpha, 1e-12)
-        thresholds = np.linspace(worth, rest, self.n_thresholds + 2)[1:-1]
-        if self.alpha == 1 or rest <= worth:
-            thresholds = thresholds[:0]
-        for threshold in thresholds.tolist():
+        best: list[tuple[float, Choice, Floats]] = []
+        evaluations = 0
+
+        def attempt(threshold: float | None) -> float:
+            nonlocal evaluations
             function = sampled(task, n_samples, threshold, self.alpha)
-            chosen = task.choose(function)
-            evaluations += function.n_evaluations
-            judged = _judge(task, chosen, n_samples)
-            if cvar(judged, self.alpha) > worth:
-                best, values, worth = chosen, judged, cvar(judged, self.alpha)
-        return Solution(best, worth, error_of_cvar(values, self.alpha), evaluations)
+            objective: SetFunction = function
+            if threshold is None and self.n_judged is not None:
+                objective = Expected(n_samples).function(task)  # exact where that can be
+            chosen = task.choose(objective)
+            evaluations += objective.n_evaluations
+            values = function.values if self.n_judged is None else self._judge(task, chosen)
+            worth = cvar(values, self.alpha)
+            if not best or worth > best[0][0]:
+                best[:] = [(worth, chosen, values)]
+            return -function.value if self.n_judged is None else -worth
 
+        attempt(None)
+        low, high = self._thresholds(best[0][2])
+        if low < high:
+            minimize_scalar(
+                attempt, bounds=(low, high), method="bounded",
+                options={"maxiter": self.n_thresholds},
+            )  # fmt: skip
+        worth, chosen, values = best[0]
+        return Solution(chosen, worth, error_of_cvar(values, self.alpha), evaluations)
 
-def _judge(task: Task, chosen: Choice, n_samples: int) -> Floats:
-    """Return the utility of who stays in other samples than those that records are chosen by."""
-    values = []
-    for part in range(_JUDGED):
-        sampler = Sampler(task.bound, n_samples, [task.seed, part], by_order=True)
-        samples = task.problem.samples(n_samples, task.most)
-        function = SampledFunction(samples, sampler, task.problem.n)
-        for j in [*task.held.tolist(), *(j for j, _ in chosen)]:
-            function.add(j)
-        values.append(function.values)
-    return np.concatenate(values)
+    def _judge(self, task: Task, chosen: Choice) -> Floats:
+        """Return the utility of who stays in other samples, at most so many at a time."""
+        assert self.n_judged is not None
+        n_samples, values = min(self.n_judged, self.samples_needed()), []
+        for part in range(-(-self.n_judged // n_samples)):
+            sampler = Sampler(task.bound, n_samples, [task.seed, part], by_order=True)
+            samples = task.problem.samples(n_samples, task.most)
+            function = SampledFunction(samples, sampler, task.problem.n)
+            for j in [*task.held.tolist(), *(j for j, _ in chosen)]:
+                function.add(j)
+            values.append(function.values)
+        return np.concatenate(values)[: self.n_judged]
+
+    def _thresholds(self, values: Floats) -> tuple[float, float]:
+        """Return between what the best threshold lies: the quantile alpha of the best selection.
+
+        It is no less than the mean below it, and that no less than the one of the selection for
+        the expected utility, whose values are given. The mean of all is the mean below it times
+        alpha and at least the quantile times the rest, and no more than that selection's.
+        """
+        worst, mean = cvar(values, self.alpha), float(values.mean())
+        if self.alpha == 1:
+            return worst, worst
+        return worst, (mean - self.alpha * worst) / (1 - self.alpha)
 
 
 def sampled(
