@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from erasable.selection import BetaBinomial, Groups, NaiveBayes, PerClass, PointMass, Uniform
 from erasable.selection._bounded import BoundedQueue
 from erasable.selection._functions import Queue
@@ -58,7 +59,7 @@ def test_it_finds_the_largest_gain(
     assert looked_at < function.n * K / 2
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.sampled_from(STAYING),
     st.sampled_from([None, 60.0, 250.0, 1e6]),

@@ -18,6 +18,7 @@ from erasable.selection import (
     PointMass,
     SubsetSelector,
 )
+from erasable.selection._optimizers import Budget, maximize
 from erasable.selection.staying import Staying
 from erasable.selection.utilities import NaiveBayes
 from selection import enumeration
@@ -79,6 +80,16 @@ def test_lazy_chooses_what_greedy_does(staying: Any, costs: np.ndarray | None) -
     )
     assert lazy.selected_.tolist() == greedy.selected_.tolist()
     assert lazy.gains_.tolist() == greedy.gains_.tolist()
+
+
+def test_gains_are_not_computed_when_nothing_can_be_paid() -> None:
+    rng = np.random.default_rng(2)
+    problem = NaiveBayes().problem(rng.integers(0, 4, (50, 3)), rng.integers(0, 2, 50))
+    function = problem.expected(Independent(0.5).bind(50), 3)
+    assert function is not None
+    bought = maximize(function, np.arange(50), Budget(3.5, np.ones(50)))
+    assert len(bought) == 3
+    assert function.n_evaluations == 3 * 50
 
 
 def test_samples_count_who_stays() -> None:
