@@ -6,6 +6,7 @@ table 13 are those of ``nn_f_risk.py``.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -26,8 +27,12 @@ BETAS = [BetaBinomial(10, 10), BetaBinomial(4, 16), BetaBinomial(16, 4), BetaBin
 SIZES = [PointMass(300), Uniform(300, 600), Uniform(0, 299)]
 COUNTS = (100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)
 K, SEED = 600, 0
+MODELS = {name_of(model): model for model in [*SIZES, *BETAS]}
+ANTICIPATED = {f"EDADS {s:g}": s for s in (0.8, 0.6)}
+SIMULATED = {f"s = {s:g}": s for s in (1.0, 0.8, 0.6)}
 
 
+@functools.cache
 def case_of(n_class: int | None) -> Case:
     """Read the images and compute their similarities; of each class the first n_class alone."""
     read = data.fashion(n_class)
@@ -66,54 +71,72 @@ def by_sorting(case: Case, selected: Any, models: list[Staying]) -> list[float]:
     return totals.tolist()
 
 
-def measure(quick: bool) -> dict[str, Any]:
-    """Run the experiment."""
-    simulations, by_deletions = (100, 20) if quick else (SIMULATIONS, BY_DELETIONS)
-    counts = COUNTS[::4] if quick else COUNTS
-    case = case_of(500 if quick else None)
-    named = {name_of(model): model for model in [*SIZES, *BETAS]}
-    anticipated = {f"EDADS {s:g}": s for s in (0.8, 0.6)}
-    simulated = {f"s = {s:g}": s for s in (1.0, 0.8, 0.6)}
-    table = comparisons.expected_table(case, K, named, simulations)
-    groups = {
-        "tolerance (I)": {name_of(model): model for model in SIZES},
-        "uncertainty (II)": {
-            name_of(BETAS[at]): BETAS[at] for at in (2, 0, 1, 3)
-        },
-    }  # fmt: skip
-    figures = {
-        "5": comparisons.after_deletions(
-            case, K, groups, range(0, 600, 40), by_deletions,
-            "Figures 5b and 14b: accuracy against the number of deletions, k = 600",
-        ),
-        "4": comparisons.by_number_chosen(
-            case, counts, anticipated, simulated, simulations,
-            "Figures 4b and 12b: accuracy against how many were chosen, where owners stay with "
-            "probability s",
-        ),
-        "13": comparisons.objective_differences(
-            case, counts, anticipated, simulated,
-            "Figure 13b: expected utility of EDADS less that of DS",
-        ),
-    }  # fmt: skip
-    command.say("the utilities again, in float64")
-    plain = case.select(K)
-    models = list(named.values())
-    again = by_sorting(case, plain, models)
-    ours = [case.expected(plain, model) for model in models]
-    off = max(abs(a / b - 1) for a, b in zip(again, ours, strict=True))
+def images(quick: bool) -> Case:
+    """Return the images, read once for all the parts."""
+    return case_of(500 if quick else None)
+
+
+def tables(quick: bool) -> dict[str, Any]:
+    """Measure table 9."""
+    case, simulations = images(quick), 100 if quick else SIMULATIONS
     return {
         "settings": {
             "data": f"Fashion-MNIST: {len(case.y):,} training images to choose from, 10,000 test "
             "images for validation; pixels from 0 to 255",
             "metric": "accuracy of the nearest neighbour's class, Euclidean, on the test images",
-            "simulations": f"{simulations:,}; {by_deletions:,} for each number of deletions",
+            "simulations": f"{SIMULATIONS:,}; {BY_DELETIONS:,} for each number of deletions",
         },
-        "tables": {"9": table},
-        "figures": dict(sorted(figures.items(), key=lambda entry: int(entry[0]))),
-        "facts": {"off": f"{off:.0e}"},
+        "tables": {"9": comparisons.expected_table(case, K, MODELS, simulations)},
     }
 
 
+def by_deletions(quick: bool) -> dict[str, Any]:
+    """Measure figures 5b and 14b."""
+    groups = {
+        "tolerance (I)": {name_of(model): model for model in SIZES},
+        "uncertainty (II)": {name_of(BETAS[at]): BETAS[at] for at in (2, 0, 1, 3)},
+    }
+    figure = comparisons.after_deletions(
+        images(quick), K, groups, range(0, 600, 40), 20 if quick else BY_DELETIONS,
+        "Figures 5b and 14b: accuracy against the number of deletions, k = 600",
+    )  # fmt: skip
+    return {"figures": {"5": figure}}
+
+
+def by_number(quick: bool) -> dict[str, Any]:
+    """Measure figures 4b, 12b and 13b."""
+    case, counts = images(quick), COUNTS[::4] if quick else COUNTS
+    return {
+        "figures": {
+            "4": comparisons.by_number_chosen(
+                case, counts, ANTICIPATED, SIMULATED, 100 if quick else SIMULATIONS,
+                "Figures 4b and 12b: accuracy against how many were chosen, where owners stay "
+                "with probability s",
+            ),
+            "13": comparisons.objective_differences(
+                case, counts, ANTICIPATED, SIMULATED,
+                "Figure 13b: expected utility of EDADS less that of DS",
+            ),
+        }
+    }  # fmt: skip
+
+
+def precision(quick: bool) -> dict[str, Any]:
+    """Compare expected utilities, by similarities in float32, with those by sorting in float64."""
+    case, models = images(quick), list(MODELS.values())
+    plain = case.select(K)
+    again = by_sorting(case, plain, models)
+    ours = [case.expected(plain, model) for model in models]
+    off = max(abs(a / b - 1) for a, b in zip(again, ours, strict=True))
+    return {"facts": {"off": f"{off:.0e}"}}
+
+
+PARTS = {
+    "tables": tables,
+    "deletions": by_deletions,
+    "number": by_number,
+    "precision": precision,
+}
+
 if __name__ == "__main__":
-    sys.exit(command.run("nn-f", __doc__, measure))
+    sys.exit(command.run("nn-f", __doc__, PARTS))

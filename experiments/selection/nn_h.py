@@ -5,6 +5,7 @@ Usage: ``python experiments/selection/nn_h.py [--quick]``.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -14,7 +15,7 @@ import data
 import numpy as np
 from comparisons import Case, name_of
 from figures import panel
-from simulations import NearestClassifier, NearestUtility, class_blocks, f1
+from simulations import NearestClassifier, NearestUtility, Outcome, class_blocks, f1
 
 from erasable.selection import (
     BetaBinomial,
@@ -36,7 +37,7 @@ SIZES = {
 }
 ALPHAS = (0.2, 0.4, 0.6, 0.8)
 COUNTS = (20, 50, 80, 110, 140, 170, 200, 230, 260, 300)
-OTHER_SPLITS = 20
+OTHER_SPLITS = 10
 
 
 def positives(s: float) -> dict[int, float]:
@@ -49,9 +50,12 @@ def named(models: Any) -> dict[str, Any]:
     return {name_of(model): model for model in models}
 
 
-def case_of(split: int) -> Case:
+BY_CLASS = {name_of(each): PerClass({0: Certain(), 1: each}) for each in BETAS}
+
+
+def case_of(split: int, *, copies_together: bool = False) -> Case:
     """Read the data, with patients set aside for validation by a split's number."""
-    read = data.heart(split)
+    read = data.heart(split, copies_together=copies_together)
 
     def measure(selected: Any) -> NearestClassifier:
         return NearestClassifier(read.X, read.y, read.X_new, read.y_new, f1, selected)
@@ -60,25 +64,36 @@ def case_of(split: int) -> Case:
     return Case(read.X, read.y, utility, measure, "F1", SEED)
 
 
-def other_splits(numbers: range) -> dict[str, Any]:
-    """Count in how many splits EDADS has the higher expected utility, for each row."""
-    rows: dict[tuple[int, str], int] = {}
-    for split in numbers:
-        case = case_of(split)
+def other_splits(n_splits: int, simulations: int, *, copies_together: bool) -> dict[str, Any]:
+    """Compare EDADS with DS on other splits: how often its utility is higher, and F1 by how much.
+
+    Splits are drawn at random, or such that copies of a patient are on one side.
+    """
+    higher: dict[tuple[int, int], int] = {}
+    more: dict[tuple[int, int], list[float]] = {}
+    for split in range(100, 100 + n_splits):
+        command.say(f"split {split}")
+        case = case_of(split, copies_together=copies_together)
         for k, models in SIZES.items():
             plain = case.select(k)
-            for name, model in named(models).items():
-                more = case.expected(case.select(k, model), model) > case.expected(plain, model)
-                rows[k, name] = rows.get((k, name), 0) + more
-    n = len(numbers)
-    return {
-        "head": ["who stays", *(f"k = {k}" for k in SIZES)],
-        "rows": [
-            [" or ".join(dict.fromkeys(f"`{name_of(models[row])}`" for models in SIZES.values()))]
-            + [f"{rows[k, name_of(models[row])]} of {n}" for k, models in SIZES.items()]
-            for row in range(len(SIZES[200]))
-        ],
-    }
+            for row, model in enumerate(models):
+                chosen = case.select(k, model)
+                won = case.expected(chosen, model) > case.expected(plain, model)
+                higher[k, row] = higher.get((k, row), 0) + won
+                ours, theirs = (case.left(each, model, simulations) for each in (chosen, plain))
+                more.setdefault((k, row), []).append(ours.mean - theirs.mean)
+    rows = []
+    for at in range(len(SIZES[200])):
+        names = dict.fromkeys(f"`{name_of(models[at])}`" for models in SIZES.values())
+        line = [" or ".join(names)]
+        for k in SIZES:
+            found = Outcome.of(np.array(more[k, at]))
+            line += [f"{higher[k, at]} of {n_splits}", f"{found.mean:+.4f} ± {found.error:.4f}"]
+        rows.append(line)
+    head = ["who stays"]
+    for k in SIZES:
+        head += [f"k = {k}: higher utility", "F1, EDADS less DS"]
+    return {"head": head, "rows": rows}
 
 
 def positives_chosen(case: Case, counts: Any, stays: dict[str, Any]) -> dict[str, Any]:
@@ -97,33 +112,85 @@ def positives_chosen(case: Case, counts: Any, stays: dict[str, Any]) -> dict[str
     }
 
 
-def measure(quick: bool) -> dict[str, Any]:
-    """Run the experiment."""
-    simulations, by_deletions = (100, 20) if quick else (SIMULATIONS, BY_DELETIONS)
+def copies(case: Case, X_new: Any) -> dict[str, Any]:
+    """Count how many of the chosen are distinct, and who of the validation has a copy there."""
+    selections = {"all": np.arange(len(case.y))}
+    for k in SIZES:
+        selections[f"DS, k = {k}"] = case.select(k)
+        name = name_of(BETAS[0])
+        selections[f"EDADS by {name}, k = {k}"] = case.select(k, BETAS[0])
+    rows = []
+    for name, chosen in selections.items():
+        there = {row.tobytes() for row in np.ascontiguousarray(case.X[chosen])}
+        found = sum(row.tobytes() in there for row in np.ascontiguousarray(X_new))
+        rows.append([name, str(len(chosen)), str(len(there)), f"{found} of {len(X_new)}"])
+    head = ["selection", "patients", "distinct", "validation patients with a copy among them"]
+    return {"head": head, "rows": rows}
+
+
+@functools.cache
+def patients() -> Case:
+    """Return the case of the split that is shown."""
+    return case_of(SEED)
+
+
+def tables(quick: bool) -> dict[str, Any]:
+    """Measure tables 7, 8 and 11."""
+    case, simulations = patients(), 100 if quick else SIMULATIONS
+    return {
+        "settings": {
+            "data": f"heart disease, combined: {len(case.y)} patients to choose from "
+            f"({int(case.y.sum())} with the disease), 257 for validation; columns scaled to [0, 1]",
+            "metric": "F1 of the nearest neighbour's class, Euclidean, on the validation patients",
+            "simulations": f"{SIMULATIONS:,}; {BY_DELETIONS:,} for each number of deletions",
+        },
+        "tables": {
+            "7": comparisons.expected_table(case, 200, named(SIZES[200]), simulations),
+            "8": comparisons.expected_table(case, 300, named(SIZES[300]), simulations),
+            "11": comparisons.expected_table(case, 200, BY_CLASS, simulations),
+        },
+        "notes": {"copies": copies(case, data.heart(SEED).X_new)},
+        "facts": {
+            "positive_ds": int(case.y[case.select(200)].sum()),
+            "positive_edads": int(case.y[case.select(200, positives(0.5))].sum()),
+        },
+    }
+
+
+def worst_cases(quick: bool) -> dict[str, Any]:
+    """Measure table 12 and figure 6a."""
+    case = patients()
     samples, runs, fresh = (200, 3, 500) if quick else (SAMPLES, RUNS, FRESH)
-    counts = COUNTS[::3] if quick else COUNTS
-    case = case_of(SEED)
+    worst = {"k": 240, "staying": positives(0.5), "alphas": ALPHAS, "n_samples": samples}
+    blocks = class_blocks(case.X, case.y)
+    table = comparisons.risk_table(
+        case, **worst, utility_left=lambda selected: NearestUtility(blocks, selected),
+        n_runs=runs, n_fresh=fresh,
+    )  # fmt: skip
+    figure = comparisons.risk_figure(
+        case, **worst, counts=range(0, 121, 10), n_simulations=20 if quick else BY_DELETIONS,
+        title="Figure 6a: F1 against deletions of patients with the disease, k = 240", among=1,
+    )  # fmt: skip
+    return {
+        "settings": {
+            "CVaR": f"{samples:,} samples to choose by; judged in {runs} runs of {fresh:,} others"
+        },
+        "tables": {"12": table},
+        "figures": {"6": figure},
+    }
+
+
+def curves(quick: bool) -> dict[str, Any]:
+    """Measure the other figures."""
+    case, counts = patients(), COUNTS[::3] if quick else COUNTS
+    simulations, by_deletions = (100, 20) if quick else (SIMULATIONS, BY_DELETIONS)
     anticipated = {f"EDADS {s:g}": positives(s) for s in (0.6, 0.5)}
     simulated = {f"s+ = {s:g}": positives(s) for s in (1.0, 0.6, 0.5)}
-    by_class = {name_of(each): PerClass({0: Certain(), 1: each}) for each in BETAS}
-    steps = range(0, 200, 20)
     groups = {
         "tolerance (I)": named(SIZES[200][:3]),
         "uncertainty (II)": named([BETAS[2], BETAS[0], BETAS[1], BETAS[3]]),
     }
-    chosen = {k: case.select(k, positives(0.5)) for k in (200, 240)}
-    worst = {"k": 240, "staying": positives(0.5), "alphas": ALPHAS}
-    few = min(int(case.y[case.select(200, each)].sum()) for each in (1.0, *by_class.values()))
-    tables = {
-        "7": comparisons.expected_table(case, 200, named(SIZES[200]), simulations),
-        "8": comparisons.expected_table(case, 300, named(SIZES[300]), simulations),
-        "11": comparisons.expected_table(case, 200, by_class, simulations),
-    }
-    blocks = class_blocks(case.X, case.y)
-    tables["12"] = comparisons.risk_table(
-        case, **worst, utility_left=lambda selected: NearestUtility(blocks, selected),
-        n_samples=samples, n_runs=runs, n_fresh=fresh,
-    )  # fmt: skip
+    few = min(int(case.y[case.select(200, each)].sum()) for each in (1.0, *BY_CLASS.values()))
     figures = {
         "4": comparisons.by_number_chosen(
             case, counts, anticipated, simulated, simulations,
@@ -131,13 +198,8 @@ def measure(quick: bool) -> dict[str, Any]:
             "stay with probability s+",
         ),
         "5": comparisons.after_deletions(
-            case, 200, groups, steps, by_deletions,
+            case, 200, groups, range(0, 200, 20), by_deletions,
             "Figures 5a and 14a: F1 against the number of deletions, k = 200",
-        ),
-        "6": comparisons.risk_figure(
-            case, **worst, n_samples=samples, counts=range(0, 121, 10), n_simulations=by_deletions,
-            title="Figure 6a: F1 against deletions of patients with the disease, k = 240",
-            among=1,
         ),
         "11": positives_chosen(
             case, counts,
@@ -148,35 +210,26 @@ def measure(quick: bool) -> dict[str, Any]:
             "Figure 13a: expected utility of EDADS less that of DS",
         ),
         "17": comparisons.after_deletions(
-            case, 200, {"": by_class}, range(0, few + 1, 8), by_deletions,
+            case, 200, {"": BY_CLASS}, range(0, few + 1, 8), by_deletions,
             "Figure 17: F1 against deletions of patients with the disease, k = 200",
             among=1, with_random=False,
         ),
     }  # fmt: skip
+    return {"figures": figures}
+
+
+def splits(quick: bool) -> dict[str, Any]:
+    """Compare on other splits of the patients."""
+    n = 1 if quick else OTHER_SPLITS
     return {
-        "settings": {
-            "data": f"heart disease, combined: {len(case.y)} patients to choose from "
-            f"({int(case.y.sum())} with the disease), 257 for validation; columns scaled to [0, 1]",
-            "metric": "F1 of the nearest neighbour's class, Euclidean, on the validation patients",
-            "simulations": f"{simulations:,}; {by_deletions:,} for each number of deletions",
-            "CVaR": f"{samples:,} samples to choose by; judged in {runs} runs of {fresh:,} others",
-        },
-        "tables": tables,
-        "figures": figures,
-        "notes": {"splits": other_splits(range(100, 100 + (2 if quick else OTHER_SPLITS)))},
-        "facts": {
-            "positive_ds": int(case.y[case.select(200)].sum()),
-            "positive_edads": int(case.y[chosen[200]].sum()),
-            "copies": copies(case_of(SEED), data.heart(SEED).X_new),
-        },
+        "notes": {
+            "splits": other_splits(n, 250, copies_together=False),
+            "apart": other_splits(n, 250, copies_together=True),
+        }
     }
 
 
-def copies(case: Case, X_new: Any) -> str:
-    """Say how many validation patients have a copy among those to choose from."""
-    there = {row.tobytes() for row in np.ascontiguousarray(case.X)}
-    return f"{sum(row.tobytes() in there for row in np.ascontiguousarray(X_new))} of {len(X_new)}"
-
+PARTS = {"tables": tables, "curves": curves, "worst": worst_cases, "splits": splits}
 
 if __name__ == "__main__":
-    sys.exit(command.run("nn-h", __doc__, measure))
+    sys.exit(command.run("nn-h", __doc__, PARTS))

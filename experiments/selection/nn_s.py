@@ -121,4 +121,4 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(command.run("nn-s", __doc__, measure))
+    sys.exit(command.run("nn-s", __doc__, {"points": measure}))

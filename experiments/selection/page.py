@@ -44,7 +44,7 @@ def text(results: dict[str, dict[str, Any]], words: Path = WORDS) -> str:
     """Return the page."""
     commands = "\n".join(
         f"| {name.upper()} | `python experiments/selection/{name.replace('-', '_')}.py` "
-        f"| {result['seconds']:,.0f} |"
+        f"| {sum(result['seconds'].values()):,} |"
         for name, result in results.items()
     )
     parts = [HEAD.format(commands=commands)]
