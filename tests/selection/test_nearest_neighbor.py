@@ -123,6 +123,11 @@ def test_classes_share_nothing_and_features_become_similarities() -> None:
     for j in chosen:
         ours.add(j)
     assert ours.value == pytest.approx(expected)
+    squared = np.where(same, (distance**2)[same].max() - distance**2, 0)
+    problem = NearestNeighbor("sqeuclidean").problem(X, y)
+    assert problem.value(chosen) == pytest.approx(squared[chosen].max(axis=0).sum())
+    kept = NearestNeighbor("sqeuclidean", n_neighbors=39).problem(X[y == 0])
+    assert kept.value(np.arange(3)) < problem.value(np.flatnonzero(y == 0)[:3])
     cosine = NearestNeighbor(metric="cosine").problem(X)
     norms = X / np.linalg.norm(X, axis=1, keepdims=True)
     half = (1 + norms @ norms.T) / 2

@@ -69,7 +69,7 @@ def test_what_was_found_is_kept_and_each_record_itself(seed: int, n: int, share:
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine"])
 def test_a_transformer_that_is_exact_finds_what_the_search_does(metric: str, kind: type) -> None:
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(60, 3)).astype(kind), rng.integers(0, 3, 60)

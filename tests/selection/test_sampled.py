@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
+from erasable.selection._objectives import CVaR
 from erasable.selection._optimizers import Budget, maximize
 from erasable.selection._sampled import SampledFunction, cvar
 from erasable.selection.staying import Sampler, Staying
@@ -93,3 +95,41 @@ def _by_hand(problem: object, staying: Staying, k: int) -> list[int]:
             values.append(function.value if j not in chosen else -1.0)
         chosen.append(int(np.argmax(values)))
     return chosen
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.floats(0, 100), min_size=2, max_size=30), st.floats(0.05, 0.95))
+def test_the_best_threshold_is_searched_where_it_is(values: list[float], alpha: float) -> None:
+    """Equation 3 is maximal at the quantile alpha of the values."""
+    u = np.array(values)
+    low, high = CVaR(alpha)._thresholds(u)
+    worth = [tau - np.maximum(0, tau - u).mean() / alpha for tau in u]
+    best = u[np.array(worth) >= max(worth) - 1e-9]
+    assert low - 1e-6 <= best.max()
+    assert best.min() <= high + 1e-6
+
+
+def test_thresholds_are_searched_in_a_part_of_the_values() -> None:
+    u = np.linspace(0, 100, 1001)
+    low, high = CVaR(0.2)._thresholds(u)
+    assert 9 < low < 20 < high < 61
+
+
+def test_no_threshold_is_searched_where_all_cases_count() -> None:
+    low, high = CVaR(1.0)._thresholds(np.array([1.0, 3.0]))
+    assert low == high == 2.0
+
+
+@pytest.mark.parametrize("n_targets", [5, 8, 19])
+def test_gains_in_samples_are_those_of_numpy(n_targets: int) -> None:
+    rng = np.random.default_rng(n_targets)
+    similarity = rng.random((6, n_targets))
+    samples = NearestNeighbor("precomputed").problem(similarity).samples(4, 3)
+    best = np.zeros((4, n_targets))
+    for j in (2, 0, 5):
+        wanted = np.maximum(similarity[j] - best, 0).sum(axis=1)
+        np.testing.assert_allclose(samples.gains(j), wanted, rtol=1e-13)
+        stays = rng.random(4) < 0.6
+        samples.add(j, stays)
+        best[stays] = np.maximum(best[stays], similarity[j])
+    assert np.ptp(samples.gains(1)) > 0

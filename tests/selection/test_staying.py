@@ -198,3 +198,14 @@ def test_bad_input_is_told(wrong: Callable[[], object], error: type[Exception], 
     assert told in str(caught.value)
     assert "expected" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_luck_may_go_by_the_order_of_choice() -> None:
+    bound = Independent(0.5).bind(4)
+    one, other = (Sampler(bound, 200, [3, 1], by_order=True) for _ in range(2))
+    first, second = one.add(0), one.add(1)
+    assert (other.add(3) == first).all()
+    assert (other.add(0) == second).all()
+    assert (first != second).any()
+    together = Sampler(Groups([0, 0, 1], 0.5).bind(3), 200, 3, by_order=True)
+    assert (together.add(0) == together.add(1)).all()

@@ -116,7 +116,8 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(
                 metavar="M",
-                help="How nearest neighbors are found: euclidean (by default) or cosine.",
+                help="How nearest neighbors are found: euclidean (by default), sqeuclidean (its "
+                "square, as in the paper), or cosine.",
             ),
         ] = None,
         n_neighbors: Annotated[

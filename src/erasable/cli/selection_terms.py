@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["UTILITIES", "Who", "number", "objective", "staying_column", "utility", "whole"]
 
 UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
-_METRICS = ("euclidean", "cosine")
+_METRICS = ("euclidean", "sqeuclidean", "cosine")
 _COLUMN = "column:"
 _FORMS = (
     "expected a probability as 0.6, one for each class as yes=0.5,no=1, column:NAME, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
 from erasable.selection._optimizers import Budget, Choice, maximize
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
-from erasable.selection.staying import Bound, Certain, Sampler
+from erasable.selection.staying import Bound, Sampler
 from erasable.selection.utilities import Problem
 
 __all__ = ["CVaR", "Expected", "Solution", "Task", "check_samples", "sampled"]
@@ -137,8 +137,12 @@ class CVaR:
     """The utility that is expected in the worst cases: the conditional value at risk.
 
     For each threshold tau the records are chosen greedily; the best tau is searched by Brent's
-    method (section 4.3). The selection for the expected utility is a candidate, too, so that the
-    result is never worse than it on the samples.
+    method (section 4.3), near the quantile alpha of what the selection for the expected utility is
+    worth. That selection is a candidate, too, so that the result is never worse than it on the
+    samples.
+
+    On the samples that it was chosen by, a selection looks better than it is. Where that is more
+    than selections differ, the luckiest is taken; `n_judged` then helps.
 
     Parameters
     ----------
@@ -150,6 +154,10 @@ class CVaR:
         As for `Expected`.
     n_thresholds : int, default=12
         How many thresholds are tried, at most; each takes as long as a selection.
+    n_judged : int, default=None
+        How many other samples selections are judged by, with numbers that are common to records
+        of one place in the order of choice. By default they are judged by those that they were
+        chosen by.
 
     References
     ----------
@@ -167,6 +175,7 @@ class CVaR:
     error: float = 0.02
     confidence: float = 0.95
     n_thresholds: int = 12
+    n_judged: int | None = None
 
     def __post_init__(self) -> None:
         is_number = isinstance(self.alpha, int | float | np.integer | np.floating)
@@ -177,6 +186,8 @@ class CVaR:
             )
         check_samples(self.n_samples, self.error, self.confidence)
         _check_count(self.n_thresholds, "n_thresholds")
+        if self.n_judged is not None:
+            _check_count(self.n_judged, "n_judged")
 
     def samples_needed(self) -> int:
         """Return how many samples are drawn."""
@@ -185,29 +196,57 @@ class CVaR:
     def solve(self, task: Task) -> Solution:
         """Choose the records of the largest utility in the worst cases, greedily."""
         n_samples = self.samples_needed()
-        best: list[tuple[float, Choice, SampledFunction]] = []
+        best: list[tuple[float, Choice, Floats]] = []
         evaluations = 0
 
         def attempt(threshold: float | None) -> float:
             nonlocal evaluations
             function = sampled(task, n_samples, threshold, self.alpha)
-            chosen = task.choose(function)
-            evaluations += function.n_evaluations
-            worth = cvar(function.values, self.alpha)
+            objective: SetFunction = function
+            if threshold is None and self.n_judged is not None:
+                objective = Expected(n_samples).function(task)  # exact where that can be
+            chosen = task.choose(objective)
+            evaluations += objective.n_evaluations
+            values = function.values if self.n_judged is None else self._judge(task, chosen)
+            worth = cvar(values, self.alpha)
             if not best or worth > best[0][0]:
-                best[:] = [(worth, chosen, function)]
-            return -function.value
+                best[:] = [(worth, chosen, values)]
+            return -function.value if self.n_judged is None else -worth
 
         attempt(None)
-        if self.alpha < 1:
-            certain = replace(task, bound=Certain().bind(task.problem.n))
-            highest = Expected().solve(certain).value
+        low, high = self._thresholds(best[0][2])
+        if low < high:
             minimize_scalar(
-                attempt, bounds=(0.0, highest), method="bounded",
+                attempt, bounds=(low, high), method="bounded",
                 options={"maxiter": self.n_thresholds},
             )  # fmt: skip
-        worth, chosen, function = best[0]
-        return Solution(chosen, worth, error_of_cvar(function.values, self.alpha), evaluations)
+        worth, chosen, values = best[0]
+        return Solution(chosen, worth, error_of_cvar(values, self.alpha), evaluations)
+
+    def _judge(self, task: Task, chosen: Choice) -> Floats:
+        """Return the utility of who stays in other samples, at most so many at a time."""
+        assert self.n_judged is not None
+        n_samples, values = min(self.n_judged, self.samples_needed()), []
+        for part in range(-(-self.n_judged // n_samples)):
+            sampler = Sampler(task.bound, n_samples, [task.seed, part], by_order=True)
+            samples = task.problem.samples(n_samples, task.most)
+            function = SampledFunction(samples, sampler, task.problem.n)
+            for j in [*task.held.tolist(), *(j for j, _ in chosen)]:
+                function.add(j)
+            values.append(function.values)
+        return np.concatenate(values)[: self.n_judged]
+
+    def _thresholds(self, values: Floats) -> tuple[float, float]:
+        """Return between what the best threshold lies: the quantile alpha of the best selection.
+
+        It is no less than the mean below it, and that no less than the one of the selection for
+        the expected utility, whose values are given. The mean of all is the mean below it times
+        alpha and at least the quantile times the rest, and no more than that selection's.
+        """
+        worst, mean = cvar(values, self.alpha), float(values.mean())
+        if self.alpha == 1:
+            return worst, worst
+        return worst, (mean - self.alpha * worst) / (1 - self.alpha)
 
 
 def sampled(

@@ -54,7 +54,8 @@ def _lazy(
     weights = None if budget.costs is None else 1 / budget.costs
     queue = function.queue(items, weights)
     left = budget.k
-    while len(queue) and (budget.costs is not None or left >= 1):
+    cheapest = 1.0 if budget.costs is None else budget.costs[items].min(initial=np.inf)
+    while len(queue) and left >= cheapest:
         j, gain = queue.pop()
         if budget.cost(j) > left:
             continue

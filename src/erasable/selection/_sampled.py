@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.selection._functions import SetFunction
+from erasable.selection._bounded import BoundedQueue
+from erasable.selection._functions import Queue, SetFunction
 from erasable.selection.staying import Sampler
 
 __all__ = ["SampledFunction", "Samples", "cvar", "error_of_cvar"]
@@ -31,6 +32,13 @@ class Samples(ABC):
     @abstractmethod
     def add(self, j: int, stays: NDArray[np.bool_]) -> None:
         """Add record j to the samples in which it stays."""
+
+    def totals(self, weights: Floats) -> Floats | None:
+        """Return what each record would add over the samples, these times weights, in total.
+
+        None where that is no cheaper than all the gains.
+        """
+        return None
 
 
 class SampledFunction(SetFunction):
@@ -78,8 +86,41 @@ class SampledFunction(SetFunction):
         gain = self.samples.gains(j)
         if self.threshold is not None:
             short = np.maximum(0.0, self.threshold - self.values)
-            gain = (short - np.maximum(0.0, self.threshold - self.values - gain)) / self.alpha
+            gain = np.minimum(short, gain) / self.alpha
         return float(np.mean(self.sampler.probability(j) * gain))
+
+    def bounds(self, near_best: int | None) -> Floats:
+        """Return what each record adds on average at most, where samples know their totals.
+
+        Parameters
+        ----------
+        near_best : int or None
+            A record; the bounds are tight for those that add about as much as it does.
+        """
+        share, const = np.ones(len(self.values)), np.zeros(len(self.values))
+        if self.threshold is not None:
+            short = np.maximum(0.0, self.threshold - self.values)
+            capped = short <= (0.0 if near_best is None else self.samples.gains(near_best))
+            share = np.where(capped, 0.0, 1 / self.alpha)
+            const = np.where(capped, short / self.alpha, 0.0)
+        bound = self.sampler.bound
+        out = np.empty(self.n)
+        for block in np.unique(bound.block).tolist():
+            here = np.flatnonzero(bound.block == block)
+            stays = 1.0 if block < 0 else self.sampler.probability(int(here[0]))
+            totals = self.samples.totals(share * stays)
+            assert totals is not None
+            out[here] = totals[here] + (const * stays).sum()
+            if block < 0:
+                out[here] *= bound.probability[here]
+        return out / len(self.values)
+
+    def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
+        """Return the records by gain times weight, for a lazy greedy choice."""
+        alone = self.sampler.bound.unit is None
+        if alone and self.samples.totals(np.zeros(len(self.values))) is not None:
+            return BoundedQueue(self, items, weights)
+        return super().queue(items, weights)
 
     def add(self, j: int, gain: float | None = None) -> None:
         """Choose a record, and draw in which samples it stays."""

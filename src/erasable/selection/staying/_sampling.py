@@ -17,13 +17,16 @@ class Sampler:
 
     Who stays is drawn with numbers that depend on the record alone, not on when it is chosen:
     common random numbers, which make a difference between two selections one of the records, not
-    of luck.
+    of luck. Of two selections of other records that is not so; there numbers by the order of
+    choice are common, with which as many stay of one as of the other.
 
     Parameters
     ----------
     bound : Bound
     n_samples : int
-    random_state : int, Generator or None
+    random_state : int, sequence of int, Generator or None
+    by_order : bool, default=False
+        Whether numbers depend on when a record is chosen, not on which one it is.
 
     Examples
     --------
@@ -33,11 +36,14 @@ class Sampler:
     ((4,), 0.5)
     """
 
-    def __init__(self, bound: Bound, n_samples: int, random_state: Any = None) -> None:
-        self.bound, self.n_samples = bound, n_samples
+    def __init__(
+        self, bound: Bound, n_samples: int, random_state: Any = None, *, by_order: bool = False
+    ) -> None:
+        self.bound, self.n_samples, self.by_order = bound, n_samples, by_order
         self._seed = int(np.random.default_rng(random_state).integers(2**63))
         self._stayed = np.zeros((len(bound.laws), n_samples), dtype=np.int64)
         self._chosen = [0] * len(bound.laws)
+        self._n_drawn = 0
         self._units: dict[int, NDArray[np.bool_]] = {}
 
     def probability(self, j: int) -> float | NDArray[np.float64]:
@@ -60,7 +66,9 @@ class Sampler:
         unit = j if self.bound.unit is None else int(self.bound.unit[j])
         if self.bound.unit is not None and unit in self._units:
             return self._units[unit]
-        luck = np.random.default_rng([self._seed, unit]).random(self.n_samples)
+        key = self._n_drawn if self.by_order else unit
+        self._n_drawn += 1
+        luck = np.random.default_rng([self._seed, key]).random(self.n_samples)
         stays: NDArray[np.bool_] = luck < self.probability(j)
         block = int(self.bound.block[j])
         if block >= 0:

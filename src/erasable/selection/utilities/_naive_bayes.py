@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.errors import InvalidInputError
+from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
-from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
+from erasable.selection.utilities._feature_counts import CountSamples, ExpectedCounts
 from erasable.selection.utilities._reading import read_categories, read_classes
 
 __all__ = ["NaiveBayes"]
@@ -24,14 +25,24 @@ Ints = NDArray[np.int64]
 class NaiveBayes(Utility):
     """How often each value of a feature is among the chosen of a class, in logarithms.
 
-    The sum over classes, features and values of ``|M| log(1 + |S|)``, where `M` is all the records
-    of that class and value, and `S` those chosen. A selection that is worth much by it trains a
-    good naive Bayes classifier. It needs classes and categories; bin numbers first. Its expected
-    value after deletions is exact where owners of a class decide on their own, or are alike.
+    The sum over classes, features and values of ``|M| log(1 + |S| / smoothing)``, where `M` is all
+    the records of that class and value, and `S` those chosen. A selection that is worth much by it
+    trains a good naive Bayes classifier. It needs classes and categories; bin numbers first. Its
+    expected value after deletions is exact where owners of a class decide on their own, or are
+    alike.
+
+    Parameters
+    ----------
+    smoothing : float, default=1.0
+        How many records of each class and value are thought to be held already. The smaller it is,
+        the more is it worth that a value has any record at all, against that it has several. To
+        select for a classifier with a small `alpha`, pass that.
 
     Notes
     -----
-    The paper prints ``log |S|``, which is not defined for values that nobody chosen has.
+    The paper prints ``log |S|``, which is not defined for values that nobody chosen has. Its
+    numbers are those of ``log(|S| + 0.01)``: this utility with ``smoothing=0.01``, but for a
+    constant, which is taken away here so that nothing is worth nothing.
 
     References
     ----------
@@ -45,7 +56,16 @@ class NaiveBayes(Utility):
     2.0794
     """
 
+    def __init__(self, smoothing: float = 1.0) -> None:
+        self.smoothing = smoothing
+
     def problem(self, X: Any, y: Any = None) -> NaiveBayesProblem:
+        is_number = isinstance(self.smoothing, int | float | np.integer | np.floating)
+        if not is_number or isinstance(self.smoothing, bool) or not 0 < self.smoothing < np.inf:
+            raise InvalidParameterError(
+                f"smoothing={shorten(self.smoothing)}; expected a number above 0; pass 1, or the "
+                "alpha of the classifier"
+            )
         table = read_categories(X)
         if y is None:
             raise InvalidInputError(
@@ -59,7 +79,7 @@ class NaiveBayes(Utility):
             pairs, cell = np.unique(classes * (codes.max() + 1) + codes, return_inverse=True)
             cells[:, number] = n_cells + cell
             n_cells += len(pairs)
-        return NaiveBayesProblem(cells, n_cells, classes)
+        return NaiveBayesProblem(cells, n_cells, classes, float(self.smoothing))
 
 
 class NaiveBayesProblem(Problem):
@@ -70,10 +90,12 @@ class NaiveBayesProblem(Problem):
     cells : ndarray of shape (n_records, n_features), int64
     n_cells : int
     classes : ndarray of shape (n_records,), int64
+    smoothing : float
     """
 
-    def __init__(self, cells: Ints, n_cells: int, classes: Ints) -> None:
+    def __init__(self, cells: Ints, n_cells: int, classes: Ints, smoothing: float) -> None:
         self.cells, self.n_cells, self.classes = cells, n_cells, classes
+        self.smoothing = smoothing
         self.n = len(cells)
         self.weights = np.bincount(cells.ravel(), minlength=n_cells).astype(np.float64)
 
@@ -84,82 +106,17 @@ class NaiveBayesProblem(Problem):
             len(np.unique(bound.block[self.classes == label])) > 1
             for label in range(int(self.classes.max()) + 1)
         )
-        return None if mixed else ExpectedCounts(self, bound, k)
+        if mixed:
+            return None
+        return ExpectedCounts(self.cells, self.weights, self.logarithms(k + 1), bound)
 
     def samples(self, n_samples: int, k: int) -> Samples:
-        return _CountSamples(self, n_samples)
+        return CountSamples(self.cells, self.weights, self.logarithms(k + 1), n_samples)
 
     def value(self, chosen: Ints) -> float:
         counts = np.bincount(self.cells[chosen].ravel(), minlength=self.n_cells)
-        return float(self.weights @ np.log1p(counts))
+        return float(self.weights @ np.log1p(counts / self.smoothing))
 
-
-class ExpectedCounts(SetFunction):
-    """The expected logarithm of how many of each cell stay.
-
-    Where owners decide on their own, the law of how many stay is kept for each cell, and grows by
-    one convolution when one is chosen; where they are alike it is a table by how many were chosen.
-    """
-
-    def __init__(self, problem: NaiveBayesProblem, bound: Bound, k: int) -> None:
-        self.problem, self.bound, self.n = problem, bound, problem.n
-        self.value = 0.0
-        logs = np.log1p(np.arange(k + 2))
-        self.steps = np.diff(logs)  # what one more adds to the logarithm
-        self.tables = [np.diff(law.expectations(logs[: k + 1])) for law in bound.laws]
-        self.factor = np.where(bound.block < 0, bound.probability, 1.0)
-        self.chosen = np.zeros(problem.n_cells, dtype=np.int64)
-        self.pmf: dict[int, Floats] = {}
-        self.block_of = np.full(problem.n_cells, -1, dtype=np.int64)
-        self.block_of[problem.cells] = bound.block[:, None]
-        self.worth = np.empty(problem.n_cells)
-        for cell in range(problem.n_cells):
-            self._weigh(cell)
-
-    def _weigh(self, cell: int) -> None:
-        """Compute what one more of the cell, who stays, adds."""
-        block = self.block_of[cell]
-        if block >= 0:
-            step = self.tables[block][self.chosen[cell]]
-        else:
-            pmf = self.pmf.get(cell)
-            step = self.steps[0] if pmf is None else pmf @ self.steps[: len(pmf)]
-        self.worth[cell] = self.problem.weights[cell] * step
-
-    def gains(self, items: Ints) -> Floats:
-        self.n_evaluations += len(items)
-        worth: Floats = self.worth[self.problem.cells[items]].sum(axis=1)
-        return worth * self.factor[items]
-
-    def add(self, j: int, gain: float | None = None) -> None:
-        if gain is None:
-            (gain,) = self.gains(np.array([j]))
-        self.value += float(gain)
-        s = float(self.bound.probability[j])
-        for cell in self.problem.cells[j].tolist():
-            self.chosen[cell] += 1
-            if self.block_of[cell] < 0:
-                self.pmf[cell] = np.convolve(self.pmf.get(cell, np.ones(1)), [1 - s, s])
-            if self.chosen[cell] < len(self.steps) - 1:
-                self._weigh(cell)
-
-
-class _CountSamples(Samples):
-    """How many of each cell stay, in each sample."""
-
-    def __init__(self, problem: NaiveBayesProblem, n_samples: int) -> None:
-        check_memory(
-            4.0 * n_samples * problem.n_cells,
-            f"counts in {n_samples} samples", "draw fewer samples",
-        )  # fmt: skip
-        self.problem = problem
-        self.counts = np.zeros((problem.n_cells, n_samples), dtype=np.int32)
-
-    def gains(self, j: int) -> Floats:
-        cells = self.problem.cells[j]
-        steps = np.log1p(1.0 / (1.0 + self.counts[cells]))
-        gains: Floats = self.problem.weights[cells] @ steps
-        return gains
-
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
-        self.counts[self.problem.cells[j]] += stays
+    def logarithms(self, most: int) -> Floats:
+        """Return what 0..most records of a cell are worth, shape (most + 1,)."""
+        return np.asarray(np.log1p(np.arange(most + 1) / self.smoothing))

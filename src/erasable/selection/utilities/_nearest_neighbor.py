@@ -38,15 +38,15 @@ class NearestNeighbor(Utility):
 
     Parameters
     ----------
-    metric : {"euclidean", "cosine", "precomputed"}, default="euclidean"
-        ``euclidean``: the largest distance of two records of a class less their distance.
+    metric : {"euclidean", "sqeuclidean", "cosine", "precomputed"}, default="euclidean"
+        ``euclidean``: the largest distance of two records of a class less their distance;
+        ``sqeuclidean``: the same of squared distances, as in the paper's experiments;
         ``cosine``: half of 1 plus the cosine. ``precomputed``: X holds the similarities, dense or
         sparse, of shape (n_records, n_targets), 0 or more: a row for each record.
     n_neighbors : int, default=None
         Take only so many records into account for each target, those most similar to it: less
-        memory than all pairs of a class take. With ``euclidean`` the largest distance is then that
-        of the pairs kept. They are found by comparing all pairs of a class, so that the time grows
-        with its square.
+        memory than all pairs of a class take. The largest distance is then that of the pairs kept.
+        They are found by comparing all pairs of a class, so that the time grows with its square.
     neighbors : transformer, default=None
         Finds the nearest instead, approximately or otherwise, where there are many records:
         ``fit_transform(X)`` returns their distances in a sparse matrix of shape (n_records,

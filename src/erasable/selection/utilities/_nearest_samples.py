@@ -35,6 +35,7 @@ class NearestSamples(Samples):
         )
         self.blocks, self.n_samples = blocks, n_samples
         self.best = [np.zeros((n_samples, block.n_targets)) for block in blocks]
+        self.is_empty = [True] * len(blocks)
         n = sum(len(block.records) for block in blocks)
         self.part_of, self.place_of = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
         for number, block in enumerate(blocks):
@@ -43,11 +44,17 @@ class NearestSamples(Samples):
 
     def gains(self, j: int) -> Floats:
         out = np.empty(self.n_samples)
-        _gains(*self._row(j), self.best[self.part_of[j]], out)
+        part = self.part_of[j]
+        if self.is_empty[part]:  # then all samples are alike
+            _gains(*self._row(j), self.best[part][:1], out[:1])
+            out[1:] = out[0]
+        else:
+            _gains(*self._row(j), self.best[part], out)
         return out
 
     def add(self, j: int, stays: NDArray[np.bool_]) -> None:
         _add(*self._row(j), self.best[self.part_of[j]], stays)
+        self.is_empty[self.part_of[j]] = False
 
     def _row(self, j: int) -> tuple[Any, Any]:
         """Return the targets that a record is similar to (none for all), and how similar."""
@@ -62,14 +69,29 @@ class NearestSamples(Samples):
 def _gains(
     targets: NDArray[np.int32], row: NDArray[np.floating], best: Floats, out: Floats
 ) -> None:
+    n = len(row)
+    whole = n - n % 8
     for s in range(len(best)):
         total = 0.0
         if len(targets) > 0:
-            for e in range(len(targets)):
+            for e in range(n):
                 total += max(row[e] - best[s, targets[e]], 0.0)
         else:
-            for i in range(len(row)):
-                total += max(row[i] - best[s, i], 0.0)
+            # Eight sums at a time let the processor work on several numbers at a time.
+            here = best[s]
+            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+            for i in range(0, whole, 8):
+                s0 += max(row[i] - here[i], 0.0)
+                s1 += max(row[i + 1] - here[i + 1], 0.0)
+                s2 += max(row[i + 2] - here[i + 2], 0.0)
+                s3 += max(row[i + 3] - here[i + 3], 0.0)
+                s4 += max(row[i + 4] - here[i + 4], 0.0)
+                s5 += max(row[i + 5] - here[i + 5], 0.0)
+                s6 += max(row[i + 6] - here[i + 6], 0.0)
+                s7 += max(row[i + 7] - here[i + 7], 0.0)
+            total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+            for i in range(whole, n):
+                total += max(row[i] - here[i], 0.0)
         out[s] = total
 
 

@@ -17,7 +17,11 @@ from erasable.selection._memory import check_memory
 
 __all__ = ["Neighbors", "read_neighbors"]
 
-_SAME_AS = {"euclidean": ("euclidean", "l2", "minkowski"), "cosine": ("cosine",)}
+_SAME_AS = {
+    "euclidean": ("euclidean", "l2", "minkowski"),
+    "sqeuclidean": ("sqeuclidean",),
+    "cosine": ("cosine",),
+}
 _BYTES = 40.0  # of a pair: as it is found, by target, and by record
 _ROUNDING = 1e-3  # of the largest distance, in which float32 may tell a record from itself
 
@@ -28,7 +32,7 @@ class Neighbors:
 
     Attributes
     ----------
-    metric : {"euclidean", "cosine"}
+    metric : {"euclidean", "sqeuclidean", "cosine"}
     n_neighbors : int or None
         How many, each target's own record counted; None where a transformer does not say.
     transformer : object with a method fit_transform, or None

@@ -146,7 +146,7 @@ def made_blocks(
             if metric == "cosine":
                 distances.data = np.clip(1 - distances.data / 2, 0, 1)
             made.append((records, distances.T.tocsr().astype(kind, copy=False)))
-    if metric == "euclidean":
+    if metric in _DISTANCES:
         # The largest distance of all is similarity 0; one for all classes, which are compared.
         largest = max((_values(rows).max() for _, rows in made if _values(rows).size), default=0)
         for _, rows in made:
@@ -165,7 +165,13 @@ def _cosine(X: NDArray[Any]) -> NDArray[Any]:
     return np.clip(similarity, 0, 1, out=similarity)
 
 
-_DENSE = {"euclidean": pairwise.euclidean_distances, "cosine": _cosine}
+def _squared(X: NDArray[Any]) -> NDArray[Any]:
+    distances: NDArray[Any] = pairwise.euclidean_distances(X, squared=True)
+    return distances
+
+
+_DISTANCES = ("euclidean", "sqeuclidean")
+_DENSE = {"euclidean": pairwise.euclidean_distances, "sqeuclidean": _squared, "cosine": _cosine}
 
 
 def check_metric(metric: Any) -> None:
