@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,16 @@ from numpy.typing import NDArray
 from erasable.selection import _memory
 from erasable.selection._functions import Queue, SetFunction
 from erasable.selection.staying import Bound
+from erasable.selection.utilities import _heap_kernels
 from erasable.selection.utilities import _ranked_kernels as kernels
+from erasable.selection.utilities._dense_ranks import DenseHeap, DenseRanks
+from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
 from erasable.selection.utilities._similarities import Block
 
 __all__ = ["ExpectedNearest", "has_closed_form"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_NEGLIGIBLE = 2.0**-43  # the share of a similarity that may be lost: 1e-13
 
 
 def has_closed_form(blocks: list[Block], bound: Bound) -> bool:
@@ -41,11 +41,14 @@ class ExpectedNearest(SetFunction):
 
     def __init__(self, blocks: list[Block], bound: Bound, k: int) -> None:
         self.n = sum(len(block.records) for block in blocks)
-        n_bytes = sum(_Ranks.bytes_of(block, bound, k) for block in blocks)
+        kinds = [_kind(block, bound) for block in blocks]
+        n_bytes = sum(
+            kind.bytes_of(block, bound, k) for kind, block in zip(kinds, blocks, strict=True)
+        )
         _memory.check_memory(
             n_bytes, "the nearest of the chosen", "choose fewer, or pass n_neighbors"
         )
-        self.parts = [_Ranks(block, bound, k) for block in blocks]
+        self.parts = [kind(block, bound, k) for kind, block in zip(kinds, blocks, strict=True)]
         self.part_of = np.empty(self.n, dtype=np.int64)
         self.place_of = np.empty(self.n, dtype=np.int64)
         for number, block in enumerate(blocks):
@@ -71,13 +74,22 @@ class ExpectedNearest(SetFunction):
         return _Queues(self, items, weights)
 
 
-class _Ranks:
-    """One class: the nearest of the chosen, of each target, as far as they matter."""
+def _kind(block: Block, bound: Bound) -> type[SparseRanks] | type[DenseRanks]:
+    """Say how the nearest are kept: what dense similarities gain by needs a comparison with all."""
+    return SparseRanks if len(block.starts) or bound.unit is not None else DenseRanks
+
+
+class SparseRanks:
+    """One class: the nearest of the chosen, of each target, as far as they matter.
+
+    For similarities that are sparse, and for records whose owners decide for several: there the
+    nearest of each owner counts alone.
+    """
 
     def __init__(self, block: Block, bound: Bound, k: int) -> None:
         self.block = block
         self.probability = np.ascontiguousarray(bound.probability[block.records])
-        n_ranks, weights = _ranks_needed(self.probability, bound, block, k)
+        n_ranks, weights, self.factor = ranks_needed(bound, block, k)
         m = block.n_targets
         self.ranks = np.zeros((m, n_ranks))
         self.stays = np.zeros((m, n_ranks))
@@ -87,16 +99,14 @@ class _Ranks:
         if weights is None:
             self.a = np.zeros((max(m, 2), n_ranks + 1))
             self.a[:, 0] = 1.0
-            self.factor = self.probability
         else:
             self.a = weights[None, :]
-            self.factor = np.ones(len(block.records))
         no_units = np.zeros(0, dtype=np.int64)
         self.unit_of = no_units if bound.unit is None else bound.unit[block.records]
 
     @staticmethod
     def bytes_of(block: Block, bound: Bound, k: int) -> float:
-        n_ranks, _ = _ranks_needed(bound.probability[block.records], bound, block, k)
+        n_ranks, _, _ = ranks_needed(bound, block, k)
         return 40.0 * block.n_targets * (n_ranks + 1)
 
     def similarities(self) -> tuple[NDArray[Any], Ints, NDArray[np.int32], NDArray[Any]]:
@@ -115,47 +125,24 @@ class _Ranks:
         unit = int(self.unit_of[j]) if len(self.unit_of) else -1
         kernels.add(
             j, float(self.probability[j]), *self.similarities(), unit, self.ranks, self.stays,
-            self.sizes, self.a, self.t, self.units, _NEGLIGIBLE,
+            self.sizes, self.a, self.t, self.units, NEGLIGIBLE,
         )  # fmt: skip
 
-
-def _ranks_needed(
-    probability: Floats, bound: Bound, block: Block, k: int
-) -> tuple[int, Floats | None]:
-    """Return how many ranks matter, and their weights where owners are alike."""
-    k = min(k, len(probability))
-    number = int(bound.block[block.records[0]]) if len(block.records) else -1
-    if number >= 0:
-        weights = bound.laws[number].rank_weights(k + 1)
-        weights[k:] = 0.0
-        beyond = np.cumsum(weights[::-1])[::-1]
-        needed = int((beyond > _NEGLIGIBLE).sum())
-    else:
-        weights = None
-        lowest = float(min(probability[probability > 0], default=1.0))
-        needed = k if lowest < 1e-12 else _leave_all(lowest)
-    n_ranks = max(1, min(k, needed))
-    if weights is not None:
-        weights = np.concatenate([weights, np.zeros(n_ranks)])[: n_ranks + 1]
-    return n_ranks, weights
+    def heap(self, places: Ints, weights: Floats | None) -> _SparseHeap:
+        return _SparseHeap(self, places, weights)
 
 
-def _leave_all(s: float) -> int:
-    """Return of how many owners it is negligible that all leave."""
-    return 1 if s == 1.0 else math.ceil(math.log(_NEGLIGIBLE) / math.log1p(-s))
-
-
-class _Heap:
+class _SparseHeap:
     """The records of one class by their bounds."""
 
-    def __init__(self, part: _Ranks, places: Ints, weights: Floats | None) -> None:
+    def __init__(self, part: SparseRanks, places: Ints, weights: Floats | None) -> None:
         self.part, self.places = part, np.sort(places)
         self.factor = part.factor if weights is None else part.factor * weights
         self.bound = np.full(len(part.block.records), -np.inf)
         self.bound[places] = part.gains(places, self.factor)
         self.rounds = np.zeros(len(self.bound), dtype=np.int64)
         self.round, self.left = 0, len(places)
-        kernels.make_heap(self.bound, self.places)
+        _heap_kernels.make_heap(self.bound, self.places)
 
     def pick(self) -> int:
         """Bring the best to the top; return how many gains were computed."""
@@ -170,8 +157,11 @@ class _Heap:
         return float(self.bound[place]), int(self.part.block.records[place])
 
     def remove_top(self) -> None:
-        kernels.remove_top(self.left, self.bound, self.places)
+        _heap_kernels.remove_top(self.left, self.bound, self.places)
         self.left -= 1
+
+    def next_round(self) -> None:
+        self.round += 1
 
 
 class _Queues(Queue):
@@ -182,11 +172,11 @@ class _Queues(Queue):
     ) -> None:
         self.function: ExpectedNearest = function
         self.weights = np.ones(function.n) if weights is None else weights
-        self.heaps = []
+        self.heaps: list[_SparseHeap | DenseHeap] = []
         for number, part in enumerate(function.parts):
             places = function.place_of[items[function.part_of[items] == number]]
             ours = None if weights is None else weights[part.block.records]
-            self.heaps.append(_Heap(part, places, ours))
+            self.heaps.append(part.heap(places, ours))
         function.n_evaluations += len(items)
         self.best: list[tuple[float, int, int]] = []
         self.stale = list(range(len(self.heaps)))  # classes whose best is not in the race
@@ -207,7 +197,7 @@ class _Queues(Queue):
 
     def next_round(self) -> None:
         for number in self.stale:
-            self.heaps[number].round += 1
+            self.heaps[number].next_round()
 
     def __len__(self) -> int:
         return sum(heap.left for heap in self.heaps)

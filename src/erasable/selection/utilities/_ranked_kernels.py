@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import borrowing, inlined
+from erasable.selection.utilities._heap_kernels import sink
 
-__all__ = ["add", "gains", "make_heap", "pick", "remove_top"]
+__all__ = ["add", "gains", "pick"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -78,27 +79,8 @@ def _gain(
         for e in range(starts[j], starts[j + 1]):
             total += _gain_at(values[e], targets[e], unit, ranks, sizes, a, t, units)
         return total
-    n = dense.shape[1]
-    if ranks.shape[1] > 1 or unit >= 0:
-        for i in range(n):
-            total += _gain_at(dense[j, i], i, unit, ranks, sizes, a, t, units)
-        return total
-    # Without deletions; eight sums at a time let the processor work on eight numbers at a time.
-    best = ranks.reshape(n)
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    whole = n - n % 8
-    for i in range(0, whole, 8):
-        s0 += max(dense[j, i] - best[i], 0.0)
-        s1 += max(dense[j, i + 1] - best[i + 1], 0.0)
-        s2 += max(dense[j, i + 2] - best[i + 2], 0.0)
-        s3 += max(dense[j, i + 3] - best[i + 3], 0.0)
-        s4 += max(dense[j, i + 4] - best[i + 4], 0.0)
-        s5 += max(dense[j, i + 5] - best[i + 5], 0.0)
-        s6 += max(dense[j, i + 6] - best[i + 6], 0.0)
-        s7 += max(dense[j, i + 7] - best[i + 7], 0.0)
-    total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-    for i in range(whole, n):
-        total += max(dense[j, i] - best[i], 0.0)
+    for i in range(dense.shape[1]):
+        total += _gain_at(dense[j, i], i, unit, ranks, sizes, a, t, units)
     return total
 
 
@@ -245,46 +227,6 @@ def gains(
         )
 
 
-@inlined
-def _goes_before(gain: float, item: int, other_gain: float, other: int) -> bool:
-    return gain > other_gain or (gain == other_gain and item < other)
-
-
-@inlined
-def _sink(at: int, n: int, bound: Floats, heap: Ints) -> None:
-    """Move the entry down until it goes before both below it."""
-    item = heap[at]
-    gain = bound[item]
-    while True:
-        child = 2 * at + 1
-        if child >= n:
-            break
-        if child + 1 < n and _goes_before(
-            bound[heap[child + 1]], heap[child + 1], bound[heap[child]], heap[child]
-        ):
-            child += 1
-        if not _goes_before(bound[heap[child]], heap[child], gain, item):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = item
-
-
-@borrowing
-def make_heap(bound: Floats, heap: Ints) -> None:
-    """Order a heap of records by their bounds, the largest first; ties by their numbers."""
-    for at in range(len(heap) // 2 - 1, -1, -1):
-        _sink(at, len(heap), bound, heap)
-
-
-@borrowing
-def remove_top(n: int, bound: Floats, heap: Ints) -> None:
-    """Take the first of n entries out; n - 1 are left."""
-    heap[0] = heap[n - 1]
-    if n > 1:
-        _sink(0, n - 1, bound, heap)
-
-
 @borrowing
 def pick(
     n: int,
@@ -335,5 +277,5 @@ def pick(
         )
         rounds[j] = this_round
         count += 1
-        _sink(0, n, bound, heap)
+        sink(0, n, bound, heap)
     return count

@@ -1,0 +1,139 @@
+"""The expected nearest neighbour utility of one class whose similarities are dense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.selection import _memory
+from erasable.selection.staying import Bound
+from erasable.selection.utilities import _dense_kernels as kernels
+from erasable.selection.utilities import _heap_kernels
+from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
+from erasable.selection.utilities._similarities import Block
+
+__all__ = ["DenseRanks"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Targets in a group. To read so many in one piece is fast, and rows are no power of two apart,
+# which would have them share places in the processor's cache.
+_WIDTH = 896
+
+
+class DenseRanks:
+    """One class: the chosen in the order of their similarity to each target.
+
+    Each record decides for itself.
+
+    Parameters
+    ----------
+    block : Block
+        Dense.
+    bound : Bound
+    k : int
+    width : int, default=None
+        How many targets are dealt with together; by default a size that is fast.
+    """
+
+    def __init__(self, block: Block, bound: Bound, k: int, width: int | None = None) -> None:
+        self.block = block
+        self.probability = np.ascontiguousarray(bound.probability[block.records])
+        n, m = block.dense.shape
+        n_ranks, weights, self.factor = ranks_needed(bound, block, k)
+        simple = n_ranks == 1 and weights is not None
+        width = width or min(_WIDTH, -(-m // 8) * 8)
+        n_groups = -(-m // width)
+        shape = (n_groups, n_ranks, width)
+        more = (n_groups, n_ranks + 1, width)
+        alike = weights is not None
+        self.targets = kernels.Targets(
+            dense=block.dense,
+            near=np.zeros((0 if simple else n_groups, min(k, n), width), dtype=block.dense.dtype),
+            counts=np.zeros((_rows_of_counts(block, simple), m), dtype=_counting(k)),
+            seen=np.full((n, n_groups), -1, dtype=np.int32),
+            shares=np.zeros((n, n_groups)),
+            ranks=np.zeros(shape, dtype=block.dense.dtype),
+            stays=np.zeros((0, 0, 0) if alike else shape),
+            a=np.ones(more) if weights is None else weights.reshape(1, -1, 1),
+            t=np.zeros(more),
+            depth=np.zeros(n_groups, dtype=np.int64),
+            carry=np.zeros((2, max(width, 32))),
+        )
+        self.n_chosen, self.most = 0, min(k, n)
+
+    @staticmethod
+    def bytes_of(block: Block, bound: Bound, k: int) -> float:
+        """Return what it takes at least, without what can be done without."""
+        n_ranks, weights, _ = ranks_needed(bound, block, k)
+        n, m = block.dense.shape
+        item: float = block.dense.itemsize
+        each = (item + 8.0 if weights is not None else item + 24.0) * (n_ranks + 1)
+        near = 0.0 if n_ranks == 1 else item * min(k, n)
+        needed: float = (each + near) * (m + _WIDTH) + 12.0 * n * (m / _WIDTH + 1)
+        return needed
+
+    def gains(self, items: Ints, factor: Floats | None = None) -> Floats:
+        out = np.empty(len(items))
+        factor = self.factor if factor is None else factor
+        kernels.gains(items, factor, self.n_chosen, self.targets, out)
+        return out
+
+    def add(self, j: int) -> None:
+        if self.n_chosen == self.most:
+            raise IndexError(
+                f"{self.most} records of the class were added; expected no more, and none twice; "
+                "make the function for a larger k"
+            )
+        kernels.add(j, float(self.probability[j]), self.n_chosen, NEGLIGIBLE, self.targets)
+        self.n_chosen += 1
+
+    def heap(self, places: Ints, weights: Floats | None) -> DenseHeap:
+        return DenseHeap(self, places, weights)
+
+
+def _rows_of_counts(block: Block, simple: bool) -> int:
+    """Return how many rows of counts are kept: of all records, if half of the memory takes them."""
+    if simple:
+        return 0
+    n, m = block.dense.shape
+    return n if 4.0 * n * m <= _memory.available_memory() else 1
+
+
+def _counting(k: int) -> Any:
+    return np.min_scalar_type(k)
+
+
+class DenseHeap:
+    """The records of one class by bounds of their gains."""
+
+    def __init__(self, part: DenseRanks, places: Ints, weights: Floats | None) -> None:
+        self.part, self.places = part, np.sort(places)
+        self.factor = part.factor if weights is None else part.factor * weights
+        self.bound = np.full(len(part.block.records), -np.inf)
+        self.bound[places] = part.gains(places, self.factor)
+        self.left, self.n_shares = len(places), 0
+        _heap_kernels.make_heap(self.bound, self.places)
+
+    def pick(self) -> int:
+        """Bring the best to the top; return how many gains were computed, shares added up."""
+        part, n_groups = self.part, self.part.targets.seen.shape[1]
+        before = self.n_shares // n_groups
+        self.n_shares += kernels.pick(
+            self.left, self.bound, self.places, self.factor, part.n_chosen, part.targets
+        )
+        return int(self.n_shares // n_groups - before)
+
+    def top(self) -> tuple[float, int]:
+        place = self.places[0]
+        return float(self.bound[place]), int(self.part.block.records[place])
+
+    def remove_top(self) -> None:
+        _heap_kernels.remove_top(self.left, self.bound, self.places)
+        self.left -= 1
+
+    def next_round(self) -> None:
+        """Shares know when they were computed."""
