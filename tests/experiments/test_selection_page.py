@@ -41,7 +41,7 @@ def test_everything_measured_is_shown(name: str) -> None:
     words = (page.WORDS / f"{name}.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\{(\w+)\}", words))
     filled = page.fillings(name, RESULTS[name])
-    assert named == set(filled)
+    assert set(filled) <= named
 
 
 def test_what_was_not_measured_is_said() -> None:
