@@ -28,7 +28,7 @@ def test_the_page_is_what_the_results_give() -> None:
 @pytest.mark.parametrize("name", RESULTS)
 def test_another_result_gives_another_page(name: str) -> None:
     other = copy.deepcopy(RESULTS)
-    other[name]["seconds"] += 1000
+    other[name]["seconds"]["more"] = 1000
     assert page.text(other) != page.text(RESULTS)
     for given in other[name]["tables"].values():
         row = next(iter(given["rows"].values()))
@@ -41,7 +41,7 @@ def test_everything_measured_is_shown(name: str) -> None:
     words = (page.WORDS / f"{name}.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\{(\w+)\}", words))
     filled = page.fillings(name, RESULTS[name])
-    assert named == set(filled)
+    assert set(filled) <= named
 
 
 def test_what_was_not_measured_is_said() -> None:

@@ -29,6 +29,10 @@ class Samples(ABC):
     def gains(self, j: int) -> Floats:
         """Return what record j would add in each sample, shape (n_samples,)."""
 
+    def gains_in(self, j: int, which: Ints) -> Floats:
+        """Return what record j would add in some of the samples, shape (n_which,)."""
+        return self.gains(j)[which]
+
     @abstractmethod
     def add(self, j: int, stays: NDArray[np.bool_]) -> None:
         """Add record j to the samples in which it stays."""
@@ -62,6 +66,8 @@ class SampledFunction(SetFunction):
     ----------
     values : ndarray of shape (n_samples,), float64
         The utility of who stays, in each sample.
+    short : ndarray of int64
+        Samples whose utility is below the threshold.
     """
 
     def __init__(
@@ -76,6 +82,8 @@ class SampledFunction(SetFunction):
         self.samples, self.sampler, self.n = samples, sampler, n
         self.threshold, self.alpha = threshold, alpha
         self.values = np.zeros(sampler.n_samples)
+        at_first = 0 if threshold is None or threshold <= 0 else sampler.n_samples
+        self.short = np.arange(at_first)
 
     def gains(self, items: Ints) -> Floats:
         """Return what each of some records would add on average, shape (n_items,)."""
@@ -83,11 +91,16 @@ class SampledFunction(SetFunction):
         return np.array([self._gain(int(j)) for j in items])
 
     def _gain(self, j: int) -> float:
-        gain = self.samples.gains(j)
-        if self.threshold is not None:
-            short = np.maximum(0.0, self.threshold - self.values)
-            gain = np.minimum(short, gain) / self.alpha
-        return float(np.mean(self.sampler.probability(j) * gain))
+        probability = self.sampler.probability(j)
+        if self.threshold is None:
+            return float(np.mean(probability * self.samples.gains(j)))
+        if not len(self.short):
+            return 0.0
+        if not isinstance(probability, float):
+            probability = probability[self.short]
+        missing = self.threshold - self.values[self.short]
+        gain = np.minimum(self.samples.gains_in(j, self.short), missing)
+        return float(np.sum(probability * gain)) / (self.alpha * len(self.values))
 
     def bounds(self, near_best: int | None) -> Floats:
         """Return what each record adds on average at most, where samples know their totals.
@@ -125,8 +138,12 @@ class SampledFunction(SetFunction):
     def add(self, j: int, gain: float | None = None) -> None:
         """Choose a record, and draw in which samples it stays."""
         stays = self.sampler.add(j)
-        self.values += np.where(stays, self.samples.gains(j), 0.0)
+        which = np.flatnonzero(stays)
+        self.values[which] += self.samples.gains_in(j, which)
         self.samples.add(j, stays)
+        if self.threshold is not None:
+            # Samples that have come to the threshold gain nothing by whatever is added.
+            self.short = self.short[self.values[self.short] < self.threshold]
 
     @property
     def outcomes(self) -> Floats:

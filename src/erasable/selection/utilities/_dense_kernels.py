@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from erasable.core._jit import borrowing, inlined
 from erasable.selection.utilities._heap_kernels import sink
 
-__all__ = ["Targets", "add", "gains", "pick"]
+__all__ = ["Targets", "add", "gains", "nearer", "pick"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -96,7 +96,7 @@ def _above(w: float, best: float) -> float:
 
 
 @inlined
-def _nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) -> float:
+def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) -> float:
     """Return how much nearer than the best so far a record is, summed.
 
     In 32 sums side by side, which the processor adds to several at a time.
@@ -127,8 +127,8 @@ def _share(j: int, b: int, n_chosen: int, of: Targets) -> float:
     row = of.dense[j, low:high]
     alike = len(of.stays) == 0
     if of.ranks.shape[1] == 1 and alike:
-        nearer: float = of.a[0, 0, 0] * _nearer(row, of.ranks[b, 0], of.carry[0])
-        return nearer
+        gain: float = of.a[0, 0, 0] * nearer(row, of.ranks[b, 0], of.carry[0])
+        return gain
     kept = len(of.counts) > 1
     counts = of.counts[j if kept else 0, low:high]
     first = max(of.seen[j, b], 0) if kept else 0
