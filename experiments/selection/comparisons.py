@@ -58,8 +58,8 @@ class Case:
         Makes a Measure of the metric for chosen rows.
     metric : str
         Its name.
-    worst : dict
-        How selections for the worst cases are searched, other than for the other data sets.
+    n_judged : int, default=None
+        How many other samples selections for the worst cases are judged by.
     """
 
     X: Any
@@ -68,7 +68,7 @@ class Case:
     measure: Callable[[Ints], Measure]
     metric: str
     seed: int = 0
-    worst: dict[str, int] = field(default_factory=dict)
+    n_judged: int | None = None
     made: dict[Any, Ints] = field(default_factory=dict)
 
     def select(self, k: int, staying: Any = 1.0, objective: Any = None) -> Ints:
@@ -238,9 +238,9 @@ def expected_table(case: Case, k: int, models: Stays, n_simulations: int) -> dic
     return {"metric": case.metric, "rows": rows}
 
 
-def worst_cases(case: Case, alpha: float, n_samples: int) -> CVaR:
+def worst_cases(case: Case, alpha: float, n_samples: int, n_thresholds: int) -> CVaR:
     """Return the objective of the worst share alpha of cases."""
-    return CVaR(alpha, n_samples, **({"n_thresholds": THRESHOLDS} | case.worst))
+    return CVaR(alpha, n_samples, n_thresholds=n_thresholds, n_judged=case.n_judged)
 
 
 def risk_table(
@@ -252,6 +252,8 @@ def risk_table(
     n_samples: int,
     n_runs: int,
     n_fresh: int,
+    *,
+    n_thresholds: int = THRESHOLDS,
 ) -> dict[str, Any]:
     """Return one of tables 12 to 14, on fresh samples for both selections."""
 
@@ -266,7 +268,7 @@ def risk_table(
     rows = {}
     for alpha, expected in zip(alphas, plain, strict=True):
         say(f"table, k = {k}: the worst {alpha:g}")
-        chosen = case.select(k, staying, worst_cases(case, alpha, n_samples))
+        chosen = case.select(k, staying, worst_cases(case, alpha, n_samples, n_thresholds))
         say("  chosen")
         (averse,) = judged(chosen, [alpha])
         ours, theirs = ([Outcome.of(each) for each in runs] for runs in (averse, expected))
@@ -288,11 +290,14 @@ def risk_figure(
     title: str,
     *,
     among: int | None = None,
+    n_thresholds: int = THRESHOLDS,
 ) -> dict[str, Any]:
     """Return figures 6 and 18: the metric by deletions, and the difference from EDADS."""
     say(f"the metric by deletions for the worst cases, k = {k}")
     label = "alpha = 1 (EDADS)"
-    objectives = {f"alpha = {alpha:g}": worst_cases(case, alpha, n_samples) for alpha in alphas}
+    objectives = {
+        f"alpha = {alpha:g}": worst_cases(case, alpha, n_samples, n_thresholds) for alpha in alphas
+    }
     selections = {label: case.select(k, staying)} | {
         name: case.select(k, staying, objective) for name, objective in objectives.items()
     }
