@@ -58,8 +58,8 @@ class Case:
         Makes a Measure of the metric for chosen rows.
     metric : str
         Its name.
-    worst : dict
-        How selections for the worst cases are searched, other than for the other data sets.
+    n_judged : int, default=None
+        How many other samples selections for the worst cases are judged by.
     """
 
     X: Any
@@ -68,7 +68,7 @@ class Case:
     measure: Callable[[Ints], Measure]
     metric: str
     seed: int = 0
-    worst: dict[str, int] = field(default_factory=dict)
+    n_judged: int | None = None
     made: dict[Any, Ints] = field(default_factory=dict)
 
     def select(self, k: int, staying: Any = 1.0, objective: Any = None) -> Ints:
@@ -240,7 +240,7 @@ def expected_table(case: Case, k: int, models: Stays, n_simulations: int) -> dic
 
 def worst_cases(case: Case, alpha: float, n_samples: int, n_thresholds: int) -> CVaR:
     """Return the objective of the worst share alpha of cases."""
-    return CVaR(alpha, n_samples, **({"n_thresholds": n_thresholds} | case.worst))
+    return CVaR(alpha, n_samples, n_thresholds=n_thresholds, n_judged=case.n_judged)
 
 
 def risk_table(

@@ -211,15 +211,18 @@ class CVaR:
             worth = cvar(values, self.alpha)
             if not best or worth > best[0][0]:
                 best[:] = [(worth, chosen, values)]
-            return -function.value if self.n_judged is None else -worth
+            return -function.value
 
         attempt(None)
         low, high = self._thresholds(best[0][2])
-        if low < high:
+        if low < high and self.n_judged is None:
             minimize_scalar(
                 attempt, bounds=(low, high), method="bounded",
                 options={"maxiter": self.n_thresholds},
             )  # fmt: skip
+        elif low < high:
+            for threshold in np.linspace(low, high, self.n_thresholds + 2)[1:-1].tolist():
+                attempt(threshold)
         worth, chosen, values = best[0]
         return Solution(chosen, worth, error_of_cvar(values, self.alpha), evaluations)
 
