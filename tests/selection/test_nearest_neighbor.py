@@ -11,11 +11,13 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.selection import (
     Certain,
     Independent,
     PerClass,
+    expected_utility,
 )
 from erasable.selection._functions import Queue, SetFunction
 from erasable.selection.staying import Staying
@@ -32,6 +34,23 @@ def function(
     made = problem.expected(staying.bind(similarity.shape[0], k=k, labels=classes), k)
     assert made is not None
     return made
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 0.0, 0.5, 0.999, 1.0]), min_size=7, max_size=7), st.booleans()
+)
+def test_who_never_stays_takes_nobodys_place(s: list[float], sparse: bool) -> None:
+    """Who is sure to leave, and nearer, must not push out who stays."""
+    rng = np.random.default_rng(int(1000 * sum(s)))
+    similarity = np.round(rng.random((N, N)), 1)
+    given_as = scipy.sparse.csr_array(similarity) if sparse else similarity
+    chosen = rng.permutation(N)[:K].tolist()
+    worth = expected_utility(chosen, given_as, utility=NearestNeighbor("precomputed"), staying=s)
+    wanted = enumeration.expectation(
+        chosen, enumeration.independent(s, chosen), enumeration.nearest(similarity, [0] * N)
+    )
+    assert worth.value == pytest.approx(wanted, abs=1e-11)
 
 
 @pytest.mark.parametrize("classes", [None, [0, 1, 0, 0, 1, 1, 0]], ids=["one", "two"])

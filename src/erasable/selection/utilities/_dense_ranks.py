@@ -83,6 +83,8 @@ class DenseRanks:
         return out
 
     def add(self, j: int) -> None:
+        if self.probability[j] == 0:  # ranks are for those who may stay
+            return
         if self.n_chosen == self.most:
             raise IndexError(
                 f"{self.most} records of the class were added; expected no more, and none twice; "

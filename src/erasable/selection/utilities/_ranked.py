@@ -122,6 +122,8 @@ class SparseRanks:
         return out
 
     def add(self, j: int) -> None:
+        if self.probability[j] == 0:  # ranks are for those who may stay
+            return
         unit = int(self.unit_of[j]) if len(self.unit_of) else -1
         kernels.add(
             j, float(self.probability[j]), *self.similarities(), unit, self.ranks, self.stays,
