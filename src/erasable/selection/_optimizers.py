@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ __all__ = ["OPTIMIZERS", "Budget", "maximize"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Choice = list[tuple[int, float]]
+
+_ROUNDING = 1e-9  # the share of a budget by which sums of costs may miss it
 
 
 @dataclass(frozen=True)
@@ -39,25 +42,39 @@ class Budget:
         """Return what record j costs."""
         return 1.0 if self.costs is None else float(self.costs[j])
 
+    @property
+    def weights(self) -> Floats | None:
+        """What gains are taken times; None where that is 1."""
+        return None if self.costs is None else 1 / self.costs
+
+    def worth(self, gains: Floats, items: Ints) -> Floats:
+        """Return what some records' gains are for the money."""
+        # Not over costs: where records are worth the same, lazy and greedy have to round alike.
+        return gains if self.costs is None else gains * (1 / self.costs[items])
+
     def most(self, items: Ints) -> int:
         """Return how many of some records can be chosen at most."""
         if self.costs is None:
             return int(min(self.k, len(items)))
         cheapest = np.cumsum(np.sort(self.costs[items]))
-        return int(np.searchsorted(cheapest, self.k, side="right"))
+        # Sums round in another order than what is left does: one too many rather than too few.
+        return int(np.searchsorted(cheapest, self.k * (1 + 2 * _ROUNDING), side="right"))
+
+    def affords(self, cost: Any, left: float) -> Any:
+        """Say what of some costs can be paid of what is left: of 0.3, three times 0.1."""
+        return cost <= left + _ROUNDING * self.k
 
 
 def _lazy(
     function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
     """Minoux: gains from earlier rounds are bounds, because gains only shrink."""
-    weights = None if budget.costs is None else 1 / budget.costs
-    queue = function.queue(items, weights)
+    queue = function.queue(items, budget.weights)
     left = budget.k
     cheapest = 1.0 if budget.costs is None else budget.costs[items].min(initial=np.inf)
-    while len(queue) and left >= cheapest:
+    while len(queue) and budget.affords(cheapest, left):
         j, gain = queue.pop()
-        if budget.cost(j) > left:
+        if not budget.affords(budget.cost(j), left):
             continue
         left -= budget.cost(j)
         yield j, gain
@@ -74,7 +91,7 @@ def _greedy(
         if not len(remaining):
             return
         gains = function.gains(remaining)
-        at = int(np.argmax(gains if budget.costs is None else gains / budget.costs[remaining]))
+        at = int(np.argmax(budget.worth(gains, remaining)))
         j = int(remaining[at])
         left -= budget.cost(j)
         remaining = np.delete(remaining, at)
@@ -94,8 +111,7 @@ def _stochastic(
             return
         at = np.sort(rng.permutation(len(remaining))[:part])
         gains = function.gains(remaining[at])
-        worth = gains if budget.costs is None else gains / budget.costs[remaining[at]]
-        best = int(np.argmax(worth))
+        best = int(np.argmax(budget.worth(gains, remaining[at])))
         j = int(remaining[at[best]])
         left -= budget.cost(j)
         remaining = np.delete(remaining, at[best])
@@ -108,16 +124,16 @@ def _random_greedy(
     """Buchbinder et al. 2014: any of the k best, for functions that may shrink.
 
     Where fewer than k have a gain above 0, nothing is chosen in a round with what is left of the
-    probability.
+    probability. With costs, k is how many can be paid at most, and the best are so for the money.
     """
-    left, remaining = budget.k, np.sort(items)
-    for _ in range(int(min(budget.k, len(items)))):
+    left, remaining, k = budget.k, np.sort(items), budget.most(items)
+    for _ in range(k):
         remaining = _affordable(remaining, budget, left)
         if not len(remaining):
             return
         gains = function.gains(remaining)
-        best = np.argsort(-gains, kind="stable")[: int(budget.k)]
-        at = int(rng.integers(int(budget.k)))
+        best = np.argsort(-budget.worth(gains, remaining), kind="stable")[:k]
+        at = int(rng.integers(k))
         if at >= len(best) or gains[best[at]] <= 0:
             continue
         j = int(remaining[best[at]])
@@ -139,7 +155,7 @@ OPTIMIZERS = {
 def _affordable(items: Ints, budget: Budget, left: float) -> Ints:
     if budget.costs is None:
         return items if left >= 1 else items[:0]
-    return items[budget.costs[items] <= left]
+    return items[budget.affords(budget.costs[items], left)]
 
 
 def maximize(

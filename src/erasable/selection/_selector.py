@@ -224,12 +224,13 @@ class SubsetSelector(BaseEstimator):
     def _budget(self, items: Any, n: int) -> Budget:
         if self.costs is not None:
             costs = _records.read_costs(self.costs, n)
-            if len(items) and costs[items].min() > self.k:
+            budget = Budget(float(self.k), costs)
+            if len(items) and not budget.affords(costs[items].min(), self.k):
                 raise InvalidInputError(
                     f"the cheapest record costs {costs[items].min():g} and the budget is k="
                     f"{self.k:g}; expected one that can be paid; pass a larger k"
                 )
-            return Budget(float(self.k), costs)
+            return budget
         if self.k > len(items):
             warnings.warn(
                 f"k={self.k} of {len(items)} records: all of them are chosen",
