@@ -12,7 +12,7 @@ from erasable.selection._objectives import CVaR
 from erasable.selection._optimizers import Budget, maximize
 from erasable.selection._sampled import SampledFunction, cvar
 from erasable.selection.staying import Sampler, Staying
-from erasable.selection.utilities import NaiveBayes, NearestNeighbor
+from erasable.selection.utilities import Custom, NaiveBayes, NearestNeighbor, Problem
 from selection.models import CLASSED, MODELS, NAMES, K, N
 
 
@@ -133,3 +133,77 @@ def test_gains_in_samples_are_those_of_numpy(n_targets: int) -> None:
         samples.add(j, stays)
         best[stays] = np.maximum(best[stays], similarity[j])
     assert np.ptp(samples.gains(1)) > 0
+
+
+class Crowd:
+    """Records are worth something until there are too many: gains may be below 0."""
+
+    def __init__(self, X: np.ndarray, y: object = None) -> None:
+        self.X, self.have, self.worth = X, 0.0, 0.0
+
+    def gain(self, j: int) -> float:
+        return float((self.have + self.X[j]) * (7 - self.have - self.X[j]) - self.worth)
+
+    def add(self, j: int) -> None:
+        self.worth += self.gain(j)
+        self.have += float(self.X[j])
+
+
+@pytest.mark.parametrize("utility", ["nearest", "bayes", "crowd"])
+@pytest.mark.parametrize("staying", MODELS[1:], ids=NAMES[1 : len(MODELS)])
+@pytest.mark.parametrize("share", [-0.5, 0.3, 0.7])
+def test_gains_below_a_threshold(staying: Staying, utility: str, share: float) -> None:
+    """Equation 3, from values of whole sets: what a sample has above the threshold is not counted.
+
+    A utility that may shrink can fall below the threshold again.
+    """
+    rng, n_samples, alpha, chosen = np.random.default_rng(5), 60, 0.3, [3, 1, 5, 0]
+    if utility == "nearest":
+        problem: Problem = NearestNeighbor("precomputed").problem(rng.random((N, 8)))
+    elif utility == "bayes":
+        problem = NaiveBayes().problem(rng.integers(0, 3, (N, 3)), [0, 1, 0, 0, 1, 1, 0])
+    else:
+        problem = Custom(Crowd).problem(rng.integers(1, 4, N).astype(float))
+    bound = staying.bind(N, k=K)
+    threshold = share * problem.value(np.array([3, 1]))
+    function = SampledFunction(
+        problem.samples(n_samples, K), Sampler(bound, n_samples, 1), N,
+        threshold=threshold, alpha=alpha,
+    )  # fmt: skip
+    sampler = Sampler(bound, n_samples, 1)
+
+    def below(*who: int) -> float:
+        value = problem.value(np.array(who, dtype=np.int64))
+        return threshold - max(0.0, threshold - value) / alpha
+
+    stay: list[list[int]] = [[] for _ in range(n_samples)]
+    for j in chosen:
+        for i in set(range(N)) - set(chosen):
+            of = np.broadcast_to(sampler.probability(i), n_samples)
+            wanted = np.mean([
+                p * (below(*who, i) - below(*who))
+                for p, who in zip(of, stay, strict=True)
+            ])  # fmt: skip
+            assert function.gains(np.array([i]))[0] == pytest.approx(wanted, abs=1e-9)
+        function.add(j)
+        for who, stays in zip(stay, sampler.add(j), strict=True):
+            who += [j] if stays else []
+        now = np.mean([below(*who) for who in stay])
+        assert function.value == pytest.approx(now, abs=1e-9)
+
+
+def test_samples_that_are_left_out_too_soon_are_missed() -> None:
+    """The check above has work to do: at 0.3 and 0.7 some samples are below, and some above."""
+    similarity = np.random.default_rng(5).random((N, 8))
+    problem = NearestNeighbor("precomputed").problem(similarity)
+    bound = MODELS[1].bind(N, k=K)
+    threshold = 0.7 * problem.value(np.array([3, 1]))
+    function = SampledFunction(
+        problem.samples(60, K), Sampler(bound, 60, 1), N, threshold=threshold, alpha=0.3
+    )
+    for j in (3, 1):
+        function.add(j)
+    assert 0 < len(function.short) < 60
+    right = function.gains(np.array([5]))
+    function.short = np.flatnonzero(function.values >= threshold)
+    assert function.gains(np.array([5])) != pytest.approx(right, abs=1e-3)

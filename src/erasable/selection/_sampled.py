@@ -23,7 +23,15 @@ Ints = NDArray[np.int64]
 
 
 class Samples(ABC):
-    """A utility in many samples of who stays at once, each growing by records that stay in it."""
+    """A utility in many samples of who stays at once, each growing by records that stay in it.
+
+    Attributes
+    ----------
+    is_monotone : bool
+        Whether no record ever takes anything away.
+    """
+
+    is_monotone = True
 
     @abstractmethod
     def gains(self, j: int) -> Floats:
@@ -82,8 +90,7 @@ class SampledFunction(SetFunction):
         self.samples, self.sampler, self.n = samples, sampler, n
         self.threshold, self.alpha = threshold, alpha
         self.values = np.zeros(sampler.n_samples)
-        at_first = 0 if threshold is None or threshold <= 0 else sampler.n_samples
-        self.short = np.arange(at_first)
+        self.short = self._below_threshold()
 
     def gains(self, items: Ints) -> Floats:
         """Return what each of some records would add on average, shape (n_items,)."""
@@ -99,7 +106,7 @@ class SampledFunction(SetFunction):
         if not isinstance(probability, float):
             probability = probability[self.short]
         missing = self.threshold - self.values[self.short]
-        gain = np.minimum(self.samples.gains_in(j, self.short), missing)
+        gain = np.minimum(self.samples.gains_in(j, self.short), missing) - np.minimum(0, missing)
         return float(np.sum(probability * gain)) / (self.alpha * len(self.values))
 
     def bounds(self, near_best: int | None) -> Floats:
@@ -141,9 +148,13 @@ class SampledFunction(SetFunction):
         which = np.flatnonzero(stays)
         self.values[which] += self.samples.gains_in(j, which)
         self.samples.add(j, stays)
-        if self.threshold is not None:
-            # Samples that have come to the threshold gain nothing by whatever is added.
-            self.short = self.short[self.values[self.short] < self.threshold]
+        self.short = self._below_threshold()
+
+    def _below_threshold(self) -> Ints:
+        """Return which samples count: those at the threshold gain nothing more, but may lose."""
+        if self.threshold is None or not self.samples.is_monotone:
+            return np.arange(len(self.values))
+        return np.flatnonzero(self.values < self.threshold)
 
     @property
     def outcomes(self) -> Floats:

@@ -105,6 +105,8 @@ class _Plain(SetFunction):
 class _States(Samples):
     """One state for each sample."""
 
+    is_monotone = False  # nobody knows
+
     def __init__(self, states: list[Any]) -> None:
         self.states = states
 
