@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from erasable.core.errors import ErasableError
@@ -23,7 +24,11 @@ from erasable.selection import (
     PointMass,
     SelectionWarning,
     SubsetSelector,
+    expected_utility,
+    semivalues,
+    utility_distribution,
 )
+from erasable.selection._optimizers import OPTIMIZERS
 from erasable.selection._sampled import cvar
 
 GIVEN = NearestNeighbor("precomputed")
@@ -166,6 +171,47 @@ def test_more_than_there_are() -> None:
     assert len(selector.selected_) == 3
 
 
+def test_numbers_and_texts_are_classes_groups_and_categories() -> None:
+    """They have no common order, and need none."""
+    mixed, plain = np.array(["a", 1, 1, "a", 2], dtype=object), [0, 1, 1, 0, 2]
+    X = np.random.default_rng(0).random((5, 2))
+    for make in (
+        lambda each: SubsetSelector(k=3, staying=0.5).fit(X, each),
+        lambda each: SubsetSelector(k=3, staying=Groups(each, 0.5)).fit(X),
+        lambda each: SubsetSelector(NaiveBayes(), k=3).fit(np.array([each]).T, plain),
+    ):
+        assert make(mixed).utility_ == pytest.approx(make(plain).utility_, abs=1e-12)
+        assert make(mixed).selected_.tolist() == make(plain).selected_.tolist()
+    by_name = Groups(mixed, {"a": 0.0, 1: 1.0, 2: 0.5}).bind(5)
+    assert by_name.probability.tolist() == [0.0, 1.0, 1.0, 0.0, 0.5]
+
+
+def test_sparse_similarities_of_any_kind_are_read_and_not_changed() -> None:
+    similarity = csr_array(
+        (np.array([1.0, 0.5, 0.25]), np.array([1, 0, 1]), np.array([0, 3, 3])), shape=(2, 2)
+    )
+    before = similarity.data.copy(), similarity.indices.copy()
+    for kind in (np.float64, np.float32, np.longdouble):
+        assert SubsetSelector(GIVEN, k=1).fit(similarity.astype(kind)).utility_ == 1.75
+    SubsetSelector(GIVEN, k=1).fit(similarity)
+    np.testing.assert_array_equal(similarity.data, before[0])
+    np.testing.assert_array_equal(similarity.indices, before[1])
+
+
+def test_nothing_is_left_to_choose_from() -> None:
+    for optimizer in OPTIMIZERS:
+        selector = SubsetSelector(GIVEN, k=2, costs=[1.0, 1, 1], optimizer=optimizer)
+        assert len(selector.fit(X3, selected=[2, 0, 1]).selected_) == 0
+        assert selector.utility_ == 3.0
+
+
+def test_a_mean_of_hardly_any_worst_cases_is_told() -> None:
+    rare = SubsetSelector(GIVEN, k=2, staying=0.5, objective=CVaR(0.01, n_samples=900))
+    with pytest.warns(SelectionWarning, match="the worst 0.01 of the samples are 9, which"):
+        rare.fit(X3)
+    SubsetSelector(GIVEN, k=2, staying=0.5, objective=CVaR(0.01, n_samples=1000)).fit(X3)
+
+
 X3 = np.eye(3)
 BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: SubsetSelector("nearest").fit(X3), "expected a utility"),
@@ -181,7 +227,10 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: SubsetSelector(k=1, objective=Expected(error=2.0)).fit(X3), "error=2.0"),
     (lambda: SubsetSelector(k=1, optimizer="best").fit(X3), "expected one of lazy"),
     (lambda: SubsetSelector(k=1, costs=[1.0]).fit(X3), "have shape (1,)"),
-    (lambda: SubsetSelector(k=1, costs=[1.0, 0.0, 1.0]).fit(X3), "hold 1 that are not"),
+    (
+        lambda: SubsetSelector(k=1, costs=[1.0, 0.0, 1.0]).fit(X3),
+        "hold 1 of 3 that are 0",
+    ),
     (lambda: SubsetSelector(k=1, costs=[2.0, 2.0, 3.0]).fit(X3), "the cheapest record costs 2"),
     (lambda: SubsetSelector(k=1, costs="low").fit(X3), "costs='low'"),
     (lambda: SubsetSelector(k=1).fit(X3, ids=[1, 1, 2]), "ids"),
@@ -192,6 +241,25 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: SubsetSelector(NaiveBayes(), k=1).fit(X3), "pass y"),
     (lambda: SubsetSelector(k=1).fit([[np.nan], [1.0]]), "NaN"),
     (lambda: SubsetSelector(k=1).fit(3), "X is a int"),
+    (lambda: SubsetSelector(k=1, optimizer=["lazy"]).fit(X3), "expected one of lazy, greedy"),
+    (lambda: SubsetSelector(k=1).fit(X3, ["a", None, 1]), "y: 1 of 3 values are missing"),
+    (lambda: SubsetSelector(k=1).fit(X3, [1.0, np.nan, np.nan]), "y: 2 of 3 values are missing"),
+    (
+        lambda: SubsetSelector(k=1, staying=Groups(["a", None, "b"], 0.5)).fit(X3),
+        "labels of groups: 1 of 3",
+    ),
+    (
+        lambda: SubsetSelector(NaiveBayes(), k=1).fit(pd.DataFrame({"a": ["x", None]}), [0, 1]),
+        "feature 0: 1 of 2 values are missing",
+    ),
+    (lambda: SubsetSelector(GIVEN, k=1).fit([[1, 2], [3]]), "rows of different lengths"),
+    (lambda: SubsetSelector(GIVEN, k=1).fit(1j * X3), "similarities are complex128"),
+    (lambda: SubsetSelector(GIVEN, k=1).fit(csr_array((0, 0))), "of shape (0, 0)"),
+    (lambda: SubsetSelector(GIVEN, k=1).fit(csr_array((3, 0))), "of shape (3, 0)"),
+    (lambda: expected_utility([1], X3, utility="nearest"), "expected a utility"),
+    (lambda: expected_utility([1], X3, utility=GIVEN, objective=CVaR), "expected Expected() or"),
+    (lambda: utility_distribution([1], X3, utility=NearestNeighbor), "expected a utility"),
+    (lambda: semivalues("nearest", X3), "expected a utility"),
 ]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidIdsError
 
-__all__ = ["as_id_array", "as_request", "name_some", "refuse_repeats", "shorten"]
+__all__ = ["as_id_array", "as_request", "is_missing", "name_some", "refuse_repeats", "shorten"]
 
 _EXPECTED = "expected integers or strings"
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
@@ -196,7 +196,14 @@ def _refuse_missing(count: int, name: str) -> None:
         )
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Say whether a value is None, NaN, or what a frame has in their place.
+
+    Examples
+    --------
+    >>> is_missing(float("nan")), is_missing("")
+    (True, False)
+    """
     if isinstance(value, float | np.floating):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
@@ -205,7 +212,7 @@ def _is_missing(value: Any) -> bool:
 def _from_objects(values: list[Any], name: str) -> NDArray[Any]:
     kinds = set(map(type, values))
     if not kinds <= {int, str}:
-        _refuse_missing(sum(map(_is_missing, values)), name)
+        _refuse_missing(sum(map(is_missing, values)), name)
         values = [_plain(value, name) for value in values]
         kinds = set(map(type, values))
     if int in kinds:

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from erasable.core.seeds import seed_from
 from erasable.selection import _records
-from erasable.selection._objectives import CVaR, Expected, Task, sampled
+from erasable.selection._objectives import CVaR, Expected, Task, check_objective, sampled
 from erasable.selection._optimizers import Budget
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
 from erasable.selection.staying import as_staying
 from erasable.selection.utilities import Utility
+from erasable.selection.utilities._base import check_utility
 
 __all__ = ["ExpectedUtility", "expected_utility", "utility_distribution"]
 
@@ -81,8 +82,8 @@ def expected_utility(
     >>> expected_utility([0, 1], similarity, utility=NearestNeighbor("precomputed"), staying=0.5)
     ExpectedUtility(value=1.25, standard_error=0.0)
     """
+    goal = check_objective(objective)
     task = _task(selected, X, y, utility, staying, ids, random_state)
-    goal = Expected() if objective is None else objective
     if isinstance(goal, CVaR):
         values = _values(task, goal.samples_needed())
         return ExpectedUtility(cvar(values, goal.alpha), error_of_cvar(values, goal.alpha))
@@ -131,7 +132,7 @@ def _task(
     selected: Any, X: Any, y: Any, utility: Utility, staying: Any, ids: Any, random_state: Any
 ) -> Task:
     X, names = _records.read_ids(X, ids)
-    problem = utility.problem(X, y)
+    problem = check_utility(utility).problem(X, y)
     rows = _records.places_of(selected, names)
     bound = as_staying(staying).bind(problem.n, k=len(rows), labels=y)
     none = np.zeros(0, dtype=np.int64)

@@ -18,7 +18,7 @@ from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
 from erasable.selection.staying import Bound, Sampler
 from erasable.selection.utilities import Problem
 
-__all__ = ["CVaR", "Expected", "Solution", "Task", "check_samples", "sampled"]
+__all__ = ["CVaR", "Expected", "Solution", "Task", "check_objective", "check_samples", "sampled"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -141,6 +141,9 @@ class CVaR:
     worth. That selection is a candidate, too, so that the result is never worse than it on the
     samples.
 
+    Its error says little where the worst cases are few: draw so many samples that alpha of them
+    are 100 or more. With fewer than 10 there is a `SelectionWarning`.
+
     On the samples that it was chosen by, a selection looks better than it is. Where that is more
     than selections differ, the luckiest is taken; `n_judged` then helps.
 
@@ -192,6 +195,10 @@ class CVaR:
     def samples_needed(self) -> int:
         """Return how many samples are drawn."""
         return Expected(self.n_samples, self.error, self.confidence).samples_needed()
+
+    def n_worst(self) -> float:
+        """Return how many samples the result is a mean of."""
+        return self.alpha * (self.n_judged or self.samples_needed())
 
     def solve(self, task: Task) -> Solution:
         """Choose the records of the largest utility in the worst cases, greedily."""
@@ -259,6 +266,23 @@ def sampled(
     sampler = Sampler(task.bound, n_samples, task.seed)
     samples = task.problem.samples(n_samples, task.most)
     return SampledFunction(samples, sampler, task.problem.n, threshold=threshold, alpha=alpha)
+
+
+def check_objective(given: Any) -> Expected | CVaR:
+    """Return an objective, by default the expected utility.
+
+    Raises
+    ------
+    InvalidParameterError
+        It is none.
+    """
+    if given is None:
+        return Expected()
+    if not isinstance(given, Expected | CVaR):
+        raise InvalidParameterError(
+            f"objective={shorten(given)}; expected Expected() or CVaR(alpha); pass one"
+        )
+    return given
 
 
 def check_samples(n_samples: Any, error: Any, confidence: Any) -> None:

@@ -102,6 +102,8 @@ def _stochastic(
     function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
     """Mirzasoleiman et al. 2015: the best of a random part, n / k log(1 / 0.1) in each round."""
+    if not len(items):
+        return
     left, remaining = budget.k, np.sort(items)
     rounds = budget.k if budget.costs is None else budget.k / np.median(budget.costs[items])
     part = max(1, int(np.ceil(len(items) / max(rounds, 1) * np.log(1 / _SLACK))))
@@ -155,7 +157,8 @@ OPTIMIZERS = {
 def _affordable(items: Ints, budget: Budget, left: float) -> Ints:
     if budget.costs is None:
         return items if left >= 1 else items[:0]
-    return items[budget.affords(budget.costs[items], left)]
+    paid: Ints = items[budget.affords(budget.costs[items], left)]
+    return paid
 
 
 def maximize(

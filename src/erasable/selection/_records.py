@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
-from erasable.core.ids import as_id_array, name_some, refuse_repeats, shorten
+from erasable.core.ids import as_id_array, is_missing, name_some, refuse_repeats, shorten
 
-__all__ = ["places_of", "read_costs", "read_ids", "rows_of"]
+__all__ = ["codes_of", "places_of", "read_costs", "read_ids", "rows_of"]
 
 
 def read_ids(X: Any, ids: Any) -> tuple[Any, NDArray[Any]]:
@@ -90,14 +90,40 @@ def read_costs(costs: Any, n: int) -> NDArray[np.float64]:
         raise InvalidInputError(
             f"costs={shorten(costs)}; expected a number above 0 for each record; pass an array"
         ) from None
-    wrong = int((~((given > 0) & (given < np.inf))).sum())
-    if given.shape != (n,) or wrong:
-        told = f"have shape {given.shape}" if given.shape != (n,) else f"hold {wrong} that are not"
+    if given.shape != (n,):
         raise InvalidInputError(
-            f"costs {told} for {n} records; expected a number above 0 for each; pass them in the "
-            "order of the rows"
+            f"costs have shape {given.shape} for {n} records; expected a number above 0 for each; "
+            "pass them in the order of the rows"
+        )
+    wrong = int((~((given > 0) & (given < np.inf))).sum())
+    if wrong:
+        raise InvalidInputError(
+            f"costs hold {wrong} of {n} that are 0, below, NaN or infinite; expected a number "
+            "above 0 for each record; leave out who cannot be had, and hold who costs nothing"
         )
     return given
+
+
+def codes_of(values: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Return classes, groups or categories as numbers from 0, those that are equal as one.
+
+    Raises
+    ------
+    InvalidInputError
+        Values are missing.
+    """
+    given = values.tolist() if values.dtype.kind in "OfcmM" else []
+    missing = sum(is_missing(each) for each in given)
+    if missing:
+        raise InvalidInputError(
+            f"{name}: {missing} of {len(values)} values are missing (None or NaN); expected one "
+            "for each record; fill them in, or leave those records out"
+        )
+    try:
+        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+    except TypeError:  # numbers and texts, which have no order
+        codes: dict[Any, int] = {}
+        return np.array([codes.setdefault(each, len(codes)) for each in given], dtype=np.int64)
 
 
 def rows_of(X: Any, rows: NDArray[np.int64]) -> Any:

@@ -13,12 +13,16 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from
 from erasable.selection import _records
-from erasable.selection._objectives import CVaR, Expected, Task
+from erasable.selection._objectives import CVaR, Task, check_objective
 from erasable.selection._optimizers import OPTIMIZERS, Budget
 from erasable.selection.staying import as_staying
 from erasable.selection.utilities import NearestNeighbor, Utility
+from erasable.selection.utilities._base import check_utility
 
 __all__ = ["SelectionWarning", "SubsetSelector"]
+
+
+_FEW = 10  # samples whose mean says little
 
 
 class SelectionWarning(UserWarning):
@@ -43,8 +47,10 @@ class SubsetSelector(BaseEstimator):
         model. 1.0 anticipates no deletions.
     objective : Expected or CVaR, default=Expected()
     optimizer : {"lazy", "greedy", "stochastic", "random-greedy"}, default="lazy"
-        ``lazy`` and ``greedy`` choose the same; ``stochastic`` looks at a random part of the gains
-        in each round; ``random-greedy`` is for utilities that may shrink.
+        ``lazy`` and ``greedy`` choose the same, to the error of the samples where owners depend on
+        each other and there is no closed form: there gains may grow by chance, which ``lazy`` does
+        not look for. ``stochastic`` looks at a random part of the gains in each round;
+        ``random-greedy`` is for utilities that may shrink.
     costs : array-like of shape (n_records,), default=None
         What each record costs. By default all cost 1.
     random_state : int, RandomState or None, default=None
@@ -146,6 +152,13 @@ class SubsetSelector(BaseEstimator):
         seed = int(seed_from(self.random_state))
         task = Task(problem, bound, held, items, budget, self.optimizer, seed, most)
         solution = objective.solve(task)
+        if isinstance(objective, CVaR) and objective.n_worst() < _FEW and not bound.is_certain:
+            warnings.warn(
+                f"the worst {objective.alpha:g} of the samples are {objective.n_worst():.3g}, "
+                "which say little of the worst cases; pass a larger n_samples or alpha",
+                SelectionWarning,
+                stacklevel=2,
+            )
         self.n_records_in_ = n
         self.selected_ = np.array([j for j, _ in solution.chosen], dtype=np.int64)
         self.selected_ids_ = names[self.selected_]
@@ -195,18 +208,9 @@ class SubsetSelector(BaseEstimator):
         return mask
 
     def _check_params(self) -> tuple[Utility, Any]:
-        utility = NearestNeighbor() if self.utility is None else self.utility
-        if not isinstance(utility, Utility):
-            raise InvalidParameterError(
-                f"utility={shorten(utility)}; expected a utility; pass NearestNeighbor() or "
-                "another of erasable.selection"
-            )
-        objective = Expected() if self.objective is None else self.objective
-        if not isinstance(objective, Expected | CVaR):
-            raise InvalidParameterError(
-                f"objective={shorten(objective)}; expected Expected() or CVaR(alpha); pass one"
-            )
-        if self.optimizer not in OPTIMIZERS:
+        utility = NearestNeighbor() if self.utility is None else check_utility(self.utility)
+        objective = check_objective(self.objective)
+        if not isinstance(self.optimizer, str) or self.optimizer not in OPTIMIZERS:
             raise InvalidParameterError(
                 f"optimizer={shorten(self.optimizer)}; expected one of {', '.join(OPTIMIZERS)}; "
                 "pass one of them"

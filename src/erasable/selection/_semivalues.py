@@ -16,6 +16,7 @@ from erasable.core.seeds import seed_from
 from erasable.selection._objectives import check_samples
 from erasable.selection.staying import BetaBinomial, Sampler, Staying, as_staying
 from erasable.selection.utilities import Utility
+from erasable.selection.utilities._base import check_utility
 
 __all__ = ["semivalues"]
 
@@ -70,7 +71,7 @@ def semivalues(
     array([1., 1., 1.])
     """
     check_samples(n_samples, 0.5, 0.5)
-    problem = utility.problem(X, y)
+    problem = check_utility(utility).problem(X, y)
     model: Staying = BetaBinomial(1, 1) if _is_shapley(weights) else as_staying(weights)
     bound = model.bind(problem.n, k=problem.n, labels=y)
     exact = problem.semivalues(bound)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some
+from erasable.selection._records import codes_of
 from erasable.selection.staying._alike import BetaBinomial
 from erasable.selection.staying._base import (
     Bound,
@@ -190,19 +191,20 @@ class Groups(Staying):
                 f"there are {len(self.labels)} labels of groups for {n} records; expected one for "
                 "each record; pass them in the order of the rows"
             )
-        groups, unit = np.unique(self.labels, return_inverse=True)
+        unit = codes_of(self.labels, "labels of groups")
+        groups = dict(zip(unit.tolist(), self.labels.tolist(), strict=True))
         if isinstance(self.s, Mapping):
-            absent = [each for each in groups.tolist() if each not in self.s]
+            absent = [groups[code] for code in sorted(groups) if groups[code] not in self.s]
             if absent:
                 raise InvalidInputError(
                     f"s has no probability for the groups {name_some(absent)}; expected one for "
                     "each; add them"
                 )
-            each = np.array([self.s[group] for group in groups.tolist()])
+            each = np.array([self.s[groups[code]] for code in sorted(groups)])
         else:
             each = np.full(len(groups), self.s)
         block = np.full(n, -1, dtype=np.int64)
-        return Bound(each[unit], block, unit=unit.astype(np.int64))
+        return Bound(each[unit], block, unit=unit)
 
 
 def as_staying(given: Any) -> Staying:

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from erasable.core.errors import InvalidParameterError
+from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 
-__all__ = ["Problem", "Utility"]
+__all__ = ["Problem", "Utility", "check_utility"]
 
 Ints = NDArray[np.int64]
 
@@ -73,3 +75,25 @@ class Utility(BaseEstimator, ABC):
         InvalidInputError, InvalidParameterError
             Data or parameters that it cannot be computed of.
         """
+
+
+def check_utility(given: Any) -> Utility:
+    """Return a utility.
+
+    Raises
+    ------
+    InvalidParameterError
+        It is none.
+
+    Examples
+    --------
+    >>> check_utility("nearest")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidParameterError: utility='nearest'; expected a utility; pass ...
+    """
+    if not isinstance(given, Utility):
+        raise InvalidParameterError(
+            f"utility={shorten(given)}; expected a utility; pass NearestNeighbor() or another of "
+            "erasable.selection"
+        )
+    return given

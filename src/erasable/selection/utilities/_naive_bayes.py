@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
+from erasable.selection._records import codes_of
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
@@ -75,7 +76,7 @@ class NaiveBayes(Utility):
         classes = read_classes(y, len(table))
         cells, n_cells = np.empty(table.shape, dtype=np.int64), 0
         for number, column in enumerate(table.T):
-            _, codes = np.unique(column, return_inverse=True)
+            codes = codes_of(column, f"feature {number}")
             pairs, cell = np.unique(classes * (codes.max() + 1) + codes, return_inverse=True)
             cells[:, number] = n_cells + cell
             n_cells += len(pairs)

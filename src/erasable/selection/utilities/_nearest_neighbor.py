@@ -127,12 +127,16 @@ class NearestProblem(Problem):
 
 def _read_similarities(X: Any) -> Any:
     if scipy.sparse.issparse(X):
-        matrix = X.tocsr()
-        if not np.issubdtype(matrix.dtype, np.floating):
-            matrix = matrix.astype(np.float64)
-        return matrix
-    array = np.asarray(X)
-    if array.ndim != 2 or not array.size or not np.issubdtype(array.dtype, np.number):
+        array = X.tocsr()
+    else:
+        try:
+            array = np.asarray(X)
+        except ValueError:
+            raise InvalidInputError(
+                "the similarities have rows of different lengths; expected numbers of shape "
+                "(n_records, n_targets); pass a matrix with a row for each record"
+            ) from None
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "iuf":
         raise InvalidInputError(
             f"the similarities are {array.dtype} of shape {array.shape}; expected numbers of shape "
             "(n_records, n_targets); pass a matrix with a row for each record"

@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 
 from erasable.core.errors import InvalidInputError
 from erasable.core.inputs import read_table
+from erasable.selection._records import codes_of
 
 __all__ = ["read_categories", "read_classes", "read_numbers"]
 
@@ -46,7 +47,7 @@ def read_categories(X: Any) -> NDArray[Any]:
     Raises
     ------
     InvalidDataError
-        It is none, or values are missing.
+        It is none, or numbers are missing.
     """
     return np.asarray(read_table(X, estimator=_Categories()).matrix)
 
@@ -57,7 +58,7 @@ def read_classes(y: Any, n: int) -> NDArray[np.int64]:
     Raises
     ------
     InvalidInputError
-        There is not one for each record.
+        There is not one for each record, or some are missing.
     """
     labels = np.asarray(y)
     if labels.shape != (n,):
@@ -65,4 +66,4 @@ def read_classes(y: Any, n: int) -> NDArray[np.int64]:
             f"y has shape {labels.shape} for {n} records; expected one class for each record; "
             "pass them in the order of the rows"
         )
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return codes_of(labels, "y")

@@ -101,7 +101,9 @@ def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) ->
 def _block(records: Ints, rows: Any) -> Block:
     if scipy.sparse.issparse(rows):
         ordered = rows.tocsr()
-        ordered.sum_duplicates()
+        if not ordered.has_canonical_format:
+            ordered = ordered.copy()  # what was given stays as it is
+            ordered.sum_duplicates()
         return Block.of_sparse(records, ordered)
     return Block.of_dense(records, np.ascontiguousarray(rows))
 
