@@ -193,6 +193,8 @@ def test_worst_cases(folder: Path) -> None:
         assert each["expected_error"] == 0
     shown = erasable("select", *args, folder=folder).stderr
     assert "worst cases" in shown
+    rarely = [each if each != "0.4" else "0.01" for each in args]  # then nobody stays in the worst
+    assert "0.0000 ± 0" in erasable("select", *rarely, folder=folder).stderr
     assert goal.samples_needed() == Expected(200).samples_needed()
 
 
