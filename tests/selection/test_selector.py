@@ -113,6 +113,29 @@ def test_frames_and_ids(kind: str) -> None:
         assert by_index.selected_ids_.tolist() == selector.selected_ids_.tolist()
 
 
+def test_a_series_goes_by_position_and_none_of_another_index_is_taken() -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.random((9, 2)), rng.integers(0, 2, 9)
+    rows = pd.Index(rng.permutation(9))
+    frame, series = pd.DataFrame(X, index=rows), pd.Series(y, index=rows)
+    selector = SubsetSelector(k=4, staying=0.5)
+    right = np.sort(selector.fit(X, y).selected_)
+    table, classes = selector.fit_resample(frame, series)
+    np.testing.assert_array_equal(table, X[right])
+    assert classes.tolist() == y[right].tolist()
+    assert classes.index.tolist() == table.index.tolist()
+    other = pd.Series(np.ones(9), index=rows[::-1])
+    for wrong in (
+        lambda: selector.fit(frame, other),
+        lambda: SubsetSelector(k=4, staying=other).fit(frame),
+        lambda: SubsetSelector(k=4, costs=other).fit(frame),
+        lambda: expected_utility(rows[:2], frame, other, utility=NearestNeighbor()),
+        lambda: semivalues(NearestNeighbor(), frame, other),
+    ):
+        with pytest.raises(ErasableError, match="the index of X in another order"):
+            wrong()
+
+
 def test_what_is_held_is_made_up_for() -> None:
     """Appendix E: what is held may leave, what comes after stays."""
     similarity = np.kron(np.eye(2), np.ones((2, 2)))  # two pairs of twins

@@ -131,7 +131,7 @@ def utility_distribution(
 def _task(
     selected: Any, X: Any, y: Any, utility: Utility, staying: Any, ids: Any, random_state: Any
 ) -> Task:
-    X, names = _records.read_ids(X, ids)
+    X, names = _records.read_ids(X, ids, y=y, staying=staying)
     problem = check_utility(utility).problem(X, y)
     rows = _records.places_of(selected, names)
     bound = as_staying(staying).bind(problem.n, k=len(rows), labels=y)

@@ -15,15 +15,19 @@ from erasable.core.ids import as_id_array, is_missing, name_some, refuse_repeats
 __all__ = ["codes_of", "places_of", "read_costs", "read_ids", "rows_of"]
 
 
-def read_ids(X: Any, ids: Any) -> tuple[Any, NDArray[Any]]:
+def read_ids(X: Any, ids: Any, **others: Any) -> tuple[Any, NDArray[Any]]:
     """Return X without a column of ids, and the id of each row.
 
     Raises
     ------
     InvalidIdsError
         Ids that repeat, or do not match the rows.
+    InvalidInputError
+        One of the others, such as `y`, is a series with another index than the frame's.
     """
     frame = as_frame(X)
+    for name, other in others.items():
+        refuse_other_index(frame, other, name)
     if isinstance(ids, str):
         refuse_missing_column(X, frame, ids, "ids")
         values: Any = frame[ids]
@@ -131,6 +135,8 @@ def rows_of(X: Any, rows: NDArray[np.int64]) -> Any:
     frame = as_frame(X)
     if frame is not None:
         return frame[rows.tolist()].to_native()
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]  # not by label
     if hasattr(X, "shape"):
         return X[rows]
     given = list(X)

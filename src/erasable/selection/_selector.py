@@ -69,7 +69,7 @@ class SubsetSelector(BaseEstimator):
     utility_error_ : float
         Its standard error; 0.0 where it is exact.
     n_evaluations_ : int
-        How many marginal gains were computed.
+        How many marginal gains were computed; those of which a part was, by these parts.
 
     Notes
     -----
@@ -141,7 +141,7 @@ class SubsetSelector(BaseEstimator):
             Data or parameters that do not suit each other; nothing is changed.
         """
         utility, objective = self._check_params()
-        X, names = _records.read_ids(X, ids)
+        X, names = _records.read_ids(X, ids, y=y, costs=self.costs, staying=self.staying)
         problem = utility.problem(X, y)
         n = problem.n
         held = _records.places_of([] if selected is None else selected, names)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidParameterError
+from erasable.core.frames import as_frame, refuse_other_index
 from erasable.core.seeds import seed_from
 from erasable.selection._objectives import check_samples
 from erasable.selection.staying import BetaBinomial, Sampler, Staying, as_staying
@@ -71,6 +72,7 @@ def semivalues(
     array([1., 1., 1.])
     """
     check_samples(n_samples, 0.5, 0.5)
+    refuse_other_index(as_frame(X), y, "y")
     problem = check_utility(utility).problem(X, y)
     model: Staying = BetaBinomial(1, 1) if _is_shapley(weights) else as_staying(weights)
     bound = model.bind(problem.n, k=problem.n, labels=y)
