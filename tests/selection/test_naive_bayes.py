@@ -17,6 +17,7 @@ from erasable.selection import (
     PerClass,
     PointMass,
     SubsetSelector,
+    Uniform,
 )
 from erasable.selection._optimizers import Budget, maximize
 from erasable.selection.staying import Staying
@@ -126,3 +127,13 @@ def test_bad_input_is_told() -> None:
         with pytest.raises(InvalidParameterError, match="smoothing="):
             NaiveBayes(smoothing).problem([[1]], [1])
     assert NaiveBayes().problem([[1]], [1]).expected(Certain().bind(1), 1) is not None
+
+
+@pytest.mark.parametrize(
+    "staying", [Certain(), Independent(0.6), BetaBinomial(2, 1), Uniform(1, 4)]
+)
+def test_all_of_one_cell_are_chosen(staying: Staying) -> None:
+    """Tables end with as many as can be chosen; the last of them counts."""
+    selector = SubsetSelector(NaiveBayes(0.5), k=4, staying=staying).fit([["red"]] * 4, [1] * 4)
+    worth = 4 * np.log1p(np.arange(5) / 0.5)
+    assert selector.utility_ == pytest.approx(staying.size_pmf(4, k=4) @ worth, abs=1e-12)
