@@ -75,7 +75,7 @@ class SampledFunction(SetFunction):
     values : ndarray of shape (n_samples,), float64
         The utility of who stays, in each sample.
     short : ndarray of int64
-        Samples whose utility is below the threshold.
+        Samples that count: those below the threshold, or all where they may fall below it.
     """
 
     def __init__(
@@ -106,7 +106,9 @@ class SampledFunction(SetFunction):
         if not isinstance(probability, float):
             probability = probability[self.short]
         missing = self.threshold - self.values[self.short]
-        gain = np.minimum(self.samples.gains_in(j, self.short), missing) - np.minimum(0, missing)
+        gain = np.minimum(self.samples.gains_in(j, self.short), missing)
+        if not self.samples.is_monotone:
+            gain -= np.minimum(0.0, missing)  # of those above the threshold only what falls below
         return float(np.sum(probability * gain)) / (self.alpha * len(self.values))
 
     def bounds(self, near_best: int | None) -> Floats:
