@@ -176,7 +176,7 @@ def test_conditions_that_are_not_met(
 
 def test_close_domains_are_where_corollary_10_says_nothing() -> None:
     found = bounds.selective_removal_deletions(
-        1000, 10**6, 0.01, alpha=0.001, epsilon=0.01, delta=0.05
+        1000, 10**7, 0.001, alpha=0.0002, epsilon=0.01, delta=0.05
     )
     assert found.reason == "more records would have to go than there are"
     assert found.value == 1000

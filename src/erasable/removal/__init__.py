@@ -1,8 +1,22 @@
 """Removing a domain by its most telling records, and what that can and does reach."""
 
+from erasable.removal._gaussians import Moments
+from erasable.removal.certificates import (
+    Certificate,
+    RandomRemovalLaw,
+    certificate,
+    certificate_from_moments,
+    random_removal_law,
+)
 from erasable.removal.frontiers import exponential_family_frontier, gaussian_frontier
 
 __all__ = [
+    "Certificate",
+    "Moments",
+    "RandomRemovalLaw",
+    "certificate",
+    "certificate_from_moments",
     "exponential_family_frontier",
     "gaussian_frontier",
+    "random_removal_law",
 ]
