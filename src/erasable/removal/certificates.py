@@ -198,9 +198,9 @@ def certificate_from_moments(
         return _with_known(forget, retain, refit, level, sigma)
     covariance = _scatter(refit) / refit.n
     refuse_singular(covariance, "the edited data")
-    alpha, _ = _divergences(forget, "forget", refit.mean, covariance, level)
-    _, epsilon = _divergences(retain, "retain", refit.mean, covariance, level)
-    return Certificate(alpha, epsilon, level)
+    least = _least(*_regions(forget, "forget", refit.mean, covariance, level))
+    largest = _largest(*_regions(retain, "retain", refit.mean, covariance, level))
+    return Certificate(least / 2, largest / 2, level)
 
 
 def _with_known(
@@ -217,10 +217,14 @@ def _with_known(
     return Certificate(alpha, (distances[1] + radii[1]) ** 2 / 2, delta)
 
 
-def _divergences(
+def _regions(
     domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float
-) -> tuple[float, float]:
-    """Return the least and the largest KL of a domain of its regions from the refit Gaussian."""
+) -> tuple[Floats, Floats, float, tuple[float, float]]:
+    """Return what is known of a domain, in axes in which the refit covariance is the identity.
+
+    That is where its mean lies from that of the refit, the eigenvalues of its covariance, the
+    size of the ellipsoid around the one, and the ends of the scales of the other.
+    """
     n, d = domain.n, len(mean)
     if n <= d:
         raise InvalidDataError(
@@ -230,15 +234,24 @@ def _divergences(
     own = _scatter(domain) / (n - 1)
     refuse_singular(own, name)
     away, spread = whitened(mean - domain.mean, own, covariance)
-    size = _ellipsoid(d, n, delta / 4)
-    low, high = _scales(d, n - 1, delta / 4)
-    least, largest = spread / high, spread / low if low > 0 else np.full(d, np.inf)
-    near = excess(np.clip(1.0, least, largest) - 1)
-    far = np.maximum(excess(least - 1), excess(largest - 1)) if low > 0 else np.inf
-    return (
-        float(np.sum(near) + _nearest(away, spread, size)) / 2,
-        float(np.sum(far) + _farthest(away, spread, size)) / 2,
-    )
+    return away, spread, _ellipsoid(d, n, delta / 4), _scales(d, n - 1, delta / 4)
+
+
+def _least(away: Floats, spread: Floats, size: float, scales: tuple[float, float]) -> float:
+    """Return twice the least divergence of the regions."""
+    low, high = scales
+    # Nearest to 1, where the excess is least.
+    nearest = np.maximum(spread / high, 1.0 if low == 0 else np.minimum(spread / low, 1.0))
+    return float(excess(nearest - 1).sum()) + _nearest(away, spread, size)
+
+
+def _largest(away: Floats, spread: Floats, size: float, scales: tuple[float, float]) -> float:
+    """Return twice the largest divergence of the regions; infinite where one is unbounded."""
+    low, high = scales
+    if low == 0:
+        return np.inf
+    farthest = np.maximum(excess(spread / high - 1), excess(spread / low - 1))
+    return float(farthest.sum()) + _farthest(away, spread, size)
 
 
 def _nearest(away: Floats, spread: Floats, size: float) -> float:
