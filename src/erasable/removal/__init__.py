@@ -8,14 +8,17 @@ from erasable.removal.certificates import (
     certificate_from_moments,
     random_removal_law,
 )
+from erasable.removal.divergences import Divergence, divergence
 from erasable.removal.frontiers import exponential_family_frontier, gaussian_frontier
 
 __all__ = [
     "Certificate",
+    "Divergence",
     "Moments",
     "RandomRemovalLaw",
     "certificate",
     "certificate_from_moments",
+    "divergence",
     "exponential_family_frontier",
     "gaussian_frontier",
     "random_removal_law",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
@@ -45,32 +45,37 @@ def read_dense(X: Any, name: str) -> NDArray[Any]:
             f"{name} is a sparse matrix; expected a dense array, because a covariance is dense; "
             "pass fewer features, such as those of TruncatedSVD"
         )
-    frame = as_frame(X)
-    if frame is None and len(vector := _shape(X)) == 1:
-        X = np.asarray(X).reshape(vector[0], 1)
-    try:
-        return np.asarray(
-            read_values(_Reader(), X, frame, Accepts(), reset=True, copy=False),
-        )
-    except InvalidDataError as error:
-        raise type(error)(f"{name}: {error}") from None
+    return np.asarray(_read(X, name))
 
 
-def read_pair(first: Any, second: Any, names: tuple[str, str]) -> tuple[Any, Any]:
-    """Return two tables of the same features.
+def read_pair(first: Any, second: Any, names: tuple[str, str], *, sparse: bool = False) -> Any:
+    """Return two tables of the same features: both dense, or both sparse where that is allowed.
 
     Raises
     ------
     InvalidDataError
         As for `read_dense`, or features that are not the same number.
     """
-    a, b = read_dense(first, names[0]), read_dense(second, names[1])
+    if sparse and (issparse(first) or issparse(second)):
+        a, b = csr_array(_read(first, names[0])), csr_array(_read(second, names[1]))
+    else:
+        a, b = read_dense(first, names[0]), read_dense(second, names[1])
     if a.shape[1] != b.shape[1]:
         raise InvalidDataError(
             f"{names[0]} has {a.shape[1]} features and {names[1]} {b.shape[1]}; expected the same "
             "features of both; read both with one vectoriser"
         )
     return a, b
+
+
+def _read(X: Any, name: str) -> Any:
+    frame = as_frame(X)
+    if frame is None and not issparse(X) and len(vector := _shape(X)) == 1:
+        X = np.asarray(X).reshape(vector[0], 1)
+    try:
+        return read_values(_Reader(), X, frame, Accepts(sparse=True), reset=True, copy=False)
+    except InvalidDataError as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def read_deleted(deleted: Any, n: int) -> NDArray[np.bool_]:
