@@ -10,10 +10,12 @@ from erasable.removal.certificates import (
 )
 from erasable.removal.divergences import Divergence, divergence
 from erasable.removal.frontiers import exponential_family_frontier, gaussian_frontier
+from erasable.removal.influence import InfluenceRemoval, influence_removal
 
 __all__ = [
     "Certificate",
     "Divergence",
+    "InfluenceRemoval",
     "Moments",
     "RandomRemovalLaw",
     "certificate",
@@ -21,5 +23,6 @@ __all__ = [
     "divergence",
     "exponential_family_frontier",
     "gaussian_frontier",
+    "influence_removal",
     "random_removal_law",
 ]
