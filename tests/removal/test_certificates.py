@@ -85,21 +85,24 @@ def test_without_their_regions_they_do_not_hold(
 ) -> None:
     monkeypatch.setitem(INSIDE, "_radius", lambda *arguments: 0.0)
     monkeypatch.setitem(INSIDE, "_ellipsoid", lambda *arguments: 1e-12)
-    monkeypatch.setitem(INSIDE, "_scales", lambda *arguments: (1.0, 1.0))
+    monkeypatch.setitem(INSIDE, "eigenvalue_ends", lambda *arguments: (1.0, 1.0))
+    monkeypatch.setitem(INSIDE, "stein_radius", lambda *arguments: 1e-12)
     rng = np.random.default_rng([d, sigma is None])
     one, two = domains(d, alike=sigma is not None)
     held = np.array([holds(rng, one, two, (60, 80), sigma) for _ in range(60)])
     assert held.all(axis=1).mean() < ENOUGH / 2
 
 
-@pytest.mark.parametrize("event", ["_ellipsoid", "_scales"])
-def test_neither_region_can_be_spared(event: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def narrow(*arguments: Any) -> Any:
-        return (1.0, 1.0) if event == "_scales" else 1e-12
-
-    monkeypatch.setitem(INSIDE, event, narrow)
+@pytest.mark.parametrize(
+    ("d", "event", "nothing"),
+    [(1, "_ellipsoid", 1e-12), (1, "eigenvalue_ends", (1.0, 1.0)), (3, "stein_radius", 1e-12)],
+)
+def test_no_region_can_be_spared(
+    d: int, event: str, nothing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(INSIDE, event, lambda *arguments: nothing)
     rng = np.random.default_rng(1)
-    one, two = domains(1, alike=False)
+    one, two = domains(d, alike=False)
     held = np.array([holds(rng, one, two, (60, 80), None) for _ in range(60)])
     assert held.all(axis=1).mean() < ENOUGH
 
@@ -199,16 +202,6 @@ def test_distances_to_an_ellipsoid(seed: int) -> None:
     assert far == pytest.approx(squares.max(), rel=1e-6)
 
 
-@pytest.mark.parametrize(("d", "nu"), [(1, 20), (2, 30), (5, 60), (10, 400)])
-def test_eigenvalues_of_wishart_matrices(d: int, nu: int) -> None:
-    rng = np.random.default_rng(d)
-    low, high = certificates._scales(d, nu, DELTA)
-    roots = rng.normal(size=(N_RUNS, nu, d))
-    values = np.linalg.eigvalsh(np.einsum("rni,rnj->rij", roots, roots) / nu)
-    held = (values[:, 0] >= low) & (values[:, -1] <= high)
-    assert held.mean() >= ENOUGH
-
-
 @pytest.mark.parametrize(("d", "n_deleted"), [(1, 0), (1, 700), (4, 500), (4, 1000)])
 def test_the_law_of_random_removal(d: int, n_deleted: int) -> None:
     rng = np.random.default_rng(d)
@@ -236,6 +229,10 @@ def test_moments_are_those_of_all_records_whatever_the_blocks(
     assert found.n == 50
     np.testing.assert_allclose(found.mean, X.astype(np.float64).mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found.scatter / 49, np.cov(X.T.astype(np.float64)), rtol=1e-9)
+    mask = rng.random(50) < 0.4
+    some, none = Moments.of(X, mask), Moments.of(X, np.zeros(50, dtype=bool))
+    np.testing.assert_allclose(some.scatter, Moments.of(X[mask]).scatter, rtol=1e-12)
+    assert (none + some).mean.tolist() == (some + none).mean.tolist() == some.mean.tolist()
 
 
 def test_a_mask_is_as_good_as_rows() -> None:

@@ -61,19 +61,37 @@ class Moments:
     scatter: Floats | None = None
 
     @classmethod
-    def of(cls, X: NDArray[Any], *, scatter: bool = True) -> Self:
-        """Compute them in float64, a block of rows at a time."""
-        n, d = X.shape
-        if not n:
-            return cls(0, np.zeros(d), np.zeros((d, d)) if scatter else None)
-        mean = X.mean(axis=0, dtype=np.float64)
+    def of(
+        cls, X: NDArray[Any], rows: NDArray[np.bool_] | None = None, *, scatter: bool = True
+    ) -> Self:
+        """Compute them in float64, a block of rows at a time.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_records, n_features), float64 or float32
+        rows : ndarray of shape (n_records,), bool, default=None
+            Which records; by default all.
+        scatter : bool, default=True
+        """
+        d, step = X.shape[1], max(1, _BLOCK // X.shape[1])
+        starts = range(0, len(X), step)
+
+        def block(start: int) -> NDArray[Any]:
+            part = X[start : start + step]
+            return part if rows is None else part[rows[start : start + step]]
+
+        n = len(X) if rows is None else int(rows.sum())
+        total = np.zeros(d)
+        for start in starts:
+            total += block(start).sum(axis=0, dtype=np.float64)
+        mean = total / max(n, 1)
         if not scatter:
             return cls(n, mean)
-        total, rows = np.zeros((d, d)), max(1, _BLOCK // d)
-        for start in range(0, n, rows):
-            centred = X[start : start + rows] - mean
-            total += centred.T @ centred
-        return cls(n, mean, total)
+        squares = np.zeros((d, d))
+        for start in starts:
+            centred = block(start) - mean
+            squares += centred.T @ centred
+        return cls(n, mean, squares)
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of both sets of records together."""

@@ -29,14 +29,14 @@ eigenvalues of :math:`V^{-1}\Sigma_i` and :math:`\varphi(a) = a - 1 - \log a`. F
   So :math:`\mu_i` is in an ellipsoid. Its nearest and its farthest point from :math:`m`, in the
   norm of V, are found by duality: every multiplier gives a valid bound, and the best of them the
   exact distance.
-- :math:`W = \Sigma_i^{-1/2} S_i \Sigma_i^{-1/2}` is Wishart, over its :math:`\nu = n_i - 1` degrees
-  of freedom. If its eigenvalues are in [lo, hi], then :math:`S_i / hi \le \Sigma_i \le S_i / lo` in
-  the order of matrices, and by Weyl :math:`a_j` is in :math:`[e_j / hi, e_j / lo]` with
-  :math:`e_j` the eigenvalues of :math:`V^{-1} S_i`. In one dimension the ends are chi-squared
-  quantiles; in more, :math:`\sqrt{\nu\,lo}, \sqrt{\nu\,hi} = \sqrt\nu \mp (\sqrt d +
-  \sqrt{2\log(8/\delta)})` (Davidson and Szarek, *Local operator theory, random matrices and Banach
-  spaces*, 2001, Theorem II.13). All directions have to be covered, because the selection may have
-  looked for the worst; that makes epsilon loose where there are few records for each feature.
+- :math:`S_i` is as near to :math:`\Sigma_i` as a Wishart matrix is to its expectation. For alpha,
+  which takes the least, by eigenvalues: if those of :math:`\Sigma_1^{-1/2} S_1 \Sigma_1^{-1/2}` are
+  in [lo, hi], then :math:`S_1 / hi \le \Sigma_1 \le S_1 / lo` in the order of matrices, and by Weyl
+  :math:`a_j` is in :math:`[e_j / hi, e_j / lo]` with :math:`e_j` those of :math:`V^{-1} S_1`. For
+  epsilon, which adds up the largest, by the Stein loss. Both are in `erasable.removal._wishart`; in
+  one dimension both are chi-squared quantiles. All directions have to be covered, because the
+  selection may have looked for the worst; that makes epsilon loose where records are few for the
+  square of the number of features.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ from erasable.removal._reading import (
     read_pair,
     refuse_singular,
 )
+from erasable.removal._wishart import eigenvalue_ends, largest_excess, stein_radius
 
 __all__ = [
     "Certificate",
@@ -157,7 +158,7 @@ def certificate(
     mask = read_deleted(deleted, len(first))
     fitted = sigma is None
     of_forget, of_retain = (Moments.of(each, scatter=fitted) for each in (first, second))
-    refit = Moments.of(first[~mask], scatter=fitted) + of_retain
+    refit = Moments.of(first, ~mask, scatter=fitted) + of_retain
     return certificate_from_moments(of_forget, of_retain, refit, delta, sigma)
 
 
@@ -198,8 +199,8 @@ def certificate_from_moments(
         return _with_known(forget, retain, refit, level, sigma)
     covariance = _scatter(refit) / refit.n
     refuse_singular(covariance, "the edited data")
-    least = _least(*_regions(forget, "forget", refit.mean, covariance, level))
-    largest = _largest(*_regions(retain, "retain", refit.mean, covariance, level))
+    least = _least(forget, "forget", refit.mean, covariance, level / 4)
+    largest = _largest(retain, "retain", refit.mean, covariance, level / 4)
     return Certificate(least / 2, largest / 2, level)
 
 
@@ -217,13 +218,33 @@ def _with_known(
     return Certificate(alpha, (distances[1] + radii[1]) ** 2 / 2, delta)
 
 
-def _regions(
-    domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float
-) -> tuple[Floats, Floats, float, tuple[float, float]]:
-    """Return what is known of a domain, in axes in which the refit covariance is the identity.
+def _least(domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float) -> float:
+    """Return twice the least divergence of the regions of a domain from the refit Gaussian."""
+    away, spread, size = _ellipsoid_around(domain, name, mean, covariance, delta)
+    low, high = eigenvalue_ends(len(mean), domain.n - 1, delta)
+    # Nearest to 1, where the excess is least.
+    nearest = np.maximum(spread / high, 1.0 if low == 0 else np.minimum(spread / low, 1.0))
+    return float(excess(nearest - 1).sum()) + _nearest(away, spread, size)
 
-    That is where its mean lies from that of the refit, the eigenvalues of its covariance, the
-    size of the ellipsoid around the one, and the ends of the scales of the other.
+
+def _largest(domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float) -> float:
+    """Return twice the largest one."""
+    away, spread, size = _ellipsoid_around(domain, name, mean, covariance, delta)
+    d, nu = len(mean), domain.n - 1
+    if d > 1:
+        farthest = largest_excess(spread, stein_radius(d, nu, delta))
+    else:
+        farthest = max(float(excess(spread / end - 1)[0]) for end in eigenvalue_ends(d, nu, delta))
+    return farthest + _farthest(away, spread, size)
+
+
+def _ellipsoid_around(
+    domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float
+) -> tuple[Floats, Floats, float]:
+    """Return what the mean of a domain is in, with the refit covariance as the unit.
+
+    That is how far its estimate is from the mean of the refit, the eigenvalues of its covariance,
+    and the size of the ellipsoid; in the axes of the covariance.
     """
     n, d = domain.n, len(mean)
     if n <= d:
@@ -234,24 +255,7 @@ def _regions(
     own = _scatter(domain) / (n - 1)
     refuse_singular(own, name)
     away, spread = whitened(mean - domain.mean, own, covariance)
-    return away, spread, _ellipsoid(d, n, delta / 4), _scales(d, n - 1, delta / 4)
-
-
-def _least(away: Floats, spread: Floats, size: float, scales: tuple[float, float]) -> float:
-    """Return twice the least divergence of the regions."""
-    low, high = scales
-    # Nearest to 1, where the excess is least.
-    nearest = np.maximum(spread / high, 1.0 if low == 0 else np.minimum(spread / low, 1.0))
-    return float(excess(nearest - 1).sum()) + _nearest(away, spread, size)
-
-
-def _largest(away: Floats, spread: Floats, size: float, scales: tuple[float, float]) -> float:
-    """Return twice the largest divergence of the regions; infinite where one is unbounded."""
-    low, high = scales
-    if low == 0:
-        return np.inf
-    farthest = np.maximum(excess(spread / high - 1), excess(spread / low - 1))
-    return float(farthest.sum()) + _farthest(away, spread, size)
+    return away, spread, _ellipsoid(d, n, delta)
 
 
 def _nearest(away: Floats, spread: Floats, size: float) -> float:
@@ -289,16 +293,6 @@ def _radius(d: int, n: int, delta: float) -> float:
 def _ellipsoid(d: int, n: int, delta: float) -> float:
     """Return the same squared, in units of the covariance that was estimated: Hotelling's T2."""
     return float(stats.f.isf(delta, d, n - d) * d * (n - 1) / (n - d) / n)
-
-
-@lru_cache(maxsize=256)
-def _scales(d: int, nu: int, delta: float) -> tuple[float, float]:
-    """Return what the eigenvalues of a Wishart matrix over `nu`, its freedom, are between."""
-    if d == 1:
-        low, high = stats.chi2.ppf([delta / 2, 1 - delta / 2], nu) / nu
-        return float(low), float(high)
-    reach = np.sqrt(d) + np.sqrt(2 * np.log(2 / delta))
-    return max(np.sqrt(nu) - reach, 0.0) ** 2 / nu, float((np.sqrt(nu) + reach) ** 2 / nu)
 
 
 def _scatter(moments: Moments) -> Floats:

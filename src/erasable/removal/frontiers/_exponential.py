@@ -15,7 +15,7 @@ from erasable.removal.frontiers._targets import read_targets
 
 __all__ = ["exponential_family_frontier"]
 
-_LARGEST = 1e300
+_MORE = 1e308  # than any target
 
 
 def exponential_family_frontier(family: str, theta1: Any, theta2: Any, alpha: Any) -> Any:
@@ -89,9 +89,8 @@ def _cost(ray: Ray, alpha: float) -> float:
 
     def beyond(place: float) -> float:
         # In logarithms, because it goes through many orders of magnitude, and may be infinite.
-        return float(np.log(min(ray.divergences(place)[0], _LARGEST)) - np.log(alpha))
+        return float(np.log(min(ray.divergences(place)[0], _MORE)) - np.log(alpha))
 
-    alpha = min(alpha, _LARGEST)
     low, high = 0.0, 1.0
     while beyond(high) < 0:
         low, high = high, 2 * high
@@ -99,9 +98,6 @@ def _cost(ray: Ray, alpha: float) -> float:
         return 0.0
     place = brentq(beyond, low, high, xtol=1e-300, rtol=4 * np.finfo(np.float64).eps)
     removal, cost = ray.divergences(place)
-    if not np.isfinite(removal):
-        place = low
-        removal, cost = ray.divergences(place)
     # The slope of the frontier is the multiplier: it takes away, to first order, what is left of
     # the distance between the place that was found and the one that was looked for.
     return max(float(cost + ray.multiplier(place) * (alpha - removal)), 0.0)

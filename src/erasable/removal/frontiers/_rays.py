@@ -177,7 +177,7 @@ def _multiplier(t: float) -> float:
 
 def _excess(change: Floats, log_ratio: Floats) -> Floats:
     """Return ``change - log(1 + change)``: by the one where it is small, by the other elsewhere."""
-    far = np.abs(change) > 0.5
+    far = ~(np.abs(change) <= 0.5)  # or nothing, where t is infinite
     found: Floats = excess(
         np.where(far, np.expm1(log_ratio), change),
         np.where(far, log_ratio, np.log1p(np.where(far, 0.0, change))),
