@@ -1,0 +1,136 @@
+"""Gaussians by their moments: how many records, their mean, their scatter; and what parts two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+__all__ = ["Moments", "excess", "gaussian_divergence", "whitened"]
+
+Floats = NDArray[np.float64]
+_BLOCK = 2**20
+_SMALL = 0.05
+
+
+def excess(u: Any, log1p_u: Any = None) -> Any:
+    """Compute ``u - log(1 + u)``, which is 0 at 0 and above elsewhere, without cancellation.
+
+    Parameters
+    ----------
+    u : array-like, at least -1
+    log1p_u : array-like, default=None
+        The logarithm, where `u` itself is too close to -1, or too large, to tell it.
+
+    Examples
+    --------
+    >>> f"{excess(1e-9):.3g}"
+    '5e-19'
+    """
+    u = np.asarray(u, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        plain = u - (np.log1p(u) if log1p_u is None else log1p_u)
+        # u - log(1 + u) = z u - 2 (z^3/3 + z^5/5 + ...) with z = u / (2 + u).
+        z = u / (2 + u)
+        series = z * u - 2 * z**3 * (1 / 3 + z**2 * (1 / 5 + z**2 * (1 / 7 + z**2 / 9)))
+    return np.where(np.abs(u) < _SMALL, series, plain)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A number of records, their mean, and the sum of the squares around it.
+
+    Attributes
+    ----------
+    n : int
+    mean : ndarray of shape (n_features,), float64
+    scatter : ndarray of shape (n_features, n_features), float64, or None
+        None where the covariance is known and nobody asks for it.
+
+    Examples
+    --------
+    >>> Moments.of(np.array([[1.0], [3.0]])).scatter
+    array([[2.]])
+    """
+
+    n: int
+    mean: Floats
+    scatter: Floats | None = None
+
+    @classmethod
+    def of(
+        cls, X: NDArray[Any], rows: NDArray[np.bool_] | None = None, *, scatter: bool = True
+    ) -> Self:
+        """Compute them in float64, a block of rows at a time.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_records, n_features), float64 or float32
+        rows : ndarray of shape (n_records,), bool, default=None
+            Which records; by default all.
+        scatter : bool, default=True
+        """
+        d, step = X.shape[1], max(1, _BLOCK // X.shape[1])
+        starts = range(0, len(X), step)
+
+        def block(start: int) -> NDArray[Any]:
+            part = X[start : start + step]
+            return part if rows is None else part[rows[start : start + step]]
+
+        n = len(X) if rows is None else int(rows.sum())
+        total = np.zeros(d)
+        for start in starts:
+            total += block(start).sum(axis=0, dtype=np.float64)
+        mean = total / max(n, 1)
+        if not scatter:
+            return cls(n, mean)
+        squares = np.zeros((d, d))
+        for start in starts:
+            centred = block(start) - mean
+            squares += centred.T @ centred
+        return cls(n, mean, squares)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of both sets of records together."""
+        n = self.n + other.n
+        apart = other.mean - self.mean
+        mean = self.mean + apart * (other.n / n)
+        if self.scatter is None or other.scatter is None:
+            return Moments(n, mean)
+        between = np.outer(apart, apart) * (self.n * other.n / n)
+        return Moments(n, mean, self.scatter + other.scatter + between)
+
+
+def whitened(mean: Floats, covariance: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """Return a mean and a covariance in axes in which `unit` is the identity.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_features,)
+    covariance, unit : ndarray of shape (n_features, n_features)
+
+    Returns
+    -------
+    mean : ndarray of shape (n_features,)
+    eigenvalues : ndarray of shape (n_features,)
+        Of the covariance, whose axes these are.
+    """
+    root = np.linalg.cholesky(unit)
+    half = solve_triangular(root, covariance, lower=True)
+    values, axes = np.linalg.eigh(solve_triangular(root, half.T, lower=True))
+    return axes.T @ solve_triangular(root, mean, lower=True), values
+
+
+def gaussian_divergence(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
+    """Compute KL(N(mean1, cov1), N(mean2, cov2)).
+
+    Examples
+    --------
+    >>> gaussian_divergence(np.zeros(1), np.eye(1), np.array([2.0]), np.eye(1))
+    2.0
+    """
+    apart, values = whitened(mean2 - mean1, cov1, cov2)
+    return float(excess(values - 1).sum() + apart @ apart) / 2

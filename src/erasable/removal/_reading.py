@@ -1,0 +1,210 @@
+"""What is handed to the theory of removal: records, rows, probabilities, covariances; checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.base import BaseEstimator
+
+from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.core.frames import as_frame
+from erasable.core.ids import shorten
+from erasable.core.seeds import is_integer
+from erasable.core.values import Accepts, read_values
+
+__all__ = [
+    "read_count",
+    "read_covariance",
+    "read_deleted",
+    "read_dense",
+    "read_number",
+    "read_pair",
+    "refuse_singular",
+]
+
+Floats = NDArray[np.float64]
+
+
+class _Reader(BaseEstimator):
+    """Stands in for an estimator where records are read and there is none."""
+
+
+def read_dense(X: Any, name: str) -> NDArray[Any]:
+    """Return records as a dense table of float64 or float32; one feature may come as a vector.
+
+    Raises
+    ------
+    InvalidDataError
+        No records, values that are not finite numbers, a sparse matrix.
+    """
+    if issparse(X):
+        raise InvalidDataError(
+            f"{name} is a sparse matrix; expected a dense array, because a covariance is dense; "
+            "pass fewer features, such as those of TruncatedSVD"
+        )
+    return np.asarray(_read(X, name))
+
+
+def read_pair(first: Any, second: Any, names: tuple[str, str], *, sparse: bool = False) -> Any:
+    """Return two tables of the same features: both dense, or both sparse where that is allowed.
+
+    Raises
+    ------
+    InvalidDataError
+        As for `read_dense`, or features that are not the same number.
+    """
+    if sparse and (issparse(first) or issparse(second)):
+        a, b = csr_array(_read(first, names[0])), csr_array(_read(second, names[1]))
+    else:
+        a, b = read_dense(first, names[0]), read_dense(second, names[1])
+    if a.shape[1] != b.shape[1]:
+        raise InvalidDataError(
+            f"{names[0]} has {a.shape[1]} features and {names[1]} {b.shape[1]}; expected the same "
+            "features of both; read both with one vectoriser"
+        )
+    return a, b
+
+
+def _read(X: Any, name: str) -> Any:
+    frame = as_frame(X)
+    if frame is None and not issparse(X) and len(vector := _shape(X)) == 1:
+        X = np.asarray(X).reshape(vector[0], 1)
+    try:
+        return read_values(_Reader(), X, frame, Accepts(sparse=True), reset=True, copy=False)
+    except InvalidDataError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def read_deleted(deleted: Any, n: int) -> NDArray[np.bool_]:
+    """Return which of `n` records are deleted, as a mask.
+
+    Raises
+    ------
+    InvalidInputError
+        Neither a mask of `n` nor rows from 0 to ``n - 1``, each once.
+    """
+    given = np.asarray(deleted)
+    if given.dtype == np.bool_ and given.shape == (n,):
+        return given
+    rows = given.astype(np.int64) if given.size == 0 else given
+    in_order = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
+    if not in_order or (rows.size and (rows.min() < 0 or rows.max() >= n)):
+        raise InvalidInputError(
+            f"deleted={shorten(deleted)} for {n} records; expected rows from 0 to {n - 1}, or a "
+            "mask with a boolean for each record; pass rows of forget, not ids"
+        )
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[rows] = True
+    if int(mask.sum()) != rows.size:
+        raise InvalidInputError(
+            f"deleted names {rows.size} rows and {int(mask.sum())} of them differ; expected each "
+            "once; pass np.unique(deleted)"
+        )
+    return mask
+
+
+def read_number(
+    value: Any, name: str, low: float, high: float, *, ends: str = "[]", advice: str = ""
+) -> float:
+    """Return a number of an interval, whose ends are its own or not as `ends` shows.
+
+    Raises
+    ------
+    InvalidParameterError
+        No number, or out of range.
+    """
+    number = _number(value)
+    above = number >= low if ends[0] == "[" else number > low
+    below = number <= high if ends[1] == "]" else number < high
+    if not (above and below):
+        raise InvalidParameterError(
+            f"{name}={shorten(value)}; expected a number in {ends[0]}{low:g}, {high:g}{ends[1]}; "
+            f"{advice or f'pass another {name}'}"
+        )
+    return number
+
+
+def read_count(value: Any, name: str, low: int, high: int | None = None) -> int:
+    """Return a whole number of a range.
+
+    Raises
+    ------
+    InvalidParameterError
+        No whole number, or out of range.
+    """
+    count = int(value) if is_integer(type(value)) else low - 1
+    if count < low or (high is not None and count > high):
+        wanted = f"from {low} on" if high is None else f"from {low} to {high}"
+        raise InvalidParameterError(
+            f"{name}={shorten(value)}; expected a whole number {wanted}; pass another {name}"
+        )
+    return count
+
+
+def read_covariance(sigma: Any, d: int) -> Floats:
+    """Return a covariance of `d` features; a number is a standard deviation of all of them.
+
+    Raises
+    ------
+    InvalidParameterError
+        Not above 0, of another shape, not symmetric, or singular.
+    """
+    if np.ndim(sigma) == 0:
+        deviation = read_number(sigma, "sigma", 0.0, np.inf, ends="()")
+        return deviation**2 * np.eye(d)
+    try:
+        matrix = np.asarray(sigma, dtype=np.float64)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if matrix.shape != (d, d) or not np.isfinite(matrix).all():
+        raise InvalidParameterError(
+            f"sigma={shorten(sigma)}; expected a standard deviation, or a covariance of shape "
+            f"{(d, d)}; pass one for the {d} features of the records"
+        )
+    if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0):
+        raise InvalidParameterError(
+            "sigma is a matrix that is not symmetric; expected a covariance; pass "
+            "(sigma + sigma.T) / 2 if that is what was meant"
+        )
+    refuse_singular(matrix, "sigma", InvalidParameterError)
+    return matrix
+
+
+def refuse_singular(
+    covariance: Floats, name: str, kind: type[InvalidInputError] = InvalidDataError
+) -> None:
+    """Raise where a covariance is singular, to the accuracy of float64.
+
+    Raises
+    ------
+    InvalidDataError, or what `kind` says
+    """
+    variances = np.diag(covariance)
+    if (variances > 0).all():
+        scale = 1 / np.sqrt(variances)
+        least = np.linalg.eigvalsh(covariance * scale * scale[:, None])[0]
+        if least > 16 * len(covariance) * np.finfo(np.float64).eps:
+            return
+    raise kind(
+        f"the covariance of {name} is singular; expected one of full rank; drop features that are "
+        "constant or follow from others, or pass more records than features"
+    )
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool | np.bool_ | str | bytes) or np.ndim(value):
+        return np.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def _shape(X: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(X)
+    except ValueError:  # rows of different lengths, which the reader complains of
+        return ()

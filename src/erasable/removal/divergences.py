@@ -1,0 +1,277 @@
+"""How far apart two sets of records are, in nats, where nobody knows their distributions.
+
+Three estimates of ``KL(a, b)``, of which none is best everywhere:
+
+- a **classifier** that tells the two sets apart, cross-fitted: no record is judged by a model that
+  has seen it. With T its log-odds, ``E_a[T] - log E_b[exp T]`` is at most ``KL(a, b)`` for any T at
+  all (Donsker and Varadhan), so that what a poor classifier misses makes the estimate too low, and
+  never too high but for noise. From 3 nats on it rests on the few records of b that look like a,
+  and the interval is too short.
+- two **Gaussians** with the covariances of Ledoit and Wolf: exact for Gaussians, else whatever
+  their first two moments say.
+- **nearest neighbours** (Wang, Kulkarni, Verdú, *IEEE Trans. Inf. Theory* 55, 2009): of any
+  densities, in few dimensions. Its interval leaves out its bias: with 2,000 records of 10 features
+  that are 3.1 nats apart it says 2.1, at 50 features 1.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.covariance import ledoit_wolf
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from erasable.core.errors import InvalidDataError, InvalidParameterError
+from erasable.core.ids import shorten
+from erasable.core.seeds import seed_from
+from erasable.removal._gaussians import gaussian_divergence
+from erasable.removal._reading import read_count, read_number, read_pair, refuse_singular
+
+__all__ = ["Divergence", "divergence"]
+
+Floats = NDArray[np.float64]
+_NEIGHBOURS = 5
+_MOST_FEATURES = 10
+_LEAST_PROBABILITY = 1e-12
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """An estimate of ``KL(a, b)``, and how sure it is.
+
+    Attributes
+    ----------
+    value : float
+        In nats; 0 or more.
+    low, high : float
+        Ends of the interval.
+    method : str
+    confidence : float
+
+    Examples
+    --------
+    >>> float(Divergence(0.5, 0.4, 0.6, "gaussian", 0.95))
+    0.5
+    """
+
+    value: float
+    low: float
+    high: float
+    method: str
+    confidence: float
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def divergence(
+    a: Any,
+    b: Any,
+    *,
+    method: str = "classifier",
+    classifier: Any = None,
+    n_folds: int = 5,
+    n_resamples: int = 100,
+    confidence: float = 0.95,
+    random_state: Any = None,
+) -> Divergence:
+    """Estimate the Kullback-Leibler divergence of two sets of records.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n_records, n_features), or (n_records,)
+        Independent draws. With a classifier they may be sparse matrices.
+    method : {"classifier", "gaussian", "nearest-neighbor"}, default="classifier"
+    classifier : classifier, default=None
+        One with ``predict_proba``. By default a logistic regression on the features and their
+        squares, or on the features alone where they are sparse.
+    n_folds : int, default=5
+        In how many parts the classifier is cross-fitted.
+    n_resamples : int, default=100
+    confidence : float, default=0.95
+        Of the interval.
+    random_state : int, RandomState, Generator or None, default=None
+
+    Returns
+    -------
+    Divergence
+        With a classifier, the interval is the bootstrap's, over held-out records. It is one for
+        what the classifier sees, which the divergence may exceed: only its low end bounds that.
+        With the others, it is normal, with the standard error that random halves of the records
+        show, because repeated records would upset distances and shrinkage; it holds where the
+        method does.
+
+    Raises
+    ------
+    InvalidDataError
+        Too few records, no finite numbers, a singular covariance; repeated records, or more than
+        10 features, for nearest neighbours.
+    InvalidParameterError
+        An unknown method, or a number out of range.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(0, 1, (2000, 3)), rng.normal(0.5, 1, (2000, 3))  # 0.375 nats apart
+    >>> found = divergence(a, b, random_state=0)
+    >>> bool(found.low < 0.375 < found.high)
+    True
+    >>> round(divergence(a, b, method="gaussian", random_state=0).value, 1)
+    0.4
+    """
+    methods: dict[str, Callable[..., tuple[float, float, float]]] = {
+        "classifier": _by_classifier,
+        "gaussian": _by_gaussians,
+        "nearest-neighbor": _by_neighbours,
+    }
+    if not isinstance(method, str) or method not in methods:
+        raise InvalidParameterError(
+            f"method={shorten(method)}; expected one of {', '.join(map(repr, methods))}; pass "
+            "'classifier' where nothing is known of the records"
+        )
+    level = read_number(confidence, "confidence", 0.0, 1.0, ends="()")
+    read_count(n_resamples, "n_resamples", 10)
+    first, second = read_pair(a, b, ("a", "b"), sparse=method == "classifier")
+    rng = np.random.default_rng(seed_from(random_state))
+    options = (classifier, n_folds) if method == "classifier" else ()
+    found = methods[method](first, second, level, n_resamples, rng, *options)
+    value, low, high = (max(float(each), 0.0) for each in found)
+    return Divergence(value, low, high, method, level)
+
+
+def _by_classifier(
+    a: Any,
+    b: Any,
+    confidence: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+    classifier: Any,
+    n_folds: int,
+) -> tuple[float, float, float]:
+    read_count(n_folds, "n_folds", 2)
+    _refuse_few(a, b, n_folds, f"one for each of {n_folds} folds")
+    if classifier is not None and not hasattr(classifier, "predict_proba"):
+        raise InvalidParameterError(
+            f"classifier={shorten(classifier)}; expected one with predict_proba; pass another, or "
+            "calibrate it with CalibratedClassifierCV"
+        )
+    model = _classifier(issparse(a)) if classifier is None else classifier
+    X = vstack([a, b], format="csr") if issparse(a) else np.concatenate([a, b])
+    y = np.repeat([1, 0], [a.shape[0], b.shape[0]])
+    odds = np.empty(len(y))
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
+    for train, test in folds.split(np.zeros((len(y), 1)), y):
+        probability = clone(model).fit(X[train], y[train]).predict_proba(X[test])
+        logs = np.log(np.clip(probability, _LEAST_PROBABILITY, 1.0))
+        odds[test] = logs[:, 1] - logs[:, 0]
+    of_a, of_b = odds[y == 1], odds[y == 0]
+    again = [
+        _donsker_varadhan(rng.choice(of_a, len(of_a)), rng.choice(of_b, len(of_b)))
+        for _ in range(n_resamples)
+    ]
+    low, high = np.quantile(again, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return _donsker_varadhan(of_a, of_b), float(low), float(high)
+
+
+def _donsker_varadhan(of_a: Floats, of_b: Floats) -> float:
+    return float(of_a.mean() - logsumexp(of_b) + np.log(len(of_b)))
+
+
+def _classifier(sparse: bool) -> Any:
+    if sparse:
+        return LogisticRegression(max_iter=1000)
+    return make_pipeline(
+        StandardScaler(),
+        FunctionTransformer(_with_squares),
+        StandardScaler(),
+        LogisticRegression(max_iter=1000),
+    )
+
+
+def _with_squares(X: Any) -> Any:
+    return np.hstack([X, X**2])
+
+
+def _by_gaussians(
+    a: Any, b: Any, confidence: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    _refuse_few(a, b, 4, "two for each half of the records")
+
+    def estimate(first: Any, second: Any) -> float:
+        moments = []
+        for records, name in ((first, "a"), (second, "b")):
+            covariance = ledoit_wolf(records.astype(np.float64))[0]
+            refuse_singular(covariance, name)
+            moments += [records.mean(axis=0, dtype=np.float64), covariance]
+        return gaussian_divergence(*moments)
+
+    return _with_halves(estimate, a, b, confidence, n_resamples, rng)
+
+
+def _by_neighbours(
+    a: Any, b: Any, confidence: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    d = a.shape[1]
+    if d > _MOST_FEATURES:
+        raise InvalidDataError(
+            f"a and b have {d} features; expected at most {_MOST_FEATURES} for nearest neighbours, "
+            "which are too far away in more to tell a density; pass method='classifier'"
+        )
+    least = 2 * (_NEIGHBOURS + 1)
+    _refuse_few(a, b, least, f"{_NEIGHBOURS + 1} for each half of the records")
+
+    def estimate(first: Any, second: Any) -> float:
+        own = NearestNeighbors(n_neighbors=_NEIGHBOURS).fit(first).kneighbors()[0][:, -1]
+        others = NearestNeighbors(n_neighbors=_NEIGHBOURS).fit(second).kneighbors(first)[0][:, -1]
+        if not (own > 0).all() or not (others > 0).all():
+            raise InvalidDataError(
+                "a or b holds a record many times; expected distances above 0 to the nearest "
+                f"{_NEIGHBOURS}; drop repeats, or pass method='classifier'"
+            )
+        return float(d * np.log(others / own).mean() + np.log(len(second) / (len(first) - 1)))
+
+    return _with_halves(estimate, a, b, confidence, n_resamples, rng)
+
+
+def _with_halves(
+    estimate: Callable[[Any, Any], float],
+    a: Any,
+    b: Any,
+    confidence: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> tuple[float, float, float]:
+    """Return an estimate and its interval.
+
+    A half that is drawn without repetition varies around the whole as the whole varies around the
+    truth, as long as the variance falls as one over the number of records.
+    """
+
+    def half(records: Any) -> Any:
+        return records[rng.permutation(len(records))[: len(records) // 2]]
+
+    value = estimate(a, b)
+    error = np.std([estimate(half(a), half(b)) for _ in range(n_resamples)], ddof=1)
+    reach = float(norm.ppf((1 + confidence) / 2) * error)
+    return value, value - reach, value + reach
+
+
+def _refuse_few(a: Any, b: Any, least: int, why: str) -> None:
+    for records, name in ((a, "a"), (b, "b")):
+        if records.shape[0] < least:
+            raise InvalidDataError(
+                f"{name} has {records.shape[0]} records; expected {least} or more, {why}; pass "
+                "more of them"
+            )

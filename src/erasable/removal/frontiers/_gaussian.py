@@ -1,0 +1,53 @@
+"""The frontier of Gaussians that share a covariance: a parabola in the roots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from erasable.removal._reading import read_number
+from erasable.removal.frontiers._targets import read_targets
+
+__all__ = ["gaussian_frontier"]
+
+
+def gaussian_frontier(alpha: Any, divergence: float) -> Any:
+    r"""Say what removal costs at least, where p1, p2 and p are Gaussians of one covariance.
+
+    The least ``epsilon = KL(p2, p)`` over all p with ``KL(p1, p) >= alpha`` is
+    :math:`(\sqrt\alpha - \sqrt D)^2` with ``D = KL(p1, p2)``: p lies behind p2, seen from p1.
+
+    Parameters
+    ----------
+    alpha : float or array-like
+        Removal that is asked for, in nats; 0 or more.
+    divergence : float
+        ``KL(p1, p2)`` of the unwanted and the wanted domain, in nats; of Gaussians half the
+        squared Mahalanobis distance of their means.
+
+    Returns
+    -------
+    float or ndarray of the shape of `alpha`
+        The least epsilon. Below ``alpha = divergence`` it is 0.0: p2 itself, which is what is left
+        when the whole domain is deleted, removes more than was asked and costs nothing, so that
+        nobody has a reason to stop there. There is no largest alpha.
+
+    Raises
+    ------
+    InvalidParameterError
+        A number below 0, infinite, or none at all.
+
+    References
+    ----------
+    Allouah et al., *Distributional Machine Unlearning via Selective Data Removal*, Proposition 1.
+
+    Examples
+    --------
+    >>> gaussian_frontier([1.0, 2.0, 4.5], divergence=2.0)
+    array([0. , 0. , 0.5])
+    """
+    targets = read_targets(alpha)
+    apart = read_number(divergence, "divergence", 0.0, np.inf, ends="[)")
+    epsilon = np.maximum(np.sqrt(targets) - np.sqrt(apart), 0.0) ** 2
+    return float(epsilon) if epsilon.ndim == 0 else epsilon
