@@ -24,7 +24,15 @@ from erasable.core.ids import name_some, shorten
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._sets import Sets
 
-__all__ = ["Metric", "Scatter", "check_shrinkage", "oas", "shrunk_metric"]
+__all__ = [
+    "Metric",
+    "Scatter",
+    "check_shrinkage",
+    "metric_of",
+    "oas",
+    "shrunk_metric",
+    "whole_blocks",
+]
 
 BITS = 22
 BLOCK = 512  # rows of 2 * 22 bits: their products sum to at most 2**53
@@ -89,14 +97,14 @@ def _carry(pending: Ints, products: Ints) -> None:
     pending[:] = 0
 
 
-def whole_blocks(matrix: Any, origin: Floats, quantum: Floats, size: int = BLOCK) -> Any:
+def whole_blocks(matrix: Any, origin: Floats, quantum: Floats) -> Any:
     """Yield blocks of rows as whole numbers; the array is used again for the next block."""
     n, d = matrix.shape
-    room = np.empty((min(size, n), d))
+    room = np.empty((min(BLOCK, n), d))
     per_unit = 1.0 / quantum
-    for start in range(0, n, size):
-        part = room[: min(size, n - start)]
-        kernels.cut(matrix[start : start + size], origin, per_unit, part)
+    for start in range(0, n, BLOCK):
+        part = room[: min(BLOCK, n - start)]
+        kernels.cut(matrix[start : start + BLOCK], origin, per_unit, part)
         yield part
 
 
@@ -208,11 +216,12 @@ def shrunk_metric(
         factor = np.zeros_like(shrunk)
     pivots = np.diag(factor) ** 2
     if columns.size and pivots.min() < _LEAST_VARIANCE:
-        worst = int(columns[np.argmin(pivots)])
+        null = np.abs(np.linalg.eigh(shrunk)[1][:, 0])
+        bound = columns[null > 0.5 * null.max()].tolist()
         raise InvalidInputError(
-            f"the covariance of {name} is singular: column {worst} is a linear combination of "
-            f"others; expected independent columns, or more shrinkage than {rho:.2g}; drop it, or "
-            "set shrinkage=0.1"
+            f"the covariance of {name} is singular: columns depend on each other linearly "
+            f"({name_some(bound)}); expected independent columns, or more shrinkage than "
+            f"{rho:.2g}; drop one, or set shrinkage=0.1"
         )
     weights = solve_triangular(factor, np.diag(1.0 / spread), lower=True)
     determinant = float(np.log(pivots).sum() + 2 * np.log(spread).sum())

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.removal import _frontier_kernels as kernels
 from erasable.removal import _row_kernels
-from erasable.removal._covariance import BITS, BLOCK, Scatter, shrunk_metric
+from erasable.removal._covariance import BITS, BLOCK, Scatter, shrunk_metric, whole_blocks
 from erasable.removal._sets import Sets
 
 __all__ = ["FULL_COVARIANCE", "Frontier", "trace"]
@@ -138,11 +138,8 @@ def _diagonal(sets: Sets) -> tuple[Ints, Floats]:
 
 def _sum(sets: Sets, matrix: Any, quantum: Floats) -> Floats:
     total = np.zeros(matrix.shape[1])
-    block = np.empty((min(BLOCK, matrix.shape[0]), matrix.shape[1]))
-    for start in range(0, matrix.shape[0], BLOCK):
-        part = block[: min(BLOCK, matrix.shape[0] - start)]
-        _row_kernels.cut(matrix[start : start + BLOCK], sets.grid.origin, 1.0 / quantum, part)
-        total += part.sum(axis=0)
+    for block in whole_blocks(matrix, sets.grid.origin, quantum):
+        total += block.sum(axis=0)
     return total
 
 

@@ -73,18 +73,24 @@ def sparse_products(
 
 @kernel
 def sparse_distances(
-    data: Matrix, indices: Indices, indptr: Indices, centre: Floats, norm: float, out: Floats
+    data: Matrix, indices: Indices, indptr: Indices, centre: Floats, out: Floats
 ) -> None:
-    """Fill `out` with squared distances to a centre whose squared norm is `norm`.
+    """Fill `out` with squared distances to a centre.
 
-    What a stored value adds is the difference to what its column adds where nothing is stored.
+    Columns where nothing is stored add what is left of the centre's square: nothing at all, where
+    the row is the centre, because both squares are summed in one order.
     """
+    norm = 0.0
+    for j in range(centre.size):
+        norm += centre[j] * centre[j]
     for i in range(out.size):
-        total = 0.0
+        near = covered = 0.0
         for e in range(indptr[i], indptr[i + 1]):
-            value = np.float64(data[e])
-            total += value * (value - 2.0 * centre[indices[e]])
-        out[i] = max(total + norm, 0.0)
+            here = centre[indices[e]]
+            difference = np.float64(data[e]) - here
+            near += difference * difference
+            covered += here * here
+        out[i] = near + max(norm - covered, 0.0)
 
 
 @kernel

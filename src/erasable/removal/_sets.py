@@ -103,8 +103,7 @@ def distances_to(centre: Floats, rows: Any) -> Floats:
     """Return the squared Euclidean distance of each row to a centre."""
     out = np.empty(rows.shape[0])
     if issparse(rows):
-        norm = float(np.dot(centre, centre))
-        kernels.sparse_distances(rows.data, rows.indices, rows.indptr, centre, norm, out)
+        kernels.sparse_distances(rows.data, rows.indices, rows.indptr, centre, out)
     else:
         kernels.distances(rows, centre, out)
     return out

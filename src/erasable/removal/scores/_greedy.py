@@ -88,6 +88,8 @@ class Craig(Score):
         n = rows.shape[0]
         to_mean = distances_to(sets.forget_moments.mean(), rows)
         best = np.full(n, 2.0 * float(np.sqrt(to_mean.max())))
+        # Two records that are nearest to each other gain the same, but for rounding: that is a tie.
+        unit = np.ldexp(1.0, int(np.frexp(n * best[0])[1]) - 44)
         bounds = np.full(n, np.inf)
         order = np.empty(n, dtype=np.int64)
         scores = np.zeros(n)
@@ -100,7 +102,7 @@ class Craig(Score):
                 # Gains only shrink: one that is still the largest after a second look is so.
                 fresh = place
                 apart = np.sqrt(distances_to(_row(rows, place), rows))
-                bounds[place] = np.maximum(best - apart, 0.0).sum()
+                bounds[place] = np.rint(np.maximum(best - apart, 0.0).sum() / unit) * unit
             order[step], scores[place] = place, bounds[place]
             np.minimum(best, apart, out=best)
             best[place] = 0.0
