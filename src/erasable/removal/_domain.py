@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core.errors import DetachedError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from
-from erasable.removal._frontier import Frontier, trace
+from erasable.removal._frontier import FULL_COVARIANCE, Frontier, trace
 from erasable.removal._plot import draw
 from erasable.removal._records import read_sets
 from erasable.removal._trust import reliability
@@ -24,6 +24,7 @@ from erasable.removal.scores import as_score
 __all__ = ["DomainRemoval", "RemovalWarning"]
 
 LEAST_TRUST = 0.5
+_AT_ONCE = 2**27  # multiplications: a tenth of a second
 
 
 class RemovalWarning(UserWarning):
@@ -63,7 +64,8 @@ class DomainRemoval(BaseEstimator):
         Their ids.
     frontier_ : Frontier
         `alpha`, `epsilon` and the share of the score at every budget from 0 to n_forget, estimated
-        by means under one shared covariance; see `Frontier`. Computed when it is first asked for.
+        by means under one shared covariance; see `Frontier`. Of much data, only when it is first
+        asked for.
     trust_ : float
         From 0 to 1: how well the order agrees, by rank correlation, with the one that other samples
         of this size from the same domains would give; estimated by halving both sets. NaN for
@@ -81,8 +83,9 @@ class DomainRemoval(BaseEstimator):
 
     Text goes through a vectoriser first, and images through features of a network.
 
-    The fitted object refers to both sets, without a copy, until it is pickled: `frontier_` and
-    `certificate_` are computed from them. A pickle holds the frontier and no record.
+    The fitted object refers to both sets, without a copy, until it is pickled, because
+    `certificate_`, and the `frontier_` of much data, are computed from them: ask for these before
+    records are overwritten. A pickle holds the frontier and no record.
 
     References
     ----------
@@ -218,6 +221,9 @@ class _Tracer:
     def __init__(self, sets: Any, ranking: Any) -> None:
         self.sets = sets
         self._order, self._weights = ranking.order, ranking.weights
+        width = 1 if sets.sparse else sets.n_features * min(sets.n_features, FULL_COVARIANCE)
+        if sets.forget.shape[0] * width <= _AT_ONCE:
+            _ = self.frontier
 
     @cached_property
     def frontier(self) -> Frontier:
