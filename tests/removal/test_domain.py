@@ -217,6 +217,7 @@ BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     (FORGET, RETAIN, {"budget": "all"}, "budget='all'"),
     (FORGET, RETAIN, {"budget": MinRemoval(99.0)}, r"alpha=99 cannot be reached; expected at most"),
     (FORGET, RETAIN, {"delta": 1.0}, "delta=1.0"),
+    (FORGET, RETAIN, {"covariance": "diagonal"}, "covariance='diagonal'"),
     (FORGET, RETAIN, {"random_state": "luck"}, "random_state='luck'"),
     (["a", "b"], ["c"], {}, "in forget: "),
 ]  # fmt: skip

@@ -47,6 +47,9 @@ class DomainRemoval(BaseEstimator):
     budget : int, float or budget, default=None
         How many leave: an integer is a count, a float a share of forget. By default
         ``Coverage(0.8)``: the fewest that hold 80 % of the total score.
+    covariance : {"shared", "free"}, default="shared"
+        Whether `frontier_` fits one covariance to forget, retain and what is left, or one to each;
+        see `Frontier`.
     delta : float, default=0.05
         How often `certificate_` may be wrong.
     random_state : int, RandomState or None, default=None
@@ -64,7 +67,7 @@ class DomainRemoval(BaseEstimator):
         Their ids.
     frontier_ : Frontier
         `alpha`, `epsilon` and the share of the score at every budget from 0 to n_forget, estimated
-        by means under one shared covariance; see `Frontier`. Of much data, only when it is first
+        by the moments of what is left; see `Frontier`. Of much data, only when it is first
         asked for.
     trust_ : float
         From 0 to 1: how well the order agrees, by rank correlation, with the one that other samples
@@ -108,11 +111,13 @@ class DomainRemoval(BaseEstimator):
         score: Any = "density-ratio",
         *,
         budget: Any = None,
+        covariance: str = "shared",
         delta: float = 0.05,
         random_state: Any = None,
     ) -> None:
         self.score = score
         self.budget = budget
+        self.covariance = covariance
         self.delta = delta
         self.random_state = random_state
 
@@ -142,11 +147,11 @@ class DomainRemoval(BaseEstimator):
         """
         score = as_score(self.score)
         budget = Coverage() if self.budget is None else as_budget(self.budget)
-        _check_delta(self.delta)
+        _check(self.covariance, self.delta)
         sets, names, features = read_sets(forget, retain, ids)
         seed = int(seed_from(self.random_state))
         ranking = score.rank(sets, seed)
-        tracer = _Tracer(sets, ranking)
+        tracer = _Tracer(sets, ranking, self.covariance)
         selected = budget.choose(Curve(ranking.order, ranking.weights, lambda: tracer.frontier))
         trust = reliability(sets, ranking, seed)
         for name in [name for name in vars(self) if name.endswith("_in_")]:
@@ -218,8 +223,8 @@ class DomainRemoval(BaseEstimator):
 class _Tracer:
     """The frontier of a ranking, computed when it is asked for; its pickle holds no record."""
 
-    def __init__(self, sets: Any, ranking: Any) -> None:
-        self.sets = sets
+    def __init__(self, sets: Any, ranking: Any, covariance: str) -> None:
+        self.sets, self._covariance = sets, covariance
         self._order, self._weights = ranking.order, ranking.weights
         width = 1 if sets.sparse else sets.n_features * min(sets.n_features, FULL_COVARIANCE)
         if sets.forget.shape[0] * width <= _AT_ONCE:
@@ -228,13 +233,17 @@ class _Tracer:
     @cached_property
     def frontier(self) -> Frontier:
         """Trace it."""
-        return trace(self.sets, self._order, self._weights)
+        return trace(self.sets, self._order, self._weights, self._covariance)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"frontier": self.frontier, "sets": None}
 
 
-def _check_delta(delta: Any) -> None:
+def _check(covariance: Any, delta: Any) -> None:
+    if covariance not in ("shared", "free"):
+        raise InvalidParameterError(
+            f"covariance={shorten(covariance)}; expected 'shared' or 'free'; pass one"
+        )
     number = isinstance(delta, int | float | np.number) and not isinstance(delta, bool)
     if not number or not 0 < delta < 1:
         raise InvalidParameterError(

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.removal import _frontier_kernels as kernels
 from erasable.removal import _row_kernels
-from erasable.removal._covariance import BITS, BLOCK, Scatter, shrunk_metric, whole_blocks
+from erasable.removal._covariance import BITS, BLOCK, Metric, Scatter, shrunk_metric, whole_blocks
+from erasable.removal._refit import diagonal_refits, full_refits
 from erasable.removal._sets import Sets
 
 __all__ = ["FULL_COVARIANCE", "Frontier", "trace"]
@@ -40,13 +40,16 @@ class Frontier:
 
     Notes
     -----
-    p1, p2 and p are Gaussians of one covariance, with the means of forget, of retain, and of
-    everything that is left: ``alpha = |m - m1|**2 / 2`` in the metric of the covariance within the
-    two sets, its correlations shrunk (oracle approximating shrinkage). With more than 512 columns,
-    and of sparse rows, correlations count as 0. Columns that vary in neither set are left out.
-    A difference in spread or shape between the sets does not show. The means are those of the
-    samples, so both are biased upwards by about ``n_features / 2n``: in high dimension use
-    `divergence` on held-out data, and `certificate` for a bound.
+    p1, p2 and p are Gaussians with the moments of forget, of retain, and of everything that is
+    left. Where the covariance is shared, it is that within the two sets, its correlations shrunk
+    (oracle approximating shrinkage): ``alpha = |m - m1|**2 / 2`` in its metric, and a difference in
+    spread does not show. Where it is free, each has its own, shrunk to the one within the sets as
+    by `n_features` more records. With more than 512 columns, and of sparse rows, correlations count
+    as 0. Columns that vary in neither set are left out. Differences in shape do not show.
+
+    The moments are those of the samples, so both are biased upwards, by about ``n_features / 2n``
+    where the covariance is shared: in high dimension use `divergence` on held-out data, and
+    `certificate` for a bound.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class Frontier:
     share: Floats
 
 
-def trace(sets: Sets, order: Ints, weights: Floats) -> Frontier:
+def trace(sets: Sets, order: Ints, weights: Floats, covariance: str = "shared") -> Frontier:
     """Compute the frontier of an order.
 
     Parameters
@@ -68,31 +71,41 @@ def trace(sets: Sets, order: Ints, weights: Floats) -> Frontier:
     sets : Sets
     order : ndarray of shape (n_forget,), int64
     weights : ndarray of shape (n_forget,), float64
+    covariance : {"shared", "free"}, default="shared"
 
     Returns
     -------
     Frontier
     """
-    if issparse(sets.forget):
+    full = not sets.sparse and sets.n_features <= FULL_COVARIANCE
+    if covariance == "free" and full:
+        alpha, epsilon = full_refits(sets, order, _within(sets)[0])
+    elif covariance == "free":
+        alpha, epsilon = diagonal_refits(sets, order, *_diagonal(sets))
+    elif sets.sparse:
         alpha, epsilon = _sparse(sets, order)
     else:
-        alpha, epsilon = _dense(sets, order)
+        alpha, epsilon = _dense(sets, order, full)
     held = np.concatenate([[0.0], np.cumsum(weights[order])])
     share = held / held[-1] if held[-1] > 0 else np.arange(held.size) / max(order.size, 1)
     return Frontier(np.arange(order.size + 1), alpha, epsilon, share)
 
 
-def _dense(sets: Sets, order: Ints) -> tuple[Floats, Floats]:
+def _within(sets: Sets) -> tuple[Metric, list[Floats]]:
+    """Return the metric of the covariance within the sets, and the sums of whole values of both."""
+    scatters = [Scatter.fit(sets, X) for X in (sets.forget, sets.retain)]
+    n = max(sets.forget.shape[0] + sets.retain.shape[0] - 2, 1)
+    centred = scatters[0].centred() + scatters[1].centred()
+    metric = shrunk_metric(centred, n, "auto", "both sets", drop_constant=True, floor=_FLOOR)
+    return metric, [scatter.sums.astype(np.float64) for scatter in scatters]
+
+
+def _dense(sets: Sets, order: Ints, full: bool) -> tuple[Floats, Floats]:
     n1, n2, d = sets.forget.shape[0], sets.retain.shape[0], sets.n_features
     quantum = np.ldexp(1.0, sets.grid.top - BITS)
-    if d <= FULL_COVARIANCE:
-        scatters = [Scatter.fit(sets, X) for X in (sets.forget, sets.retain)]
-        within = scatters[0].centred() + scatters[1].centred()
-        metric = shrunk_metric(
-            within, max(n1 + n2 - 2, 1), "auto", "both sets", drop_constant=True, floor=_FLOOR
-        )
+    if full:
+        metric, (first, second) = _within(sets)
         columns, weights = metric.columns, metric.weights * quantum[metric.columns]
-        first, second = (s.sums.astype(np.float64) for s in scatters)
     else:
         columns, scale = _diagonal(sets)
         weights = scale * quantum[columns]
