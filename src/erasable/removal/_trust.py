@@ -13,7 +13,7 @@ from erasable.core.sparse import take_rows
 from erasable.removal._sets import Sets
 from erasable.removal.scores._base import Ranking
 
-__all__ = ["reliability"]
+__all__ = ["reliability", "spearman"]
 
 _REPEATS = 4
 _JUDGED = 1_000  # records of forget whose ranks are compared
@@ -31,7 +31,8 @@ def reliability(sets: Sets, ranking: Ranking, seed: int) -> float:
     Returns
     -------
     float
-        From 0 (chance) to 1; NaN for scores that contrast nothing.
+        From 0 (chance, or halves too small to learn from) to 1; NaN for scores that contrast
+        nothing.
     """
     reference = ranking.reference
     if reference is None:
