@@ -220,6 +220,8 @@ BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     (FORGET, RETAIN, {"covariance": "diagonal"}, "covariance='diagonal'"),
     (FORGET, RETAIN, {"random_state": "luck"}, "random_state='luck'"),
     (["a", "b"], ["c"], {}, "in forget: "),
+    (np.ma.masked_less(FORGET, 0), RETAIN, {}, "in forget: X hides"),
+    (FORGET * 1e200, RETAIN, {"score": "density-ratio"}, "beyond 2\\*\\*480"),
 ]  # fmt: skip
 
 
@@ -235,6 +237,15 @@ def test_bad_input_changes_nothing(
         removal.fit(forget, retain, ids=given.get("ids"))
     assert "\n" not in str(caught.value)
     assert {k: v for k, v in vars(removal).items() if k.endswith("_")} == learnt
+
+
+@pytest.mark.parametrize("covariance", ["shared", "free"])
+def test_sets_that_do_not_vary(covariance: str) -> None:
+    """There is nothing to remove, and nothing that shifts."""
+    removal = DomainRemoval("norm", budget=2, covariance=covariance)
+    removal.fit(np.ones((5, 2)), np.ones((4, 2)))
+    assert removal.selected_.tolist() == [0, 1]
+    assert removal.frontier_.alpha.tolist() == [0.0] * 6
 
 
 def test_before_a_fit() -> None:

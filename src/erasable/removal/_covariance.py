@@ -205,6 +205,8 @@ def shrunk_metric(
             f"the covariance of {name} is singular: {len(constant)} of {variance.size} columns are "
             f"constant ({name_some(constant)}); expected columns that vary; drop them"
         )
+    if columns.size == 0:
+        return Metric(columns, np.zeros((0, 0)), 0.0, 1.0)
     spread = np.sqrt(variance[columns])
     correlation = centred[np.ix_(columns, columns)] / n / np.outer(spread, spread)
     np.fill_diagonal(correlation, 1.0)
@@ -215,7 +217,7 @@ def shrunk_metric(
     except np.linalg.LinAlgError:
         factor = np.zeros_like(shrunk)
     pivots = np.diag(factor) ** 2
-    if columns.size and pivots.min() < _LEAST_VARIANCE:
+    if pivots.min() < _LEAST_VARIANCE:
         null = np.abs(np.linalg.eigh(shrunk)[1][:, 0])
         bound = columns[null > 0.5 * null.max()].tolist()
         raise InvalidInputError(

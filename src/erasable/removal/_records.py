@@ -43,6 +43,7 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
     for name, X in (("forget", forget), ("retain", retain)):
         try:
             frame = as_frame(X)
+            _refuse_masked(X)
             accepts = Accepts(sparse=True)
             _refuse_other_width(name, X, reader)
             read[name] = read_values(reader, X, frame, accepts, reset=name == "forget", copy=False)
@@ -70,8 +71,10 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
                 f"{len(shared)} ids are in forget and in retain: {some}; expected each record in "
                 "one of them; take them out of one"
             )
+    sets = Sets(_uniform(read["forget"], read), _uniform(read["retain"], read))
+    _ = sets.grid  # refuses magnitudes that no sum of squares can hold
     features = {k: v for k, v in vars(reader).items() if k.endswith("_in_")}
-    return Sets(_uniform(read["forget"], read), _uniform(read["retain"], read)), names, features
+    return sets, names, features
 
 
 def _uniform(matrix: Any, read: dict[str, Any]) -> Any:
@@ -113,6 +116,14 @@ def _labels(values: Any, X: Any, n: int, name: str) -> NDArray[Any]:
         )
     refuse_repeats(read, name=f"ids of {name}")
     return read
+
+
+def _refuse_masked(X: Any) -> None:
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InvalidDataError(
+            f"X hides {int(np.ma.getmaskarray(X).sum())} values under a mask; expected a value "
+            "everywhere; drop those rows, or fill them in with X.filled(...)"
+        )
 
 
 def _refuse_other_width(name: str, X: Any, reader: Any) -> None:

@@ -25,6 +25,8 @@ def full_refits(sets: Sets, order: Ints, metric: Metric) -> tuple[Floats, Floats
     """
     centre = sets.retain_moments.mean()[metric.columns]
     d = metric.columns.size
+    if d == 0:
+        return np.zeros(order.size + 1), np.zeros(order.size + 1)
     prior = float(d)
     white = [
         np.ascontiguousarray((X[:, metric.columns].astype(np.float64) - centre) @ metric.weights.T)
