@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -281,7 +282,8 @@ def write(name: str, lines: list[str]) -> None:
     begin, end = BEGIN.replace("by", f"({name}) by"), END.replace("here", f"here ({name})")
     page = PAGE.read_text(encoding="utf-8")
     pattern = re.escape(begin) + ".*?" + re.escape(end)
-    text = "\n".join([begin, "", *lines, "", end])
+    wrapped = [line if line.startswith("|") else textwrap.fill(line, 100) for line in lines]
+    text = "\n".join([begin, "", *wrapped, "", end])
     PAGE.write_text(re.sub(pattern, lambda _: text, page, flags=re.DOTALL), encoding="utf-8")
 
 

@@ -179,6 +179,16 @@ def test_a_pickle_holds_no_record() -> None:
         _ = back.certificate_
 
 
+def test_the_certificate_is_that_of_the_selection() -> None:
+    certificates = pytest.importorskip("erasable.removal.certificates")
+    removal = DomainRemoval("mu2-distance", budget=20, covariance="free", delta=0.1)
+    found = removal.fit(FORGET, RETAIN).certificate_
+    direct = certificates.certificate(FORGET, RETAIN, removal.order_[:20], 0.1)
+    assert (found.alpha, found.epsilon) == (direct.alpha, direct.epsilon)
+    assert found.alpha <= removal.frontier_.alpha[20]
+    assert found.epsilon >= removal.frontier_.epsilon[20]
+
+
 def test_a_plot_has_both_curves() -> None:
     removal = DomainRemoval("norm", budget=3).fit(FORGET, RETAIN)
     ax = removal.plot()
