@@ -43,6 +43,7 @@ _ROOMS = (
     "neighbors",
     "pipeline",
     "preprocessing",
+    "removal",
     "selection",
     "tree",
     "utils",

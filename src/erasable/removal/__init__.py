@@ -1,6 +1,14 @@
-"""Removing a domain by its most telling records, and what that can and does reach."""
+"""Remove a domain by its most telling records: rank them, choose by a budget, see what it does.
 
+The law of the room: scores by moments are functions of the set of records, bit for bit, in any
+order and any sharding; everything that is drawn is drawn from `random_state`; and an estimate says
+what it estimates.
+"""
+
+from erasable.removal._domain import DomainRemoval, RemovalWarning
+from erasable.removal._frontier import Frontier
 from erasable.removal._gaussians import Moments
+from erasable.removal.budgets import Cost, Count, Coverage, MaxShift, MinRemoval, Share
 from erasable.removal.certificates import (
     Certificate,
     RandomRemovalLaw,
@@ -11,13 +19,25 @@ from erasable.removal.certificates import (
 from erasable.removal.divergences import Divergence, divergence
 from erasable.removal.frontiers import exponential_family_frontier, gaussian_frontier
 from erasable.removal.influence import InfluenceRemoval, influence_removal
+from erasable.removal.scores import SCORES, DensityRatio
 
 __all__ = [
+    "SCORES",
     "Certificate",
+    "Cost",
+    "Count",
+    "Coverage",
+    "DensityRatio",
     "Divergence",
+    "DomainRemoval",
+    "Frontier",
     "InfluenceRemoval",
+    "MaxShift",
+    "MinRemoval",
     "Moments",
     "RandomRemovalLaw",
+    "RemovalWarning",
+    "Share",
     "certificate",
     "certificate_from_moments",
     "divergence",

@@ -1,0 +1,279 @@
+"""Exact covariances, their shrinkage, and distances in their metric.
+
+The law they keep: a covariance, and each row's distance, are functions of the set of rows, bit for
+bit, whichever BLAS multiplies. Values are whole numbers of at most 22 bits and a sign, so that the
+products of a block of 512 rows sum to integers below ``2**53``, which float64 adds exactly in any
+order; so do the products of a row with whole weights. `erasable.core.gram` keeps 26 bits, in two
+halves that take four times as many products, which a score does not need and a deletion does.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dsyrk, dtrmm
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.errors import InvalidInputError
+from erasable.core.grid import PrecisionWarning
+from erasable.core.ids import name_some, shorten
+from erasable.removal import _row_kernels as kernels
+from erasable.removal._sets import Sets
+
+__all__ = [
+    "Metric",
+    "Scatter",
+    "check_shrinkage",
+    "metric_of",
+    "oas",
+    "shrunk_metric",
+    "whole_blocks",
+]
+
+BITS = 22
+BLOCK = 512  # rows of 2 * 22 bits: their products sum to at most 2**53
+MAX_FEATURES = 1024
+_LEAST_VARIANCE = 1e-9  # of a column given the others; below, the covariance counts as singular
+_COARSE = 2.0**6
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Exact sums of products of all pairs of columns.
+
+    Attributes
+    ----------
+    n_rows : int
+    origin, quantum : ndarray of shape (n_features,), float64
+        A value is ``origin + whole * quantum``.
+    sums : ndarray of shape (n_features,), int64
+        Of whole values.
+    products : ndarray of shape (2, n_features, n_features), int64
+        Of their products, upper triangle: ``products[0] * 2**26 + products[1]``.
+    """
+
+    n_rows: int
+    origin: Floats
+    quantum: Floats
+    sums: Ints
+    products: Ints
+
+    @classmethod
+    def fit(cls, sets: Sets, matrix: Any) -> Scatter:
+        """Sum the rows of one of the sets on the grid of both."""
+        grid = sets.grid
+        quantum = np.ldexp(1.0, grid.top - BITS)
+        d = matrix.shape[1]
+        sums, products = np.zeros(d, dtype=np.int64), np.zeros((2, d, d), dtype=np.int64)
+        pending = np.zeros((d, d), dtype=np.int64)
+        for number, block in enumerate(whole_blocks(matrix, grid.origin, quantum)):
+            sums += block.sum(axis=0).astype(np.int64)
+            pending += dsyrk(1.0, block.T).astype(np.int64)
+            if number % BLOCK == BLOCK - 1:
+                _carry(pending, products)
+        _carry(pending, products)
+        return cls(matrix.shape[0], grid.origin, quantum, sums, products)
+
+    def centred(self) -> Floats:
+        """Return the sums of products of deviations from the means, in units of the data."""
+        upper = np.triu_indices(self.sums.size)
+        high, low = (part[upper].astype(object) for part in self.products)
+        sums = self.sums.astype(object)
+        # Python's integers: n * sum(m m') - sum(m) * sum(m') may need 100 bits, and cancels.
+        exact = self.n_rows * (high * 2**26 + low) - sums[upper[0]] * sums[upper[1]]
+        out = np.zeros((self.sums.size, self.sums.size))
+        out[upper] = np.array([int(value) / self.n_rows for value in exact])
+        out[upper[::-1]] = out[upper]
+        return out * np.outer(self.quantum, self.quantum)
+
+
+def _carry(pending: Ints, products: Ints) -> None:
+    products[0] += pending >> 26
+    products[1] += pending & (2**26 - 1)
+    pending[:] = 0
+
+
+def whole_blocks(matrix: Any, origin: Floats, quantum: Floats) -> Any:
+    """Yield blocks of rows as whole numbers; the array is used again for the next block."""
+    n, d = matrix.shape
+    room = np.empty((min(BLOCK, n), d))
+    per_unit = 1.0 / quantum
+    for start in range(0, n, BLOCK):
+        part = room[: min(BLOCK, n - start)]
+        kernels.cut(matrix[start : start + BLOCK], origin, per_unit, part)
+        yield part
+
+
+def oas(correlation: Floats, n: int) -> float:
+    """Return how far to shrink a correlation matrix to the identity, from 0 to 1.
+
+    The oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010), eq. 23.
+    """
+    d = correlation.shape[0]
+    square, trace = float((correlation**2).sum()), float(np.trace(correlation))
+    above = (1 - 2 / d) * square + trace**2
+    below = (n + 1 - 2 / d) * (square - trace**2 / d)
+    return 1.0 if below <= 0 else min(1.0, above / below)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The inverse of a shrunk covariance, as a triangle of whitening weights.
+
+    Attributes
+    ----------
+    columns : ndarray of int64
+        Those that vary.
+    weights : ndarray of shape (n_columns, n_columns), float64, lower triangular
+        ``weights @ (x - centre)`` has the identity as its covariance.
+    log_determinant : float
+        Of the covariance.
+    shrinkage : float
+        That was used.
+    """
+
+    columns: Ints
+    weights: Floats
+    log_determinant: float
+    shrinkage: float
+
+    def distances(self, sets: Sets, rows: Any, centres: list[Floats]) -> list[Floats]:
+        """Return the squared distances of dense rows, on the grid of the sets, to each centre."""
+        grid, d = sets.grid, self.columns.size
+        quantum = np.ldexp(1.0, grid.top - BITS)
+        bits = 53 - (BITS + 1) - int(np.ceil(np.log2(max(d, 2))))
+        scaled = self.weights * quantum[self.columns]
+        unit = np.ldexp(1.0, np.frexp(np.abs(scaled).max(axis=1))[1] - bits)
+        whole = np.rint(scaled / unit[:, None])
+        shifts = [
+            (whole * unit[:, None]) @ ((c - grid.origin) / quantum)[self.columns] for c in centres
+        ]
+        triangle = np.asfortranarray(whole)
+        found = [np.empty(rows.shape[0]) for _ in centres]
+        start = 0
+        every = d == rows.shape[1]
+        for block in whole_blocks(rows, grid.origin, quantum):
+            part = block if every else np.ascontiguousarray(block[:, self.columns])
+            # Whole numbers below 2**53 at every step: the same bits in any block, in any order.
+            product = dtrmm(1.0, triangle, part.T, lower=1, overwrite_b=1)
+            white = np.ascontiguousarray(product.T) * unit
+            for shift, out in zip(shifts, found, strict=True):
+                kernels.distances(white, shift, out[start : start + len(white)])
+            start += len(white)
+        return found
+
+
+def shrunk_metric(
+    centred: Floats,
+    n: int,
+    shrinkage: Any,
+    name: str,
+    *,
+    drop_constant: bool = False,
+    floor: float = 0.0,
+) -> Metric:
+    """Invert a covariance by Cholesky, its correlations shrunk towards none.
+
+    Parameters
+    ----------
+    centred : ndarray of shape (n_features, n_features)
+        Sums of products of deviations.
+    n : int
+        Degrees of freedom by which they are divided.
+    shrinkage : "auto" or float from 0 to 1
+    name : str
+        Of the set, for errors.
+    drop_constant : bool, default=False
+        Leave out columns that do not vary, instead of refusing them?
+    floor : float, default=0.0
+        Least shrinkage that is chosen by "auto".
+
+    Raises
+    ------
+    InvalidInputError
+        It is singular.
+    """
+    variance = np.diag(centred) / n
+    columns = np.flatnonzero(variance > 0)
+    if columns.size < variance.size and not drop_constant:
+        constant = np.flatnonzero(variance <= 0).tolist()
+        raise InvalidInputError(
+            f"the covariance of {name} is singular: {len(constant)} of {variance.size} columns are "
+            f"constant ({name_some(constant)}); expected columns that vary; drop them"
+        )
+    if columns.size == 0:
+        return Metric(columns, np.zeros((0, 0)), 0.0, 1.0)
+    spread = np.sqrt(variance[columns])
+    correlation = centred[np.ix_(columns, columns)] / n / np.outer(spread, spread)
+    np.fill_diagonal(correlation, 1.0)
+    rho = max(oas(correlation, n), floor) if isinstance(shrinkage, str) else float(shrinkage)
+    shrunk = (1 - rho) * correlation + rho * np.eye(columns.size)
+    try:
+        factor = np.linalg.cholesky(shrunk)
+    except np.linalg.LinAlgError:
+        factor = np.zeros_like(shrunk)
+    pivots = np.diag(factor) ** 2
+    if pivots.min() < _LEAST_VARIANCE:
+        null = np.abs(np.linalg.eigh(shrunk)[1][:, 0])
+        bound = columns[null > 0.5 * null.max()].tolist()
+        raise InvalidInputError(
+            f"the covariance of {name} is singular: columns depend on each other linearly "
+            f"({name_some(bound)}); expected independent columns, or more shrinkage than "
+            f"{rho:.2g}; drop one, or set shrinkage=0.1"
+        )
+    weights = solve_triangular(factor, np.diag(1.0 / spread), lower=True)
+    determinant = float(np.log(pivots).sum() + 2 * np.log(spread).sum())
+    return Metric(columns, np.tril(weights), determinant, rho)
+
+
+def check_shrinkage(shrinkage: Any) -> None:
+    """Raise unless it is "auto" or from 0 to 1."""
+    number = isinstance(shrinkage, int | float | np.number) and not isinstance(shrinkage, bool)
+    if shrinkage == "auto" or (number and 0 <= shrinkage <= 1):
+        return
+    from erasable.core.errors import InvalidParameterError
+
+    raise InvalidParameterError(
+        f"shrinkage={shorten(shrinkage)}; expected 'auto' or a number from 0 to 1; pass one"
+    )
+
+
+def metric_of(sets: Sets, matrix: Any, shrinkage: Any, name: str) -> Metric:
+    """Return the metric of one of the sets.
+
+    Raises
+    ------
+    InvalidInputError
+        Sparse rows, too many columns, or a singular covariance.
+    """
+    d = sets.n_features
+    if sets.sparse:
+        raise InvalidInputError(
+            f"{name} is sparse; expected dense rows for a Mahalanobis distance; pass X.toarray(), "
+            "project it first (TruncatedSVD), or choose a cosine score"
+        )
+    if d > MAX_FEATURES:
+        raise InvalidInputError(
+            f"{d} columns; expected at most {MAX_FEATURES} for a Mahalanobis distance; project "
+            "them first, for instance with PCA"
+        )
+    scatter = Scatter.fit(sets, matrix)
+    metric = shrunk_metric(scatter.centred(), max(matrix.shape[0] - 1, 1), shrinkage, name)
+    _warn_of_skew(scatter, np.diag(scatter.centred()), name)
+    return metric
+
+
+def _warn_of_skew(scatter: Scatter, squares: Floats, name: str) -> None:
+    spread = np.sqrt(squares / scatter.n_rows)
+    skewed = np.flatnonzero(spread < _COARSE * scatter.quantum).tolist()
+    if skewed:
+        warnings.warn(
+            f"{len(skewed)} columns of {name} ({name_some(skewed)}) vary by less than 2**-16 of "
+            "their range: their distances are coarse; take a logarithm of them, or clip them",
+            PrecisionWarning,
+            stacklevel=2,
+        )

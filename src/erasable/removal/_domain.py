@@ -1,0 +1,251 @@
+"""Choose the records by which a domain is to leave."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from erasable.core.errors import DetachedError, InvalidParameterError
+from erasable.core.ids import shorten
+from erasable.core.seeds import seed_from
+from erasable.removal._frontier import FULL_COVARIANCE, Frontier, trace
+from erasable.removal._plot import draw
+from erasable.removal._records import read_sets
+from erasable.removal._trust import reliability
+from erasable.removal.budgets import Coverage, Curve, as_budget
+from erasable.removal.scores import as_score
+
+__all__ = ["DomainRemoval", "RemovalWarning"]
+
+LEAST_TRUST = 0.5
+_AT_ONCE = 2**27  # multiplications: a tenth of a second
+
+
+class RemovalWarning(UserWarning):
+    """A choice of records rests on too few records to be trusted."""
+
+
+class DomainRemoval(BaseEstimator):
+    """Choose the few records of an unwanted domain whose deletion removes it from the models.
+
+    Given records of a domain that is to leave (`forget`, drawn from p1) and of what is to stay
+    (`retain`, from p2), records of forget are ranked by how much they tell of p1 and not of p2. A
+    budget says how many go. Their ids go into `delete` of any estimator or workspace.
+
+    Parameters
+    ----------
+    score : str, score or callable, default="density-ratio"
+        How records are ranked: a name of `erasable.removal.scores.SCORES`, a score, or
+        ``score(forget, retain)``, a number for each row of forget. Higher leaves first; of equal
+        ones the earlier record.
+    budget : int, float or budget, default=None
+        How many leave: an integer is a count, a float a share of forget. By default
+        ``Coverage(0.8)``: the fewest that hold 80 % of the total score.
+    covariance : {"shared", "free"}, default="shared"
+        Whether `frontier_` fits one covariance to forget, retain and what is left, or one to each;
+        see `Frontier`.
+    delta : float, default=0.05
+        How often `certificate_` may be wrong.
+    random_state : int, RandomState or None, default=None
+        For folds, and for scores that draw.
+
+    Attributes
+    ----------
+    order_ : ndarray of shape (n_forget,), int64
+        Rows of forget, first to delete first.
+    scores_ : ndarray of shape (n_forget,), float64
+        Of the rows of forget, in their order.
+    selected_ : ndarray of shape (n_selected,), int64
+        Rows of forget that the budget takes, first to delete first.
+    selected_ids_ : ndarray of shape (n_selected,)
+        Their ids.
+    frontier_ : Frontier
+        `alpha`, `epsilon` and the share of the score at every budget from 0 to n_forget, estimated
+        by the moments of what is left; see `Frontier`. Of much data, only when it is first
+        asked for.
+    trust_ : float
+        From 0 to 1: how well the order agrees, by rank correlation, with the one that other samples
+        of this size from the same domains would give; estimated by halving both sets. NaN for
+        scores that contrast nothing. Below 0.5 a `RemovalWarning` is given.
+    certificate_ : certificate
+        What is certain about the selection, but for a probability of `delta`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where forget has names.
+
+    Notes
+    -----
+    Removing a domain is not erasing a person: records of the unwanted domain that are kept remain
+    trained on.
+
+    Text goes through a vectoriser first, and images through features of a network.
+
+    The fitted object refers to both sets, without a copy, until it is pickled, because
+    `certificate_`, and the `frontier_` of much data, are computed from them: ask for these before
+    records are overwritten. A pickle holds the frontier and no record.
+
+    References
+    ----------
+    Allouah, Guerraoui and Koyejo, Distributional Machine Unlearning via Selective Data Removal,
+    ICLR 2026.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> forget, retain = rng.normal(0.0, 1.0, (500, 2)), rng.normal(1.0, 1.0, (500, 2))
+    >>> removal = DomainRemoval(budget=50, random_state=0).fit(forget, retain)
+    >>> len(removal.selected_ids_), removal.trust_ > 0.9
+    (50, True)
+    >>> bool(removal.frontier_.alpha[50] > 2 * removal.frontier_.alpha[0])
+    False
+    """
+
+    def __init__(
+        self,
+        score: Any = "density-ratio",
+        *,
+        budget: Any = None,
+        covariance: str = "shared",
+        delta: float = 0.05,
+        random_state: Any = None,
+    ) -> None:
+        self.score = score
+        self.budget = budget
+        self.covariance = covariance
+        self.delta = delta
+        self.random_state = random_state
+
+    def fit(self, forget: Any, retain: Any, *, ids: Any = None) -> Self:
+        """Rank the forget set, and choose by the budget.
+
+        Parameters
+        ----------
+        forget : array-like, frame or sparse matrix of shape (n_forget, n_features)
+            Records of the domain that is to leave.
+        retain : of the same kind, shape (n_retain, n_features)
+            Records of what is to stay; a small sample will do, see `trust_`.
+        ids : array-like, the name of a column, or a pair of array-likes, default=None
+            The id of each row of forget; a column that both sets have; or ids of forget and of
+            retain. By default a pandas frame's index, or 0..n-1. Where ids of both are known, they
+            must not overlap.
+
+        Returns
+        -------
+        DomainRemoval
+
+        Raises
+        ------
+        InvalidInputError, InvalidParameterError
+            Data or parameters that cannot be used, or a target that cannot be reached; nothing is
+            changed.
+        """
+        score = as_score(self.score)
+        budget = Coverage() if self.budget is None else as_budget(self.budget)
+        _check(self.covariance, self.delta)
+        sets, names, features = read_sets(forget, retain, ids)
+        seed = int(seed_from(self.random_state))
+        ranking = score.rank(sets, seed)
+        tracer = _Tracer(sets, ranking, self.covariance)
+        selected = budget.choose(Curve(ranking.order, ranking.weights, lambda: tracer.frontier))
+        trust = reliability(sets, ranking, seed)
+        for name in [name for name in vars(self) if name.endswith("_in_")]:
+            delattr(self, name)
+        for name, value in features.items():
+            setattr(self, name, value)
+        self._tracer = tracer
+        self.order_, self.scores_ = ranking.order, ranking.scores
+        self.selected_, self.selected_ids_ = selected.copy(), names[selected]
+        self.trust_ = trust
+        if trust < LEAST_TRUST:
+            warnings.warn(
+                f"trust_={trust:.2f}: other samples of this size ({len(ranking.order)} records of "
+                f"forget, {sets.retain.shape[0]} of retain) would order the records otherwise; "
+                "pass more records, fewer features, or a simpler score",
+                RemovalWarning,
+                stacklevel=2,
+            )
+        return self
+
+    @property
+    def frontier_(self) -> Frontier:
+        """Removal, shift and share of the score at every budget."""
+        check_is_fitted(self)
+        return self._tracer.frontier
+
+    @property
+    def certificate_(self) -> Any:
+        """What is certain about the selection, but for a probability of `delta`."""
+        check_is_fitted(self)
+        sets = self._tracer.sets
+        if sets is None:
+            raise DetachedError(
+                "this DomainRemoval was unpickled without its records, which a certificate is made "
+                "of; expected one that was fitted here; fit it again"
+            )
+        # By name: a fit needs none of what is imported with it.
+        certificates = import_module("erasable.removal.certificates")
+        return certificates.certificate(sets.forget, sets.retain, self.selected_, self.delta)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw removal and shift against the number of deletions, and where the budget stands.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            By default a new one.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            matplotlib is not there.
+        sklearn.exceptions.NotFittedError
+
+        Examples
+        --------
+        >>> forget, retain = np.array([[0.0], [1.0], [2.0]]), np.array([[2.0], [3.0], [5.0]])
+        >>> removal = DomainRemoval("norm", budget=1).fit(forget, retain)
+        >>> removal.plot().get_xlabel()
+        'records deleted'
+        """
+        return draw(self.frontier_, len(self.selected_), ax)
+
+
+class _Tracer:
+    """The frontier of a ranking, computed when it is asked for; its pickle holds no record."""
+
+    def __init__(self, sets: Any, ranking: Any, covariance: str) -> None:
+        self.sets, self._covariance = sets, covariance
+        self._order, self._weights = ranking.order, ranking.weights
+        width = 1 if sets.sparse else sets.n_features * min(sets.n_features, FULL_COVARIANCE)
+        if sets.forget.shape[0] * width <= _AT_ONCE:
+            _ = self.frontier
+
+    @cached_property
+    def frontier(self) -> Frontier:
+        """Trace it."""
+        return trace(self.sets, self._order, self._weights, self._covariance)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"frontier": self.frontier, "sets": None}
+
+
+def _check(covariance: Any, delta: Any) -> None:
+    if covariance not in ("shared", "free"):
+        raise InvalidParameterError(
+            f"covariance={shorten(covariance)}; expected 'shared' or 'free'; pass one"
+        )
+    number = isinstance(delta, int | float | np.number) and not isinstance(delta, bool)
+    if not number or not 0 < delta < 1:
+        raise InvalidParameterError(
+            f"delta={shorten(delta)}; expected a probability above 0 and below 1; pass one"
+        )

@@ -1,0 +1,339 @@
+"""Budgets: how many records of the forget set leave.
+
+Each reads the one order that a score gives, and takes its beginning; `Cost` may leave out records
+that it cannot pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.core.ids import shorten
+from erasable.core.seeds import is_integer
+from erasable.removal._frontier import Frontier
+
+__all__ = [
+    "Budget",
+    "Cost",
+    "Count",
+    "Coverage",
+    "Curve",
+    "MaxShift",
+    "MinRemoval",
+    "Share",
+    "as_budget",
+]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a budget may look at.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_forget,), int64
+        Rows of the forget set, first to leave first.
+    weights : ndarray of shape (n_forget,), float64
+        Of its rows: scores as shares of what there is to remove.
+    frontier : callable
+        Returns the `Frontier`; computed when it is called.
+
+    Examples
+    --------
+    >>> curve = Curve(np.array([1, 0]), np.array([1.0, 3.0]), lambda: None)
+    >>> Coverage(0.75).choose(curve)
+    array([1])
+    """
+
+    order: Ints
+    weights: Floats
+    frontier: Callable[[], Frontier]
+
+
+class Budget(BaseEstimator):
+    """Base of the budgets: a subclass has a `choose` method.
+
+    Examples
+    --------
+    >>> isinstance(Count(5), Budget)
+    True
+    """
+
+    def choose(self, curve: Curve) -> Ints:
+        """Choose rows of the forget set.
+
+        Parameters
+        ----------
+        curve : Curve
+
+        Returns
+        -------
+        ndarray of int64
+            Rows, first to leave first.
+
+        Raises
+        ------
+        InvalidParameterError, InvalidInputError
+            A budget out of range, or a target that cannot be reached.
+        """
+        raise NotImplementedError
+
+
+class Count(Budget):
+    """As many records as are said.
+
+    Parameters
+    ----------
+    n : int
+        From 1 to the size of the forget set.
+
+    Examples
+    --------
+    >>> Count(1).choose(Curve(np.array([1, 0]), np.ones(2), lambda: None))
+    array([1])
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def choose(self, curve: Curve) -> Ints:
+        """Choose the first `n`."""
+        if not is_integer(type(self.n)) or not 1 <= self.n <= curve.order.size:
+            raise InvalidParameterError(
+                f"n={shorten(self.n)} records to delete; expected an integer from 1 to "
+                f"{curve.order.size}, the size of forget; pass one"
+            )
+        return curve.order[: self.n]
+
+
+class Share(Budget):
+    """A share of the forget set, rounded up.
+
+    Parameters
+    ----------
+    share : float
+        Above 0, at most 1.
+
+    Examples
+    --------
+    >>> Share(0.5).choose(Curve(np.array([2, 1, 0]), np.ones(3), lambda: None))
+    array([2, 1])
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def choose(self, curve: Curve) -> Ints:
+        """Choose the first ``ceil(share * n)``."""
+        share = _in_range("share", self.share, 0.0, 1.0)
+        # 0.1 * 30 is 3.0000000000000004 in floats, and means 3.
+        return curve.order[: int(np.ceil(share * curve.order.size * (1 - 1e-12)))]
+
+
+class Cost(Budget):
+    """What can be paid for, where records cost differently to delete.
+
+    Records are paid for in the order of their scores; one that can no longer be paid is passed
+    over, and a cheaper one after it may still be taken.
+
+    Parameters
+    ----------
+    costs : array-like of shape (n_forget,)
+        Above 0, in the order of the forget set.
+    budget : float
+        How much they may cost together.
+
+    Examples
+    --------
+    >>> curve = Curve(np.array([2, 1, 0]), np.ones(3), lambda: None)
+    >>> Cost([1.0, 5.0, 2.0], budget=3.0).choose(curve)
+    array([2, 0])
+    """
+
+    def __init__(self, costs: Any, budget: float) -> None:
+        self.costs = costs
+        self.budget = budget
+
+    def choose(self, curve: Curve) -> Ints:
+        """Choose what the budget pays for."""
+        budget = _in_range("budget", self.budget, 0.0, np.inf)
+        costs = _read_costs(self.costs, curve.order.size)
+        chosen, left = [], budget
+        for row, cost in zip(curve.order.tolist(), costs[curve.order].tolist(), strict=True):
+            if cost <= left:
+                chosen.append(row)
+                left -= cost
+        if not chosen:
+            raise InvalidParameterError(
+                f"budget={budget:g}, and the cheapest record costs {costs.min():g}; expected one "
+                "that can be paid; pass a larger budget"
+            )
+        return np.array(chosen, dtype=np.int64)
+
+
+class Coverage(Budget):
+    """The fewest records that hold a share of the total score.
+
+    Scores count as in `Frontier.share`: a log density ratio by what a deletion gains, others by
+    their height above 0 or, where some are negative, above the least.
+
+    Parameters
+    ----------
+    share : float, default=0.8
+        Above 0, at most 1.
+
+    Examples
+    --------
+    >>> Coverage(0.8).choose(Curve(np.array([0, 1, 2]), np.array([8.0, 1.0, 1.0]), lambda: None))
+    array([0])
+    """
+
+    def __init__(self, share: float = 0.8) -> None:
+        self.share = share
+
+    def choose(self, curve: Curve) -> Ints:
+        """Choose the shortest beginning of the order."""
+        share = _in_range("share", self.share, 0.0, 1.0)
+        held = np.cumsum(curve.weights[curve.order])
+        if held[-1] == 0.0:
+            raise InvalidInputError(
+                "all scores are equal, so no share of them is anywhere; expected scores that "
+                "differ; pass a Count or a Share"
+            )
+        reached = held >= share * held[-1] * (1 - 1e-12)
+        return curve.order[: int(np.argmax(reached)) + 1]
+
+
+class MinRemoval(Budget):
+    """The fewest records whose deletion reaches a removal, by the curve's estimate.
+
+    Parameters
+    ----------
+    alpha : float
+        Least ``KL(p1, p)``, in nats.
+
+    Examples
+    --------
+    >>> frontier = Frontier(np.arange(3), np.array([0.1, 0.4, 0.5]), np.zeros(3), np.zeros(3))
+    >>> MinRemoval(0.3).choose(Curve(np.array([1, 0]), np.ones(2), lambda: frontier))
+    array([1])
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def choose(self, curve: Curve) -> Ints:
+        """Choose the shortest beginning of the order that reaches it; none may be enough."""
+        alpha = _in_range("alpha", self.alpha, 0.0, np.inf, lowest=True)
+        reached = curve.frontier().alpha
+        if not (reached >= alpha).any():
+            best = int(np.argmax(reached))
+            raise InvalidInputError(
+                f"alpha={alpha:g} cannot be reached; expected at most {reached[best]:.6g}, which "
+                f"deleting {best} of {curve.order.size} records gives; pass a smaller alpha"
+            )
+        return curve.order[: int(np.argmax(reached >= alpha))]
+
+
+class MaxShift(Budget):
+    """The largest removal whose shift of the wanted domain stays within a bound.
+
+    Parameters
+    ----------
+    epsilon : float
+        Most ``KL(p2, p)``, in nats, by the curve's estimate.
+
+    Examples
+    --------
+    >>> frontier = Frontier(
+    ...     np.arange(3), np.array([0.1, 0.4, 0.5]), np.array([0.1, 0.2, 0.9]), np.zeros(3)
+    ... )
+    >>> MaxShift(0.3).choose(Curve(np.array([1, 0]), np.ones(2), lambda: frontier))
+    array([1])
+    """
+
+    def __init__(self, epsilon: float) -> None:
+        self.epsilon = epsilon
+
+    def choose(self, curve: Curve) -> Ints:
+        """Choose the beginning with the largest alpha; of equal ones the shortest."""
+        epsilon = _in_range("epsilon", self.epsilon, 0.0, np.inf, lowest=True)
+        frontier = curve.frontier()
+        within = frontier.epsilon <= epsilon
+        if not within.any():
+            least = int(np.argmin(frontier.epsilon))
+            raise InvalidInputError(
+                f"epsilon={epsilon:g} cannot be kept; expected {frontier.epsilon[least]:.6g} or "
+                f"more, which deleting {least} of {curve.order.size} records gives; pass a larger "
+                "epsilon"
+            )
+        return curve.order[: int(np.argmax(np.where(within, frontier.alpha, -1.0)))]
+
+
+def as_budget(budget: Any) -> Budget:
+    """Read a budget: an integer is a count, a float a share.
+
+    Raises
+    ------
+    InvalidParameterError
+        Something else.
+
+    Examples
+    --------
+    >>> as_budget(100), as_budget(0.2)
+    (Count(n=100), Share(share=0.2))
+    """
+    if isinstance(budget, Budget):
+        return budget
+    if is_integer(type(budget)):
+        return Count(budget)
+    if isinstance(budget, float | np.floating):
+        return Share(float(budget))
+    raise InvalidParameterError(
+        f"budget={shorten(budget)}; expected an integer (a count), a float (a share), or a budget; "
+        "pass for instance 100, 0.2, or Coverage(0.8)"
+    )
+
+
+def _in_range(name: str, value: Any, low: float, high: float, *, lowest: bool = False) -> float:
+    """Return a number above `low`, or at it where `lowest`, and up to a finite `high`."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if (
+        number
+        and not isinstance(value, bool)
+        and np.isfinite(value)
+        and (low < value or (lowest and value == low))
+        and value <= high
+    ):
+        return float(value)
+    bounds = f"{'from' if lowest else 'above'} {low:g}" + (f" to {high:g}" if high < np.inf else "")
+    raise InvalidParameterError(
+        f"{name}={shorten(value)}; expected a finite number {bounds}{' up' if lowest else ''}; "
+        "pass one"
+    )
+
+
+def _read_costs(costs: Any, n: int) -> NDArray[np.float64]:
+    try:
+        given = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty((0, 0))
+    if given.shape != (n,) or not ((given > 0) & (given < np.inf)).all():
+        told = (
+            f"an array of shape {given.shape}"
+            if given.shape != (n,)
+            else f"{int((~((given > 0) & (given < np.inf))).sum())} that are not above 0 and finite"
+        )
+        raise InvalidParameterError(
+            f"costs: {told}; expected a number above 0 for each of the {n} records of forget; pass "
+            "them in the order of forget"
+        )
+    return given

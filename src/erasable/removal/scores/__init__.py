@@ -1,0 +1,33 @@
+"""Scores of the forget set by name: higher leaves first.
+
+The law they keep: ties go to the earlier record, and a score by moments is the same in any order
+of the rows and any sharding.
+"""
+
+from __future__ import annotations
+
+from erasable.removal.scores._base import Custom, Score
+from erasable.removal.scores._density import DensityRatio
+from erasable.removal.scores._distances import Coreset, MeanDistance, MeanMargin, Norm
+from erasable.removal.scores._drawn import CCS, Random
+from erasable.removal.scores._greedy import Craig, GradMatch, KCenter
+from erasable.removal.scores._named import SCORES, as_score
+from erasable.removal.scores._neighbors import NeighborRatio
+
+__all__ = [
+    "CCS",
+    "SCORES",
+    "Coreset",
+    "Craig",
+    "Custom",
+    "DensityRatio",
+    "GradMatch",
+    "KCenter",
+    "MeanDistance",
+    "MeanMargin",
+    "NeighborRatio",
+    "Norm",
+    "Random",
+    "Score",
+    "as_score",
+]

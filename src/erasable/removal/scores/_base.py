@@ -1,0 +1,150 @@
+"""What every score is: numbers for the forget set, and the order in which its records leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.errors import InvalidInputError
+from erasable.core.ids import shorten
+from erasable.removal._sets import Sets
+
+__all__ = ["Custom", "Ranking", "Reference", "RowScore", "Score", "by_score"]
+
+Reference = Callable[[Sets, Any, int], Floats]
+"""Scores rows by what it learns from two sets in which they are not."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Scores of the forget set.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_forget,), float64
+        Higher leaves first.
+    order : ndarray of shape (n_forget,), int64
+        Rows, first to leave first; of equal ones the earlier.
+    weights : ndarray of shape (n_forget,), float64
+        Scores as shares of what there is to remove: none is negative.
+    reference : callable or None
+        ``reference(sets, rows, seed)``; None where no learning from samples is involved.
+    learns_from_forget : bool
+        Whether a score depends on the other records of the forget set.
+    """
+
+    scores: Floats
+    order: Ints
+    weights: Floats
+    reference: Reference | None = None
+    learns_from_forget: bool = False
+
+
+def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Ranking:
+    """Rank by descending score; of equal scores the earlier row comes first."""
+    if weights is None:
+        weights = scores - min(0.0, float(scores.min()))
+    order = np.argsort(-scores, kind="stable")
+    return Ranking(scores, order, weights, **more)
+
+
+class Score(BaseEstimator):
+    """Base of the scores: a subclass has a `rank` method.
+
+    Examples
+    --------
+    >>> from erasable.removal.scores import Norm
+    >>> isinstance(Norm(), Score)
+    True
+    """
+
+    def rank(self, sets: Sets, seed: int) -> Ranking:
+        """Score the forget set.
+
+        Parameters
+        ----------
+        sets : Sets
+            Checked rows of both.
+        seed : int
+
+        Returns
+        -------
+        Ranking
+        """
+        raise NotImplementedError
+
+
+class RowScore(Score):
+    """A score of rows, one by one, against what is known of the sets."""
+
+    _contrasts = True
+    _learns_from_forget = False
+
+    def rank(self, sets: Sets, seed: int) -> Ranking:
+        """Score the forget set."""
+        return by_score(
+            self._scores(sets, sets.forget),
+            reference=self._outside if self._contrasts else None,
+            learns_from_forget=self._learns_from_forget,
+        )
+
+    def _scores(self, sets: Sets, rows: Any) -> Floats:
+        raise NotImplementedError
+
+    def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
+        return self._scores(sets, rows)
+
+
+class Custom(Score):
+    """A score of your own.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(forget, retain)`` returns a finite number for each row of forget; higher leaves
+        first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> score = Custom(lambda forget, retain: forget[:, 0] - retain[:, 0].mean())
+    >>> score.rank(Sets(np.array([[1.0], [3.0]]), np.array([[0.0]])), 0).order
+    array([1, 0])
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def rank(self, sets: Sets, seed: int) -> Ranking:
+        """Score the forget set."""
+        return by_score(
+            self._call(sets.forget, sets.retain), reference=self._outside, learns_from_forget=True
+        )
+
+    def _call(self, forget: Any, retain: Any) -> Floats:
+        given = self.function(forget, retain)
+        try:
+            scores: NDArray[np.float64] = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            scores = np.empty((0, 0))
+        n = forget.shape[0]
+        if scores.shape != (n,) or not np.isfinite(scores).all():
+            told = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
+            raise InvalidInputError(
+                f"the score returned {told}; expected a finite number for each of {n} records; "
+                "return an array in the order of forget"
+            )
+        return scores
+
+    def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
+        from scipy.sparse import issparse, vstack
+
+        both = [rows, sets.forget]
+        joined = vstack(both, format="csr") if issparse(rows) else np.concatenate(both)
+        return self._call(joined, sets.retain)[: rows.shape[0]]

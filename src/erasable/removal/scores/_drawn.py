@@ -1,0 +1,113 @@
+"""Orders that are drawn: at random, and from strata of difficulty (CCS)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.core.ids import shorten
+from erasable.core.seeds import is_integer
+from erasable.removal._sets import Sets, distances_to
+from erasable.removal.scores._base import Ranking, Score
+
+__all__ = ["CCS", "Random", "in_order"]
+
+
+def in_order(order: Ints) -> Ranking:
+    """Rank by an order alone: scores fall from 1 by equal steps, and all records weigh alike."""
+    n = order.size
+    scores = np.empty(n)
+    scores[order] = 1.0 - np.arange(n) / n
+    return Ranking(scores, order, np.ones(n))
+
+
+class Random(Score):
+    """A uniformly random order: ``random``.
+
+    Examples
+    --------
+    >>> sorted(Random().rank(Sets(np.zeros((3, 1)), np.zeros((1, 1))), 7).order.tolist())
+    [0, 1, 2]
+    """
+
+    def rank(self, sets: Sets, seed: int) -> Ranking:
+        """Score the forget set."""
+        return in_order(np.random.default_rng(seed).permutation(sets.forget.shape[0]))
+
+
+class CCS(Score):
+    """Coverage-centric selection: at random from strata of difficulty, evenly: ``ccs``.
+
+    The hardest records come last. The others are divided into strata of equal width in difficulty,
+    and leave by turns: one of each stratum that is left, then again. At any budget each stratum
+    has given the same number, or all it has, which is the allotment of the paper's algorithm 1; so
+    one order serves all budgets.
+
+    Parameters
+    ----------
+    n_strata : int, default=50
+    hardest : float, default=0.0
+        Share of the hardest records that is kept out of the strata (the paper's beta).
+    difficulty : callable, default=None
+        ``difficulty(forget)``, a number for each record. By default, where no model is at hand,
+        the distance to the forget mean.
+
+    References
+    ----------
+    Zheng, Liu, Lai and Prakash, Coverage-centric Coreset Selection for High Pruning Rates, ICLR
+    2023.
+
+    Examples
+    --------
+    >>> sets = Sets(np.array([[0.0], [0.0], [0.0], [6.0]]), np.zeros((1, 1)))
+    >>> 3 in CCS(n_strata=2).rank(sets, 0).order[:2]
+    True
+    """
+
+    def __init__(self, n_strata: int = 50, *, hardest: float = 0.0, difficulty: Any = None) -> None:
+        self.n_strata = n_strata
+        self.hardest = hardest
+        self.difficulty = difficulty
+
+    def rank(self, sets: Sets, seed: int) -> Ranking:
+        """Score the forget set."""
+        if not is_integer(type(self.n_strata)) or self.n_strata < 1:
+            raise InvalidParameterError(
+                f"n_strata={shorten(self.n_strata)}; expected an integer of 1 or more; pass one"
+            )
+        if isinstance(self.hardest, bool) or not 0 <= self.hardest < 1:
+            raise InvalidParameterError(
+                f"hardest={shorten(self.hardest)}; expected a share from 0 to below 1; pass one"
+            )
+        difficulty = self._difficulty(sets)
+        n = difficulty.size
+        rng = np.random.default_rng(seed)
+        ascending = np.argsort(difficulty, kind="stable")
+        easy = ascending[: n - int(self.hardest * n)]
+        low, high = difficulty[easy[0]], difficulty[easy[-1]]
+        width = (high - low) / self.n_strata
+        stratum = np.zeros(easy.size, dtype=np.int64)
+        if width > 0:
+            stratum = np.minimum((difficulty[easy] - low) // width, self.n_strata - 1).astype(int)
+        drawn = rng.permutation(easy.size)
+        turn = np.empty(easy.size, dtype=np.int64)
+        for each in np.unique(stratum):
+            members = drawn[stratum[drawn] == each]
+            turn[members] = np.arange(members.size)
+        # Who is first among those of one turn is drawn, too.
+        order = easy[drawn[np.argsort(turn[drawn], kind="stable")]]
+        return in_order(np.concatenate([order, ascending[easy.size :]]))
+
+    def _difficulty(self, sets: Sets) -> Floats:
+        if self.difficulty is None:
+            return distances_to(sets.forget_moments.mean(), sets.forget)
+        found = np.asarray(self.difficulty(sets.forget), dtype=np.float64)
+        if found.shape != (sets.forget.shape[0],) or not np.isfinite(found).all():
+            raise InvalidInputError(
+                f"difficulty returned an array of shape {found.shape}; expected a finite number "
+                f"for each of {sets.forget.shape[0]} records; return one in the order of forget"
+            )
+        return found
