@@ -8,6 +8,7 @@ what it estimates.
 from erasable.removal._domain import DomainRemoval, RemovalWarning
 from erasable.removal._frontier import Frontier
 from erasable.removal._gaussians import Moments
+from erasable.removal._joined import remove_domain
 from erasable.removal.budgets import Cost, Count, Coverage, MaxShift, MinRemoval, Share
 from erasable.removal.certificates import (
     Certificate,
@@ -17,6 +18,7 @@ from erasable.removal.certificates import (
     random_removal_law,
 )
 from erasable.removal.divergences import Divergence, divergence
+from erasable.removal.evaluation import RemovalReport, measure, removal_report
 from erasable.removal.frontiers import exponential_family_frontier, gaussian_frontier
 from erasable.removal.influence import InfluenceRemoval, influence_removal
 from erasable.removal.scores import SCORES, DensityRatio
@@ -36,6 +38,7 @@ __all__ = [
     "MinRemoval",
     "Moments",
     "RandomRemovalLaw",
+    "RemovalReport",
     "RemovalWarning",
     "Share",
     "certificate",
@@ -44,5 +47,8 @@ __all__ = [
     "exponential_family_frontier",
     "gaussian_frontier",
     "influence_removal",
+    "measure",
     "random_removal_law",
+    "removal_report",
+    "remove_domain",
 ]

@@ -69,12 +69,17 @@ class DomainRemoval(BaseEstimator):
         `alpha`, `epsilon` and the share of the score at every budget from 0 to n_forget, estimated
         by the moments of what is left; see `Frontier`. Of much data, only when it is first
         asked for.
+    alpha_, epsilon_ : float
+        Removal and shift that the selection reaches, by the same estimate; on `frontier_`, but for
+        a budget that passes records over.
     trust_ : float
         From 0 to 1: how well the order agrees, by rank correlation, with the one that other samples
         of this size from the same domains would give; estimated by halving both sets. NaN for
         scores that contrast nothing. Below 0.5 a `RemovalWarning` is given.
-    certificate_ : certificate
-        What is certain about the selection, but for a probability of `delta`.
+    certificate_ : Certificate
+        What is certain about the selection, but for a probability of `delta`, with Gaussians whose
+        covariances are fitted. It is made when it is asked for, and refused (InvalidDataError) of
+        sparse records, and where forget or retain has no more records than features.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where forget has names.
@@ -179,15 +184,34 @@ class DomainRemoval(BaseEstimator):
         return self._tracer.frontier
 
     @property
+    def alpha_(self) -> float:
+        """Removal that the selection reaches, estimated."""
+        check_is_fitted(self)
+        return self._tracer.reached(self.selected_)[0]
+
+    @property
+    def epsilon_(self) -> float:
+        """Shift of the wanted domain that the selection reaches, estimated."""
+        check_is_fitted(self)
+        return self._tracer.reached(self.selected_)[1]
+
+    @property
     def certificate_(self) -> Any:
-        """What is certain about the selection, but for a probability of `delta`."""
+        """What is certain about the selection, but for a probability of `delta`.
+
+        Raises
+        ------
+        InvalidDataError
+            Sparse records; no more records of forget, or of retain, than features: sigma is not
+            known here, and neither fits a covariance. `certificate` takes a known one. Also where
+            a covariance is singular.
+        DetachedError
+            Unpickled, without the records.
+        """
         check_is_fitted(self)
         sets = self._tracer.sets
         if sets is None:
-            raise DetachedError(
-                "this DomainRemoval was unpickled without its records, which a certificate is made "
-                "of; expected one that was fitted here; fit it again"
-            )
+            raise _detached("a certificate")
         # By name: a fit needs none of what is imported with it.
         certificates = import_module("erasable.removal.certificates")
         return certificates.certificate(sets.forget, sets.retain, self.selected_, self.delta)
@@ -235,8 +259,27 @@ class _Tracer:
         """Trace it."""
         return trace(self.sets, self._order, self._weights, self._covariance)
 
+    def reached(self, selected: Any) -> tuple[float, float]:
+        """Return removal and shift of a selection, which need not be the beginning of the order."""
+        n, frontier = selected.size, self.frontier
+        if np.array_equal(selected, self._order[:n]):
+            return float(frontier.alpha[n]), float(frontier.epsilon[n])
+        if self.sets is None:
+            raise _detached("what it reaches")
+        others = self._order[~np.isin(self._order, selected)]
+        order = np.concatenate([selected, others])
+        frontier = trace(self.sets, order, self._weights, self._covariance)
+        return float(frontier.alpha[n]), float(frontier.epsilon[n])
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"frontier": self.frontier, "sets": None}
+        return {"frontier": self.frontier, "sets": None, "_order": self._order}
+
+
+def _detached(what: str) -> DetachedError:
+    return DetachedError(
+        f"this DomainRemoval was unpickled without its records, from which {what} is made; "
+        "expected one that was fitted here; fit it again"
+    )
 
 
 def _check(covariance: Any, delta: Any) -> None:

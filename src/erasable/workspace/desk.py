@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
+    from erasable.workspace.domains.planning import RemovalPlan
+    from erasable.workspace.domains.removing import Removed
     from erasable.workspace.requests.history import History
     from erasable.workspace.requests.intake import Request
     from erasable.workspace.requests.preview import Preview
@@ -117,6 +119,46 @@ class Desk:
         from erasable.workspace.requests import history
 
         return history.history(self.site, dataset, since)
+
+    # -- domains -----------------------------------------------------------------------------------
+
+    def plan_removal(
+        self,
+        dataset: str,
+        *,
+        where: str | None = None,
+        keywords: Sequence[str] | None = None,
+        column: str | None = None,
+        features: Sequence[str] | None = None,
+        score: Any = "density-ratio",
+        budget: Any = None,
+        cost: str | None = None,
+        retain_where: str | None = None,
+        retain_sample: int | None = None,
+        fresh: str | None = None,
+        delta: float = 0.05,
+        random_state: int = 0,
+    ) -> RemovalPlan:
+        """Choose the records by which a domain would leave a data set, and change nothing.
+
+        See `erasable.workspace.domains.planning.plan`.
+        """
+        from erasable.workspace.domains import planning
+
+        return planning.plan(
+            self.site, dataset, where=where, keywords=keywords, column=column, features=features,
+            score=score, budget=budget, cost=cost, retain_where=retain_where,
+            retain_sample=retain_sample, fresh=fresh, delta=delta, random_state=random_state,
+        )  # fmt: skip
+
+    def remove_domain(self, plan: RemovalPlan) -> Removed:
+        """Erase the records of a plan from the data set and every model; say what that did.
+
+        See `erasable.workspace.domains.removing.remove`.
+        """
+        from erasable.workspace.domains import removing
+
+        return removing.remove(self.site, plan)
 
     # -- people ------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from erasable.workspace.store.own import refuse_own, write_for_user
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["export", "opened", "predict"]
+__all__ = ["asked", "export", "opened", "predict"]
 
 
 def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
@@ -133,7 +133,7 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
             f"{name!r} is a {type(fitted).__name__}, which does not predict; expected a "
             f"classifier, regressor or clusterer; write it with `erasable model export {name}`"
         )
-    found = {"prediction": pa.array(fitted.predict(_asked(table, design)).tolist())}
+    found = {"prediction": pa.array(fitted.predict(asked(table, design)).tolist())}
     if id_column in table.column_names:
         found = {id_column: table[id_column], **found}
     return pa.table(found)
@@ -146,7 +146,7 @@ def _warnings(site: Site, model: Model, version: Version, data: bytes) -> list[s
 
     def learned_from() -> pa.Table | list[str]:
         tables = Reader(site).tables(model.datasets, version.dataset_versions, design)
-        return _asked(joined(tables), design)
+        return asked(joined(tables), design)
 
     try:
         if not keeps_records(of_bytes(data), learned_from):
@@ -159,7 +159,7 @@ def _warnings(site: Site, model: Model, version: Version, data: bytes) -> list[s
     ]
 
 
-def _asked(table: pa.Table, design: Design) -> pa.Table | list[str]:
+def asked(table: pa.Table, design: Design) -> pa.Table | list[str]:
     """Return what a model is asked about: the features, or documents."""
     if design.documents:
         documents: list[str] = table[design.features[0]].cast("string").to_pylist()

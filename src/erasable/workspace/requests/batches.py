@@ -114,8 +114,11 @@ def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any
 
 
 def _is_doubtful(connection: Connection, row: Any) -> bool:
-    known = select(identity.c.subject).where(identity.c.token.in_([t for _, t in row.tokens]))
-    return len(set(connection.execute(known).scalars())) > 1
+    found: set[str] = set()
+    for some in subjects.batches([token for _, token in row.tokens]):  # a request may be for many
+        known = select(identity.c.subject).where(identity.c.token.in_(some))
+        found.update(connection.execute(known).scalars())
+    return len(found) > 1
 
 
 def gather(connection: Connection, rows: Sequence[Any]) -> Batch:

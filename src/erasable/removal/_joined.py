@@ -1,0 +1,150 @@
+"""Choose the records by which a domain leaves, delete them from a model, and say what it did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from erasable.core.errors import InvalidIdsError, InvalidInputError
+from erasable.core.frames import as_frame, index_of, refuse_missing_column
+from erasable.removal._domain import DomainRemoval
+from erasable.removal.evaluation import GROUPS, RemovalReport, measure, removal_report
+
+__all__ = ["remove_domain"]
+
+
+def remove_domain(
+    model: Any,
+    removal: DomainRemoval,
+    X: Any,
+    y: Any,
+    *,
+    forget: Any,
+    ids: Any = None,
+    features: Any = None,
+    fresh: tuple[Any, Any, Any] | None = None,
+    forget_label: Any = None,
+) -> RemovalReport:
+    """Choose records of a domain, delete them from a model, and report what that did.
+
+    Parameters
+    ----------
+    model : fitted classifier or regressor of erasable
+        It is changed in place: `selected_ids_` are deleted.
+    removal : DomainRemoval
+        It is fitted here.
+    X, y : records and targets, as `model` was fitted on them
+    forget : array-like of bool, shape (n_records,)
+        Which rows are of the unwanted domain; the others are to stay.
+    ids : array-like or the name of a column, default=None
+        As given to the model: by default a pandas frame's index, or 0..n-1.
+    features : array-like, frame or sparse matrix of shape (n_records, n_features), default=None
+        What scores see of the rows, where that is not X: vectors of documents, say.
+    fresh : tuple of (X, y, forget), default=None
+        Records that the model was *not* fitted on, and which of them are of the domain. Without
+        them the report says nothing of fresh records, because no record of X is one.
+    forget_label : class label, default=None
+        See `erasable.removal.evaluation.measure`.
+
+    Returns
+    -------
+    RemovalReport
+        On deleted forget, kept forget, retain, fresh forget and fresh retain.
+
+    Raises
+    ------
+    InvalidInputError, InvalidIdsError, InvalidParameterError
+        What cannot be used, or a target that cannot be reached; the model is not changed.
+    UnknownIdError, TooFewRecordsError
+        The model does not know a chosen record, or cannot be without them; nor is it then.
+
+    Examples
+    --------
+    >>> from erasable.naive_bayes import GaussianNB
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(2, 1, (200, 2))])
+    >>> y = np.repeat(["spam", "ham"], 200)
+    >>> model, removal = GaussianNB().fit(X, y), DomainRemoval(budget=0.5, random_state=0)
+    >>> report = remove_domain(model, removal, X, y, forget=y == "spam", forget_label="spam")
+    >>> [each.n_records for each in report.groups], len(model.ids_)
+    ([100, 100, 200, 0, 0], 300)
+    """
+    X, ids = _with_ids(X, ids)
+    mask = _mask(forget, _length(X), "forget")
+    own, other = np.flatnonzero(mask), np.flatnonzero(~mask)
+    for rows, told in ((own, "no row"), (other, "every row")):
+        if not rows.size:
+            raise InvalidInputError(
+                f"forget marks {told} of {mask.size}; expected rows of the unwanted domain and "
+                "others that stay; pass another mask"
+            )
+    seen = X if features is None else features
+    if _length(seen) != mask.size:
+        raise InvalidInputError(
+            f"features have {_length(seen)} rows, and there are {mask.size} records; expected one "
+            "for each; pass them in the order of X"
+        )
+    names = np.arange(mask.size) if ids is None else np.asarray(ids)
+    removal.fit(
+        _safe_indexing(seen, own), _safe_indexing(seen, other), ids=(names[own], names[other])
+    )
+    deleted = np.zeros(mask.size, dtype=bool)
+    deleted[own[removal.selected_]] = True
+    groups: dict[str, Any] = dict.fromkeys(GROUPS)
+    groups |= {
+        "deleted forget": _part(X, y, deleted),
+        "kept forget": _part(X, y, mask & ~deleted),
+        "retain": _part(X, y, ~mask),
+    }
+    if fresh is not None:
+        groups |= _fresh(fresh)
+    before = measure(model, groups, forget_label=forget_label)
+    model.delete(removal.selected_ids_)
+    return removal_report(before, model, groups, forget_label=forget_label)
+
+
+def _with_ids(X: Any, ids: Any) -> tuple[Any, Any]:
+    """Return X without a column of ids, and the ids: from there, as given, or from an index."""
+    frame = as_frame(X)
+    if isinstance(ids, str):
+        refuse_missing_column(X, frame, ids, "ids")
+        return frame.drop(ids).to_native(), frame[ids].to_numpy()
+    found = index_of(frame) if ids is None and frame is not None else ids
+    if found is not None and len(found) != _length(X):
+        raise InvalidIdsError(
+            f"{len(found)} ids for {_length(X)} records; expected one for each; pass those that "
+            "the model was fitted with"
+        )
+    return X, found
+
+
+def _fresh(fresh: Any) -> dict[str, Any]:
+    if not isinstance(fresh, tuple | list) or len(fresh) != 3:
+        raise InvalidInputError(
+            f"fresh is a {type(fresh).__name__}; expected records, their targets, and which of "
+            "them are of the domain; pass (X, y, forget)"
+        )
+    X, y, forget = fresh
+    mask = _mask(forget, _length(X), "the forget mask of fresh")
+    return {"fresh forget": _part(X, y, mask), "fresh retain": _part(X, y, ~mask)}
+
+
+def _mask(given: Any, n: int, name: str) -> Any:
+    mask = np.asarray(given)
+    if mask.dtype != np.bool_ or mask.shape != (n,):
+        raise InvalidInputError(
+            f"{name} is an array of {mask.dtype} and shape {mask.shape}; expected true or false "
+            f"for each of {n} records; pass a mask"
+        )
+    return mask
+
+
+def _part(X: Any, y: Any, mask: Any) -> Any:
+    rows = np.flatnonzero(mask)
+    return (_safe_indexing(X, rows), np.asarray(y)[rows]) if rows.size else None
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -1,0 +1,140 @@
+"""Records to judge a removal by that no model was trained on: from elsewhere, or none.
+
+The law kept here: no record of the data set is fresh, whatever share of it is held out of a choice,
+because its models were trained on all of it; nor is one that equals a record of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from erasable.core.errors import NotInWorkspaceError, SourceError, WorkspaceError
+from erasable.core.ids import name_some
+from erasable.workspace.data import catalogue
+from erasable.workspace.data.admission import plain
+from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.sources import Source
+from erasable.workspace.domains.predicates import Predicate
+from erasable.workspace.domains.samples import alike
+from erasable.workspace.site import Site
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Fresh", "read_fresh"]
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Fresh records.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        Those that are fresh, with the types of the data set that is judged.
+    forget : ndarray of bool
+        Which of them are of the domain.
+    dataset_id : int or None
+        Where they are a data set of the workspace; models that were trained on it are not judged
+        by them.
+    n_left_out : int
+        Records that equal one of the data set that is judged.
+    """
+
+    table: pa.Table
+    forget: Any
+    dataset_id: int | None
+    n_left_out: int
+
+    @property
+    def n_forget(self) -> int:
+        """Fresh records of the domain."""
+        return int(self.forget.sum())
+
+    @property
+    def n_retain(self) -> int:
+        """The others."""
+        return int(self.forget.size - self.forget.sum())
+
+
+def read_fresh(
+    site: Site, given: str, known: DataSet, table: pa.Table, predicate: Predicate
+) -> Fresh:
+    """Read fresh records, and leave out what the data set holds.
+
+    Parameters
+    ----------
+    site : Site
+    given : str
+        The name of a data set, or a source.
+    known : DataSet
+        That is judged.
+    table : pyarrow.Table
+        Its records.
+    predicate : Predicate
+
+    Raises
+    ------
+    WorkspaceError, SourceError
+        There is no such data set or file, it is the data set itself, columns are missing or hold
+        something else, or no record is left.
+    """
+    found, dataset_id = _read(site, given, known)
+    own = {known.id_column, *known.subject_columns}
+    wanted = [name for name, _ in known.columns if name not in own]
+    missing = [name for name in wanted if name not in found.column_names]
+    if missing:
+        raise WorkspaceError(
+            f"the fresh records lack the columns {name_some(missing)}; expected those of "
+            f"{known.name!r}; add them, or name other records with --fresh"
+        )
+    found = _cast(found.select(wanted), known)
+    before, here = alike([table, found], wanted)
+    copied = np.isin(here, before)
+    if copied.all():
+        raise WorkspaceError(
+            f"all of the {copied.size} fresh records equal one of {known.name!r}, which models "
+            "were trained on; expected others; name those with --fresh, or leave it out"
+        )
+    left = found.take(np.flatnonzero(~copied))
+    return Fresh(left, predicate.mask(left), dataset_id, int(copied.sum()))
+
+
+def _read(site: Site, given: str, known: DataSet) -> tuple[pa.Table, int | None]:
+    with site.lock(), site.ledger.reading() as connection:
+        try:
+            named = catalogue.find(connection, given)
+        except NotInWorkspaceError:
+            named = None
+        if named is not None:
+            if named.id == known.id:
+                raise WorkspaceError(
+                    f"the fresh records are {known.name!r} itself, which models were trained on; "
+                    "expected others; name those with --fresh, or leave it out"
+                )
+            return catalogue.table(site, connection, named.id), named.id
+        names = ", ".join(each.name for each in catalogue.every(connection))
+    try:
+        source = Source.parse(given)
+    except SourceError as error:
+        raise SourceError(f"{error}; or name a data set: {names}") from None
+    return plain(source.read()), None
+
+
+def _cast(found: pa.Table, known: DataSet) -> pa.Table:
+    import pyarrow as pa
+
+    columns = []
+    for name in found.column_names:
+        wanted = known.schema.field(name).type
+        try:
+            columns.append(found[name].cast(wanted))
+        except (pa.ArrowException, ValueError):
+            raise WorkspaceError(
+                f"column {name!r} of the fresh records holds {found[name].type}; expected "
+                f"{wanted}, as in {known.name!r}; convert it"
+            ) from None
+    return pa.table(columns, names=found.column_names)

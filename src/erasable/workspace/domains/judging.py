@@ -1,0 +1,207 @@
+"""How the models of a data set do on each group of records, before a removal and after.
+
+The law kept here: what is said of a model is said of records of its own version of the data, and
+of fresh ones; a model that cannot be judged is named, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import get_tags
+
+from erasable.core.errors import ErasableError
+from erasable.removal import RemovalReport, measure, removal_report
+from erasable.removal.evaluation import GROUPS
+from erasable.workspace.data import catalogue as data
+from erasable.workspace.data.conditions import Condition
+from erasable.workspace.domains.planning import RemovalPlan
+from erasable.workspace.domains.samples import sample
+from erasable.workspace.models import catalogue
+from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models.deleting import design_of
+from erasable.workspace.models.design import Design, target_of
+from erasable.workspace.models.training import of_bytes
+from erasable.workspace.models.using import asked, opened
+from erasable.workspace.site import Site
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Judge", "Judged", "judges"]
+
+MOST = 10_000
+"""Records of a group that a model is judged by, drawn by their ids where there are more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a removal did to a model.
+
+    Attributes
+    ----------
+    model : str
+    report : RemovalReport or None
+        None where the model cannot be judged.
+    remarks : tuple of str
+        Why it cannot, or what the report does not show.
+    """
+
+    model: str
+    report: RemovalReport | None
+    remarks: tuple[str, ...]
+
+
+class Judge:
+    """Judges one model: made before a removal, asked after it.
+
+    Parameters
+    ----------
+    site : Site
+    plan : RemovalPlan
+    name : str
+        Of a model that is live.
+    """
+
+    def __init__(self, site: Site, plan: RemovalPlan, name: str) -> None:
+        self._site, self.name = site, name
+        self.remarks: list[str] = []
+        self._before: Any = None
+        model, version, stored = opened(site, name)
+        design = design_of(model)
+        fitted: Any = None if design is None else of_bytes(stored)
+        reason = _unfit(design, fitted)
+        if design is None or reason is not None:
+            self.remarks.append(f"not judged: {reason}")
+            return
+        self._version = version.number
+        self._groups, self._label = _Groups(site, plan, model, version, design, fitted).made(
+            self.remarks
+        )
+        self._before = measure(fitted, self._groups, forget_label=self._label)
+
+    def after(self) -> Judged:
+        """Judge the model as it is now; nothing is raised, because all of it is done by now."""
+        if self._before is None:
+            return Judged(self.name, None, tuple(self.remarks))
+        try:
+            _, version, stored = opened(self._site, self.name)
+            if version.number != self._version + 1:
+                self.remarks.append("another command changed the model meanwhile")
+            report = removal_report(
+                self._before, of_bytes(stored), self._groups, forget_label=self._label
+            )
+        except ErasableError as error:
+            return Judged(self.name, None, (*self.remarks, f"not judged: {error}"))
+        return Judged(self.name, report, tuple(self.remarks))
+
+
+def judges(site: Site, plan: RemovalPlan) -> list[Judge]:
+    """Measure every live model of a data set, before a removal.
+
+    Raises
+    ------
+    ErasableError
+        A model or its records cannot be read, or fresh ones cannot be predicted for.
+    """
+    with site.lock():
+        with site.ledger.reading() as connection:
+            concerned = catalogue.models_of(connection, [plan.known.id])
+            names = [each.name for each in concerned if each.is_live]
+        return [Judge(site, plan, name) for name in names]
+
+
+def _unfit(design: Design | None, fitted: Any) -> str | None:
+    if design is None:
+        return "a program of its own made it"
+    if design.target is None or not (is_classifier(fitted) or is_regressor(fitted)):
+        return f"{type(fitted).__name__} predicts no target"
+    return None
+
+
+@dataclass(slots=True)
+class _Groups:
+    """Makes the groups of one model."""
+
+    site: Site
+    plan: RemovalPlan
+    model: Model
+    version: Version
+    design: Design
+    fitted: Any
+
+    def made(self, remarks: list[str]) -> tuple[dict[str, Any], Any]:
+        """Return records and targets by group, and the label of the domain if it is one class."""
+        table = self._trained_on(remarks)
+        known = self.plan.known
+        forget = self.plan.predicate.mask(table)
+        ids = table[known.id_column].to_pylist()
+        gone = set(self.plan.ids)
+        leaves = np.fromiter((name in gone for name in ids), bool, len(ids))
+        stays = ~forget
+        where = self.plan.retain_where
+        if where is not None:
+            stays &= Condition.parse(where, table.schema).mask(table).to_numpy(False)
+        found: dict[str, Any] = dict.fromkeys(GROUPS)
+        masks = {"deleted forget": leaves, "kept forget": forget & ~leaves, "retain": stays}
+        for name, mask in masks.items():
+            found[name] = self._group(table, np.flatnonzero(mask), ids, name, remarks)
+        self._add_fresh(found, remarks)
+        return found, self._label(table, forget)
+
+    def _trained_on(self, remarks: list[str]) -> pa.Table:
+        known = self.plan.known
+        numbers = dict(zip(self.model.datasets, self.version.dataset_versions, strict=True))
+        number = numbers[known.id]
+        if number != known.version:
+            remarks.append(f"stale: fitted on version {number}, newest {known.version}")
+        with self.site.ledger.reading() as connection:
+            return data.table(self.site, connection, known.id, number).sort_by(known.id_column)
+
+    def _group(
+        self, table: pa.Table, rows: Any, ids: list[Any] | None, name: str, remarks: list[str]
+    ) -> Any:
+        if rows.size > MOST:
+            names = ids if ids is not None else list(range(table.num_rows))
+            remarks.append(f"{name}: judged by {MOST:,} of {rows.size:,} records, drawn by id")
+            rows = sample(names, rows, MOST, 0)
+        if not rows.size:
+            return None
+        part = table.take(rows)
+        return asked(part, self.design), target_of([(self.plan.known, part)], self.design.target)
+
+    def _add_fresh(self, found: dict[str, Any], remarks: list[str]) -> None:
+        fresh = self.plan.fresh
+        if fresh is None:
+            return
+        if fresh.dataset_id in self.model.datasets:
+            remarks.append("no record is fresh: the model was trained on those that were named")
+            return
+        usable = self._complete(fresh.table)
+        if not usable.all():
+            n = int((~usable).sum())
+            remarks.append(f"{n:,} fresh records have gaps, and were left out")
+        for name, mask in (("fresh forget", fresh.forget), ("fresh retain", ~fresh.forget)):
+            rows = np.flatnonzero(mask & usable)
+            found[name] = self._group(fresh.table, rows, None, name, remarks)
+
+    def _complete(self, table: pa.Table) -> Any:
+        import pyarrow.compute as pc
+
+        takes_gaps = get_tags(self.fitted).input_tags.allow_nan and not self.design.documents
+        wanted = [str(self.design.target), *(() if takes_gaps else self.design.features)]
+        usable = np.ones(table.num_rows, dtype=bool)
+        for name in wanted:
+            usable &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
+        return usable
+
+    def _label(self, table: pa.Table, forget: Any) -> Any:
+        """Return the class of the domain, where all of it is of one."""
+        if not is_classifier(self.fitted) or not forget.any():
+            return None
+        part = table.take(np.flatnonzero(forget))
+        labels = np.unique(np.asarray(target_of([(self.plan.known, part)], self.design.target)))
+        return labels[0] if labels.size == 1 else None

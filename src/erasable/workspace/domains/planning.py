@@ -1,0 +1,295 @@
+"""What a removal would do: which records would leave, how far that reaches, whom it concerns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlalchemy import Connection
+
+from erasable.core.errors import InvalidIdsError, InvalidInputError, WorkspaceError
+from erasable.removal import Certificate, Cost, DomainRemoval
+from erasable.removal.budgets import as_budget
+from erasable.removal.scores import as_score
+from erasable.workspace.data import catalogue
+from erasable.workspace.data.admission import record_type
+from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.conditions import Condition
+from erasable.workspace.domains.fresh import Fresh, read_fresh
+from erasable.workspace.domains.predicates import Predicate
+from erasable.workspace.domains.samples import alike, sample
+from erasable.workspace.domains.vectors import choose_features, vectors
+from erasable.workspace.models.catalogue import models_of
+from erasable.workspace.requests.preview import Preview, preview
+from erasable.workspace.site import Site
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["RemovalPlan", "plan", "state_of", "tokens_of"]
+
+_NUMBERS = ("int64", "uint64", "double")
+
+
+@dataclass(frozen=True)
+class RemovalPlan:
+    """A removal that was chosen, and is not carried out.
+
+    Attributes
+    ----------
+    dataset : str
+    version : int
+        Of the data set, whose records were looked at.
+    n_records, n_forget, n_retain : int
+        In the data set; in the domain; of the others, those that it was contrasted with.
+    ids : list
+        Of the records that are to leave, first to delete first.
+    removal : DomainRemoval
+        Fitted: scores, the frontier, how much the order is to be trusted.
+    features : tuple of str
+        Columns that records were compared by.
+    certificate : Certificate or None
+        None where there is none; `uncertified` says why.
+    uncertified : str or None
+    n_copies : int
+        Records of the domain that would stay, each equal to one that would leave in every column
+        but ids and subjects: what they teach stays, too.
+    preview : Preview
+        What happens to the data set and to each model, and about how long that takes.
+    fresh : Fresh or None
+        Records to judge by that no model was trained on.
+    warnings : list of str
+
+    Notes
+    -----
+    Nothing of it is written anywhere. It holds records in memory, for as long as it is kept.
+    """
+
+    dataset: str
+    version: int
+    n_records: int
+    n_forget: int
+    n_retain: int
+    ids: list[Any]
+    removal: DomainRemoval
+    features: tuple[str, ...]
+    certificate: Certificate | None
+    uncertified: str | None
+    n_copies: int
+    preview: Preview
+    fresh: Fresh | None
+    warnings: list[str]
+    predicate: Predicate
+    retain_where: str | None
+    state: tuple[str, ...]
+    known: DataSet
+
+
+def plan(
+    site: Site,
+    dataset: str,
+    *,
+    where: str | None = None,
+    keywords: Sequence[str] | None = None,
+    column: str | None = None,
+    features: Sequence[str] | None = None,
+    score: Any = "density-ratio",
+    budget: Any = None,
+    cost: str | None = None,
+    retain_where: str | None = None,
+    retain_sample: int | None = None,
+    fresh: str | None = None,
+    delta: float = 0.05,
+    random_state: int = 0,
+) -> RemovalPlan:
+    """Choose the records by which a domain would leave a data set; nothing is changed.
+
+    Parameters
+    ----------
+    site : Site
+    dataset : str
+    where : str, default=None
+        The domain, as a condition; see `erasable.workspace.data.conditions`.
+    keywords : sequence of str, default=None
+        The domain, by words; with `where`, the records that meet both. See `Predicate`.
+    column : str, default=None
+        Of text, where keywords are.
+    features : sequence of str, default=None
+        Columns to compare records by; see `choose_features`.
+    score, budget, delta
+        As for `erasable.removal.DomainRemoval`.
+    cost : str, default=None
+        The column of what each record costs to delete; `budget` is then what may be paid.
+    retain_where : str, default=None
+        Which of the other records are the wanted domain; by default all of them.
+    retain_sample : int, default=None
+        Contrast the domain with so many of these alone, drawn by their ids.
+    fresh : str, default=None
+        A data set, or a file or table as for `add_dataset`, of records to judge by that no model
+        was trained on. Those that equal a record of the data set are left out.
+    random_state : int, default=0
+
+    Returns
+    -------
+    RemovalPlan
+
+    Raises
+    ------
+    NotInWorkspaceError, SourceError, WorkspaceError, InvalidInputError, InvalidParameterError
+        There is no such data set or column; the domain, or what is left, has no two records; a
+        budget is out of range, or cannot be reached.
+    WorkspaceBusyError
+        Another process is at work.
+    """
+    as_score(score)
+    predicate = Predicate.of(where, keywords, column)
+    amount = _amount(cost, budget)
+    with site.lock(), site.ledger.reading() as connection:
+        known = catalogue.find(connection, dataset)
+        state = state_of(connection, known)
+        targets = {each.target for each in models_of(connection, [known.id])} - {None}
+        chosen = _features(known, predicate, features, column, cost, {*map(str, targets)})
+        _check_retain(known, retain_where)
+        table = catalogue.table(site, connection, known.id)
+    table = table.sort_by(known.id_column)
+    given = None if fresh is None else read_fresh(site, fresh, known, table, predicate)
+    mask = predicate.mask(table)
+    forget = np.flatnonzero(mask)
+    retain = _retained(table, known, mask, retain_where, retain_sample, random_state)
+    _refuse_few(forget.size, retain.size, mask.size, known.name)
+    both = vectors(table.take(np.concatenate([forget, retain])), chosen)
+    if cost is not None:
+        budget = Cost(_costs(table, known, cost)[forget], amount)
+    removal = DomainRemoval(score, budget=budget, delta=delta, random_state=random_state)
+    names = table[known.id_column].take(forget).to_pylist()
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        removal.fit(both[: forget.size], both[forget.size :])
+        certificate, uncertified = _certified(removal)
+    ids = [names[row] for row in removal.selected_.tolist()]
+    foreseen = preview(site, [(tokens_of(site, known.name, ids), None)])
+    _refuse_confused(foreseen, len(ids), known)
+    return RemovalPlan(
+        known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
+        removal, chosen, certificate, uncertified,
+        _copies(table, known, forget, forget[removal.selected_]),
+        foreseen, given, [str(each.message) for each in raised], predicate, retain_where, state,
+        known,
+    )  # fmt: skip
+
+
+def tokens_of(site: Site, dataset: str, ids: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return what a request for some records asks for."""
+    kind = record_type(dataset)
+    return [(kind, token) for token in site.keys.tokens(kind, ids) if token is not None]
+
+
+def state_of(connection: Connection, known: DataSet) -> tuple[str, ...]:
+    """Return what changes whenever a record of the newest version does."""
+    return tuple(part.key for part in catalogue.parts(connection, known.id, known.version))
+
+
+def _amount(cost: str | None, budget: Any) -> float:
+    if cost is None:
+        if budget is not None:
+            as_budget(budget)
+        return 0.0
+    if isinstance(budget, bool) or not isinstance(budget, int | float):
+        raise WorkspaceError(
+            "costs came without an amount; expected a number as the budget: how much the records "
+            "may cost together; pass one"
+        )
+    return float(budget)
+
+
+def _features(
+    known: DataSet,
+    predicate: Predicate,
+    features: Sequence[str] | None,
+    column: str | None,
+    cost: str | None,
+    targets: set[str],
+) -> tuple[str, ...]:
+    asked = set(predicate.columns(known.schema, known.subject_columns))
+    own = {known.id_column, *known.subject_columns}
+    types = {name: kind for name, kind in known.columns if name not in own}
+    if cost is not None and types.get(cost) not in _NUMBERS:
+        raise WorkspaceError(
+            f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs "
+            f"among {', '.join(map(repr, [n for n, k in types.items() if k in _NUMBERS][:20]))}; "
+            "correct the budget"
+        )
+    others = asked | targets | ({cost} if cost is not None else set())
+    return choose_features(types, features, column, others)
+
+
+def _check_retain(known: DataSet, where: str | None) -> None:
+    if where is not None:
+        Condition.parse(where, known.schema, known.subject_columns)
+
+
+def _retained(
+    table: pa.Table, known: DataSet, mask: Any, where: str | None, n: int | None, seed: int
+) -> Any:
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 2):
+        raise WorkspaceError(
+            f"retain_sample is {str(n)[:40]}; expected 2 records or more; pass another number"
+        )
+    stays = ~mask
+    if where is not None:
+        stays &= Condition.parse(where, table.schema).mask(table).to_numpy(False)
+    rows = np.flatnonzero(stays)
+    return rows if n is None else sample(table[known.id_column].to_pylist(), rows, n, seed)
+
+
+def _refuse_few(n_forget: int, n_retain: int, n_records: int, name: str) -> None:
+    if n_forget < 2:
+        raise WorkspaceError(
+            f"the domain has {n_forget} of the {n_records} records of {name!r}; expected 2 or "
+            "more, which make a distribution; correct what tells them, or erase a single record "
+            "with `erasable request --where`"
+        )
+    if n_retain < 2:
+        raise WorkspaceError(
+            f"{n_retain} of the {n_records} records of {name!r} are to stay, beside {n_forget} of "
+            "the domain; expected 2 or more to hold them against; correct what tells them, or "
+            "erase all of the domain with `erasable request --where`"
+        )
+
+
+def _refuse_confused(foreseen: Preview, n: int, known: DataSet) -> None:
+    """Refuse ids that differ by blanks alone, say: the workspace would take one for the other."""
+    if foreseen.n_records != n:
+        raise InvalidIdsError(
+            f"the ids of {n} chosen records name {foreseen.n_records} of {known.name!r}, because "
+            f"some of the column {known.id_column!r} differ by blanks or in form alone; expected "
+            "ids that stay apart; rename them in the source, and add it anew"
+        )
+
+
+def _costs(table: pa.Table, known: DataSet, cost: str) -> Any:
+    costs = table[cost].to_numpy().astype(np.float64)
+    bad = int((~((costs > 0) & (costs < np.inf))).sum())
+    if bad:
+        raise WorkspaceError(
+            f"the column {cost!r} holds {bad} values that are no number above 0; expected what "
+            "each record costs to delete; correct them, or name another column"
+        )
+    return costs
+
+
+def _certified(removal: DomainRemoval) -> tuple[Certificate | None, str | None]:
+    try:
+        return removal.certificate_, None
+    except InvalidInputError as error:
+        return None, str(error).partition(";")[0]
+
+
+def _copies(table: pa.Table, known: DataSet, forget: Any, selected: Any) -> int:
+    own = {known.id_column, *known.subject_columns}
+    (numbers,) = alike([table], [name for name in table.column_names if name not in own])
+    kept = np.setdiff1d(forget, selected)
+    return int(np.isin(numbers[kept], numbers[selected]).sum())

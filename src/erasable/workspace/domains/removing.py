@@ -1,0 +1,99 @@
+"""Carry a planned removal out: one request for its records, and what it did to each model."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from erasable.core.errors import ErasableError, WorkspaceError
+from erasable.workspace.data import catalogue
+from erasable.workspace.data.admission import record_type
+from erasable.workspace.domains.judging import Judged, judges
+from erasable.workspace.domains.planning import RemovalPlan, state_of, tokens_of
+from erasable.workspace.requests import intake, process
+from erasable.workspace.site import Site
+
+__all__ = ["Removed", "remove"]
+
+_GIVEN_UP = "the removal of a domain could not be carried out"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A removal that was carried out.
+
+    Attributes
+    ----------
+    request : str
+        The id of the request, for its receipt.
+    n_records : int
+        Erased.
+    treatments : list of dict
+        Per model, as `erasable.workspace.requests.process.Processed` has them.
+    models : list of Judged
+        Per model: removal and preservation.
+    seconds : float
+    warnings : list of str
+    """
+
+    request: str
+    n_records: int
+    treatments: list[dict[str, Any]]
+    models: list[Judged]
+    seconds: float
+    warnings: list[str]
+
+
+def remove(site: Site, plan: RemovalPlan) -> Removed:
+    """Erase the records of a plan from the data set and every model, and say what that did.
+
+    It is a request like any other, of no regulation: in the ledger and the log, with a receipt;
+    the records are kept out of the data set from then on.
+
+    Parameters
+    ----------
+    site : Site
+    plan : RemovalPlan
+
+    Returns
+    -------
+    Removed
+
+    Raises
+    ------
+    WorkspaceError
+        Records have changed since it was planned, or a model cannot be updated; no data set and no
+        model has changed, and the request, if it was taken in, is cancelled.
+    """
+    judged = judges(site, plan)
+    with site.ledger.transaction() as connection:
+        known = catalogue.find(connection, plan.dataset)
+        if known.version != plan.version or state_of(connection, known) != plan.state:
+            raise WorkspaceError(
+                f"records of {plan.dataset!r} have changed since the removal was planned; expected "
+                "them as they were; nothing was changed, plan it again"
+            )
+        now = site.now()
+        kind = record_type(known.name)
+        (request,) = intake.enter(
+            site,
+            connection,
+            [
+                {
+                    "regulation": "none", "received_at": now, "due_at": None, "hold": None,
+                    "type": None, "types": [kind], "condition": None, "changed_at": now,
+                    "tokens": tokens_of(site, known.name, plan.ids),
+                }
+            ],
+        )  # fmt: skip
+    try:
+        done = process.process(site, [request.id])
+    except ErasableError:
+        with suppress(ErasableError):  # it is past that: the next one that processes ends it
+            intake.cancel(site, request.id, _GIVEN_UP)
+        raise
+    return Removed(
+        request.id, done.n_records, done.treatments, [each.after() for each in judged],
+        done.seconds, done.warnings,
+    )  # fmt: skip

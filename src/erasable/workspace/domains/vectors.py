@@ -1,0 +1,170 @@
+"""From columns to what scores compare: numbers scaled, text as TF-IDF."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from erasable.core.errors import InvalidDataError, WorkspaceError
+from erasable.core.ids import name_some
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["choose_features", "vectors"]
+
+_NUMBERS = ("int64", "uint64", "double", "bool")
+_TEXT = "string"
+
+
+def choose_features(
+    types: dict[str, str],
+    named: Sequence[str] | None,
+    column: str | None,
+    others: Collection[str],
+) -> tuple[str, ...]:
+    """Choose the columns that records are compared by.
+
+    Parameters
+    ----------
+    types : dict of column to Arrow type
+        But for ids and subjects, which are no features.
+    named : sequence of str or None
+    column : str or None
+        Of keywords.
+    others : collection of str
+        That mean something else, and are no features unless they are named: those of a condition,
+        of costs, and targets of models.
+
+    Returns
+    -------
+    tuple of str
+        Those named; or the column of keywords; or every numeric one; or the one of text.
+
+    Raises
+    ------
+    WorkspaceError
+        They are not there, or there are none.
+
+    Examples
+    --------
+    >>> choose_features({"text": "string", "label": "string"}, None, None, {"label"})
+    ('text',)
+    >>> choose_features({"age": "int64", "dose": "double", "note": "string"}, None, None, ())
+    ('age', 'dose')
+    """
+    if named is not None:
+        _refuse_unsuited(types, named)
+        return tuple(named)
+    if column is not None:
+        _refuse_unsuited(types, [column])
+        return (column,)
+    free = [name for name in types if name not in others]
+    numbers = [name for name in free if types[name] in _NUMBERS]
+    texts = [name for name in free if types[name] == _TEXT]
+    if numbers:
+        return tuple(numbers)
+    if len(texts) == 1:
+        return tuple(texts)
+    raise WorkspaceError(
+        f"no column of numbers is left to compare records by, and {len(texts)} of text, beside "
+        "ids, subjects, targets of models and those of the condition; expected numbers, or one of "
+        "text; name some with --features"
+    )
+
+
+def vectors(table: pa.Table, features: Sequence[str]) -> Any:
+    """Make vectors of records.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Of both domains: numbers are scaled, and words weighted, by all of it.
+    features : sequence of str
+
+    Returns
+    -------
+    ndarray or csr_array of shape (n_records, n_columns), float64
+        Numbers with mean 0 and standard deviation 1; with text, sparse.
+
+    Raises
+    ------
+    InvalidDataError
+        Gaps in numbers, infinity, or texts without a word.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> vectors(pa.table({"age": [1, 3]}), ["age"]).tolist()
+    [[-1.0], [1.0]]
+    >>> vectors(pa.table({"text": ["two words", "one two"]}), ["text"]).shape
+    (2, 3)
+    """
+    parts = []
+    numbers = [name for name in features if str(table[name].type) != _TEXT]
+    if numbers:
+        parts.append(_scaled(table, numbers))
+    for name in features:
+        if name not in numbers:
+            parts.append(_weighted(table[name].to_pylist(), name))
+    if len(parts) == 1:
+        return parts[0]
+    from scipy.sparse import csr_array, hstack
+
+    return csr_array(hstack(parts, format="csr"))
+
+
+def _scaled(table: pa.Table, names: Sequence[str]) -> Any:
+    import pyarrow.compute as pc
+
+    gaps = [name for name in names if pc.any(pc.is_null(table[name], nan_is_null=True)).as_py()]
+    if gaps:
+        raise InvalidDataError(
+            f"there are gaps in {name_some(gaps)}; expected a number in each record to compare "
+            "them by; name columns without gaps with --features"
+        )
+    matrix = np.column_stack([table[name].to_numpy().astype(np.float64) for name in names])
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = matrix.std(axis=0)
+    strange = [n for n, d in zip(names, deviation, strict=True) if not np.isfinite(d)]
+    if strange:
+        raise InvalidDataError(
+            f"the columns {name_some(strange)} hold infinity, or numbers too large to compute "
+            "with; expected finite numbers; name others with --features"
+        )
+    return (matrix - matrix.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+
+
+def _weighted(texts: Sequence[str | None], name: str) -> Any:
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        made = TfidfVectorizer().fit_transform([text or "" for text in texts])
+    except ValueError:  # an empty vocabulary
+        raise InvalidDataError(
+            f"the column {name!r} has no word of two letters or more; expected text; name another "
+            "with --features"
+        ) from None
+    return csr_array(made)
+
+
+def _refuse_unsuited(types: dict[str, str], named: Sequence[str]) -> None:
+    unknown = [name for name in named if name not in types]
+    if unknown:
+        raise WorkspaceError(
+            f"there is no column {name_some(unknown)} to compare records by; expected some of "
+            f"{', '.join(map(repr, list(types)[:20]))}; correct the names"
+        )
+    if not named or len(set(named)) < len(named):
+        raise WorkspaceError(
+            "features name no column, or one twice; expected one or more, each once; name each once"
+        )
+    strange = [name for name in named if types[name] not in (*_NUMBERS, _TEXT)]
+    if strange:
+        raise WorkspaceError(
+            f"the columns {name_some(strange)} hold {types[strange[0]]}; expected numbers or text; "
+            "name others with --features"
+        )
