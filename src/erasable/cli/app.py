@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from erasable.cli import datasets, evidence, models, people, requests, selection, site
+from erasable.cli import (
+    datasets,
+    domains,
+    evidence,
+    models,
+    people,
+    requests,
+    selection,
+    site,
+)
 from erasable.cli.frame import Root
 
 __all__ = ["app"]
@@ -25,5 +34,5 @@ def _options() -> None:
     """Have a group, even were there but one command."""
 
 
-for group in (site, datasets, models, selection, requests, evidence, people):
+for group in (site, datasets, models, selection, requests, domains, evidence, people):
     group.register(app)

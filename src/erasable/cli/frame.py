@@ -35,8 +35,8 @@ DEBUG = "ERASABLE_DEBUG"
 
 ORDER = [
     "init", "status", "report", "key", "dataset", "model", "select", "request", "process",
-    "requests", "deny", "cancel", "hold", "extend", "verify", "receipt", "log", "subject",
-    "suppress",
+    "remove-domain", "requests", "deny", "cancel", "hold", "extend", "verify", "receipt", "log",
+    "subject", "suppress",
 ]  # fmt: skip
 """The commands as the help lists them."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from erasable.core.errors import InvalidIdsError, InvalidInputError
+from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, index_of, refuse_missing_column
 from erasable.removal._domain import DomainRemoval
 from erasable.removal.evaluation import GROUPS, RemovalReport, measure, removal_report
@@ -72,6 +72,7 @@ def remove_domain(
     ([100, 100, 200, 0, 0], 300)
     """
     X, ids = _with_ids(X, ids)
+    _refuse_other_length(X, y, "X")
     mask = _mask(forget, _length(X), "forget")
     own, other = np.flatnonzero(mask), np.flatnonzero(~mask)
     for rows, told in ((own, "no row"), (other, "every row")):
@@ -127,6 +128,7 @@ def _fresh(fresh: Any) -> dict[str, Any]:
             "them are of the domain; pass (X, y, forget)"
         )
     X, y, forget = fresh
+    _refuse_other_length(X, y, "fresh")
     mask = _mask(forget, _length(X), "the forget mask of fresh")
     return {"fresh forget": _part(X, y, mask), "fresh retain": _part(X, y, ~mask)}
 
@@ -139,6 +141,15 @@ def _mask(given: Any, n: int, name: str) -> Any:
             f"for each of {n} records; pass a mask"
         )
     return mask
+
+
+def _refuse_other_length(X: Any, y: Any, name: str) -> None:
+    n = None if y is None else _length(y)
+    if n != _length(X):
+        raise InvalidDataError(
+            f"{name} has {_length(X)} records and {n or 'no'} targets; expected as many; pass one "
+            "target for each record"
+        )
 
 
 def _part(X: Any, y: Any, mask: Any) -> Any:

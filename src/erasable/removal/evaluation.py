@@ -279,7 +279,7 @@ def _log_loss(shares: Any, classes: Any, y: Any) -> float:
     for place, label in enumerate(classes):
         rows = y == label
         own[rows] = shares[rows, place]
-    return float(-np.log(np.clip(own, np.finfo(np.float64).eps, 1.0)).mean())
+    return float(np.log(1.0 / np.clip(own, np.finfo(np.float64).eps, 1.0)).mean())
 
 
 def _read(name: str, group: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sqlalchemy import Connection
 
 from erasable.core.errors import InvalidIdsError, InvalidInputError, WorkspaceError
@@ -168,7 +169,7 @@ def plan(
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         removal.fit(both[: forget.size], both[forget.size :])
-        certificate, uncertified = _certified(removal)
+        certificate, uncertified = _certified(removal, issparse(both))
     ids = [names[row] for row in removal.selected_.tolist()]
     foreseen = preview(site, [(tokens_of(site, known.name, ids), None)])
     _refuse_confused(foreseen, len(ids), known)
@@ -217,10 +218,10 @@ def _features(
     own = {known.id_column, *known.subject_columns}
     types = {name: kind for name, kind in known.columns if name not in own}
     if cost is not None and types.get(cost) not in _NUMBERS:
+        there = [repr(name) for name, kind in types.items() if kind in _NUMBERS]
         raise WorkspaceError(
-            f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs "
-            f"among {', '.join(map(repr, [n for n, k in types.items() if k in _NUMBERS][:20]))}; "
-            "correct the budget"
+            f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs, "
+            f"of {', '.join(there[:20]) or 'which there is none'}; correct the budget"
         )
     others = asked | targets | ({cost} if cost is not None else set())
     return choose_features(types, features, column, others)
@@ -281,7 +282,9 @@ def _costs(table: pa.Table, known: DataSet, cost: str) -> Any:
     return costs
 
 
-def _certified(removal: DomainRemoval) -> tuple[Certificate | None, str | None]:
+def _certified(removal: DomainRemoval, sparse: bool) -> tuple[Certificate | None, str | None]:
+    if sparse:
+        return None, "vectors of words are sparse, and no covariance of them is fitted"
     try:
         return removal.certificate_, None
     except InvalidInputError as error:

@@ -1,0 +1,210 @@
+"""How the removal of a domain is printed: for people, for programs, and into files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from erasable.cli import show
+
+if TYPE_CHECKING:
+    from erasable.removal import RemovalReport
+    from erasable.workspace.domains.planning import RemovalPlan
+    from erasable.workspace.domains.removing import Removed
+
+__all__ = ["as_text", "print_json", "print_plan", "print_removed"]
+
+LARGE_BIAS = 0.05  # nats
+CAUTION = (
+    "Removing a domain is not erasing a person: records kept from the unwanted domain remain "
+    "trained on."
+)
+NAMED = 10
+"""Columns that are named for people."""
+
+
+def as_text(plan: RemovalPlan, path: str) -> str:
+    """Return what is written into a file: ids, or, for .csv, with their scores."""
+    if Path(path).suffix == ".txt":
+        return "".join(f"{each}\n" for each in plan.ids)
+    written = io.StringIO()
+    rows = csv.writer(written, lineterminator="\n")
+    rows.writerow([plan.known.id_column, "score"])
+    scores = plan.removal.scores_[plan.removal.selected_].tolist()
+    rows.writerows(zip(plan.ids, map(repr, scores), strict=True))
+    return written.getvalue()
+
+
+def print_json(
+    plan: RemovalPlan, removed: Removed | None, budget: str, output: str | None, plot: str | None
+) -> None:
+    """Print one object; its names are the same of a dry run, whose models have no report."""
+    fresh = plan.fresh
+    reports = {} if removed is None else {each.model: each for each in removed.models}
+    show.print_json(
+        {
+            "dataset": plan.dataset,
+            "version": plan.version,
+            "done": removed is not None,
+            "request": None if removed is None else removed.request,
+            "n_records": plan.n_records,
+            "n_forget": plan.n_forget,
+            "n_retain": plan.n_retain,
+            "n_selected": len(plan.ids),
+            "n_copies": plan.n_copies,
+            "features": plan.features,
+            "score": plan.removal.score,
+            "budget": budget,
+            "trust": plan.removal.trust_,
+            "estimate": _estimates(plan),
+            "certificate": plan.certificate,
+            "uncertified": plan.uncertified,
+            "fresh": None
+            if fresh is None
+            else {
+                "n_forget": fresh.n_forget,
+                "n_retain": fresh.n_retain,
+                "n_left_out": fresh.n_left_out,
+            },
+            "effects": list(plan.preview.effects),
+            "models": [
+                {
+                    "model": name,
+                    "remarks": each.remarks,
+                    "report": None if each.report is None else each.report.to_dict(),
+                }
+                for name, each in reports.items()
+            ],
+            "treatments": [] if removed is None else removed.treatments,
+            "seconds": plan.preview.seconds if removed is None else removed.seconds,
+            "output": output,
+            "plot": plot,
+            "warnings": [*plan.warnings, *(removed.warnings if removed is not None else [])],
+            "caution": CAUTION,
+        }
+    )
+
+
+def print_plan(plan: RemovalPlan, budget: str) -> None:
+    """Print what would leave, how far that reaches, and whom it concerns."""
+    fresh, trust = plan.fresh, plan.removal.trust_
+    score = str(plan.removal.score)
+    certificate = plan.certificate
+    show.facts(
+        [
+            ("domain", f"{plan.n_forget:,} of {show.words(plan.n_records, 'record')}"),
+            ("to stay", f"{show.words(plan.n_retain, 'record')} that it is contrasted with"),
+            ("compared by", _features(plan)),
+            ("score", score if trust != trust else f"{score}; trust {trust:.2f} of 1"),
+            (
+                "chosen",
+                f"{show.words(len(plan.ids), 'record')} ({len(plan.ids) / plan.n_forget:.1%} of "
+                f"the domain), by {budget}",
+            ),
+            (
+                "certified",
+                f"nothing: {plan.uncertified}"
+                if certificate is None
+                else f"alpha at least {certificate.alpha:.4g}, epsilon at most "
+                f"{certificate.epsilon:.4g} nats, but for {certificate.delta:.1%}, of Gaussians",
+            ),
+            (
+                "fresh",
+                "none: every record here was trained on; --fresh names others to judge by"
+                if fresh is None
+                else f"{fresh.n_forget:,} of the domain, {fresh.n_retain:,} others"
+                + (f"; {fresh.n_left_out:,} left out, as copies" if fresh.n_left_out else ""),
+            ),
+        ]
+    )
+    show.line()
+    estimates = _estimates(plan)
+    show.table(
+        ["estimate, in nats", "nothing deleted", "chosen", "all deleted"],
+        [
+            (name, *(f"{estimates[at][key]:.4g}" for at in ("nothing", "selected", "all")))
+            for name, key in (("removal, alpha", "alpha"), ("shift, epsilon", "epsilon"))
+        ],
+        right="nothing deleted,chosen,all deleted",
+    )
+    bias = plan.removal.n_features_in_ / (2 * plan.n_forget)
+    if bias > LARGE_BIAS:
+        show.line(
+            f"with {plan.removal.n_features_in_:,} columns, alpha is too high by about {bias:.2g}"
+        )
+    show.line()
+    show.table(
+        ["", "name", "records", "treatment", "exactness", "about"],
+        [
+            (
+                "data set" if each.target == "dataset" else each.target, each.name,
+                show.count(each.n_records), each.treatment, each.exactness or show.NONE,
+                show.seconds(each.seconds),
+            )
+            for each in plan.preview.effects
+        ],
+        right="records,about",
+    )  # fmt: skip
+    show.line()
+    if plan.n_copies:
+        show.line(
+            f"{show.words(plan.n_copies, 'record')} of the domain would stay, equal to a chosen "
+            "one in all but its id: what it teaches stays, too"
+        )
+
+
+def print_removed(removed: Removed) -> None:
+    """Print what was done, and what it did to each model."""
+    for each in removed.models:
+        show.line(each.model)
+        for remark in each.remarks:
+            show.line(f"  {show.one_line(remark)}")
+        if each.report is not None:
+            _print_report(each.report)
+        show.line()
+    show.line(
+        f"erased {show.words(removed.n_records, 'record')} in {show.seconds(removed.seconds)}, as "
+        f"request {removed.request}; `erasable verify` holds the models against new ones"
+    )
+
+
+def _print_report(report: RemovalReport) -> None:
+    columns = ["", "records", *(report.heading(name) for name in report.metrics)]
+    show.table(
+        columns,
+        [
+            (
+                each.group,
+                show.count(each.n_records),
+                *(
+                    f"{each.before[name]:.3f} → {each.after[name]:.3f}"
+                    if each.n_records
+                    else show.NONE
+                    for name in report.metrics
+                ),
+            )
+            for each in report.groups
+        ],
+        right=",".join(columns[1:]),
+    )
+
+
+def _estimates(plan: RemovalPlan) -> dict[str, dict[str, float]]:
+    removal, frontier = plan.removal, plan.removal.frontier_
+    return {
+        "nothing": {"alpha": float(frontier.alpha[0]), "epsilon": float(frontier.epsilon[0])},
+        "selected": {"alpha": removal.alpha_, "epsilon": removal.epsilon_},
+        "all": {"alpha": float(frontier.alpha[-1]), "epsilon": float(frontier.epsilon[-1])},
+    }
+
+
+def _features(plan: RemovalPlan) -> str:
+    types = dict(plan.known.columns)
+    texts = [name for name in plan.features if types[name] == "string"]
+    numbers = [name for name in plan.features if name not in texts]
+    more = f" and {len(numbers) - NAMED:,} more" if len(numbers) > NAMED else ""
+    told = [f"{', '.join(numbers[:NAMED])}{more}, scaled"] if numbers else []
+    told += [f"the words of {', '.join(texts)}, by TF-IDF"] if texts else []
+    return "; ".join(told)

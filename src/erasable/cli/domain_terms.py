@@ -1,0 +1,107 @@
+"""What a user types of a removal, read: a budget, keywords, a list of columns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from erasable.cli import show
+from erasable.cli.frame import fail
+
+__all__ = ["budget", "columns", "keywords"]
+
+_FORMS = (
+    "expected a number of records (100), a share of the domain (20% or 0.2), coverage:SHARE, "
+    "min-removal:ALPHA, max-shift:EPSILON, or cost:COLUMN:AMOUNT"
+)
+
+
+def budget(text: str | None) -> tuple[Any, str | None]:
+    """Return a budget and, where records cost differently, the column that says what they do.
+
+    Raises
+    ------
+    WorkspaceError
+        The text is none; whether it is in range, the budget says.
+
+    Examples
+    --------
+    >>> budget("100"), budget("20%"), budget("min-removal:0.5")
+    ((100, None), (Share(share=0.2), None), (MinRemoval(alpha=0.5), None))
+    >>> budget("cost:minutes:90")
+    (90.0, 'minutes')
+    """
+    from erasable.removal import Coverage, MaxShift, MinRemoval, Share
+
+    if text is None:
+        return None, None
+    given = text.strip()
+    digits = given.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) < 16:
+        return int(given), None
+    kind, colon, rest = given.partition(":")
+    if not colon:
+        return Share(_number(text, given)), None
+    if kind == "cost":
+        column, _, amount = rest.rpartition(":")
+        if not column:
+            _refuse(text)
+        return _number(text, amount), column
+    kinds = {"coverage": Coverage, "min-removal": MinRemoval, "max-shift": MaxShift}
+    if kind not in kinds:
+        _refuse(text)
+    return kinds[kind](_number(text, rest)), None
+
+
+def keywords(path: str | None) -> list[str] | None:
+    """Read keywords from a file, one a line; empty lines are skipped.
+
+    Raises
+    ------
+    WorkspaceError, NotInWorkspaceError
+        There is no such file, it is no text, or has none.
+
+    Examples
+    --------
+    >>> keywords(None) is None
+    True
+    """
+    if path is None:
+        return None
+    from erasable.cli.files import load
+
+    try:
+        text = load(path, "keywords, one a line").decode("utf-8-sig")
+    except UnicodeDecodeError:
+        fail(f"{path!r} is not UTF-8 text; expected keywords, one a line; convert it")
+    found = [each.strip() for each in text.splitlines() if each.strip()]
+    if not found or "\0" in text:
+        told = "is empty" if not found else "holds a zero byte"
+        fail(f"{path!r} {told}; expected keywords, one a line; write them there")
+    return found
+
+
+def columns(text: str | None) -> list[str] | None:
+    """Return the names of a list of columns.
+
+    Examples
+    --------
+    >>> columns("age, dose")
+    ['age', 'dose']
+    """
+    return None if text is None else [each.strip() for each in text.split(",")]
+
+
+def _number(text: str, part: str) -> float:
+    percent = part.endswith("%")
+    try:
+        value = float(part.rstrip("%"))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        _refuse(text)
+    return value / 100 if percent else value
+
+
+def _refuse(text: str) -> None:
+    fail(f"--budget is {show.one_line(text)[:60]!r}; {_FORMS}; write one of them")

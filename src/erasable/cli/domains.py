@@ -1,0 +1,186 @@
+"""`erasable remove-domain`: take an unwanted domain out by its most telling records."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from erasable.cli import domain_terms as terms
+from erasable.cli import show
+from erasable.cli.files import perhaps
+from erasable.cli.frame import Json, Where, command, fail, opened
+from erasable.cli.selection_terms import number, whole
+
+__all__ = ["register"]
+
+OUTPUTS = (".txt", ".csv")
+PLOTS = (".svg", ".png", ".pdf")
+BUDGET = "coverage:0.8"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the app.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> register(app)
+    >>> [each.name for each in app.registered_commands]
+    ['remove-domain']
+    """
+
+    @command(
+        app,
+        "remove-domain",
+        example="erasable remove-domain messages --where \"label == 'spam'\" --budget 20%",
+        panel="Requests",
+    )
+    def remove_domain(
+        dataset: Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set.")],
+        condition: Annotated[
+            str | None,
+            typer.Option(
+                "--where",
+                metavar="CONDITION",
+                help="Which records are of the domain, as a condition: \"label == 'spam'\".",
+            ),
+        ] = None,
+        keywords: Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE",
+                help="Which records are of the domain, by words or phrases in the text of "
+                "--column: a file with one a line. Case does not matter; 'prize' is the whole "
+                "word, 'prize*' its beginning. With --where, the records that meet both.",
+            ),
+        ] = None,
+        column: Annotated[
+            str | None, typer.Option(metavar="COL", help="The column of text, for --keywords.")
+        ] = None,
+        budget: Annotated[
+            str,
+            typer.Option(
+                metavar="B",
+                help="How many are to leave: a number (100), a share of the domain (20%), "
+                "coverage:SHARE of the total score, min-removal:ALPHA, the fewest that reach it, "
+                "max-shift:EPSILON, the most removal within it, or cost:COLUMN:AMOUNT.",
+            ),
+        ] = BUDGET,
+        score: Annotated[
+            str,
+            typer.Option(
+                metavar="S",
+                help="How they are ranked: density-ratio, mu2-distance, cos-mu2, maha-mu2, lr-cos, "
+                "lr-maha, knn-ratio, norm, coreset, k-center, craig, gradmatch, ccs or random.",
+            ),
+        ] = "density-ratio",
+        features: Annotated[
+            str | None,
+            typer.Option(
+                metavar="A,B",
+                help="Columns to compare records by, numbers scaled and text by TF-IDF: by default "
+                "that of --column; or every numeric one but those of --where and targets of "
+                "models; or the one of text.",
+            ),
+        ] = None,
+        retain_where: Annotated[
+            str | None,
+            typer.Option(
+                "--retain-where",
+                metavar="CONDITION",
+                help="Which of the other records are the wanted domain; by default all of them.",
+            ),
+        ] = None,
+        retain_sample: Annotated[
+            str | None,
+            typer.Option(
+                "--retain-sample",
+                metavar="N",
+                help="Contrast the domain with N of these alone, drawn by id.",
+            ),
+        ] = None,
+        fresh: Annotated[
+            str | None,
+            typer.Option(
+                metavar="DATASET_OR_FILE",
+                help="Records that no model was trained on, to judge by: another data set, or a "
+                "source as for `dataset add`. Without it nothing is said of fresh records.",
+            ),
+        ] = None,
+        delta: Annotated[
+            str, typer.Option(metavar="P", help="How often the certificate may be wrong.")
+        ] = "0.05",
+        seed: Annotated[
+            str, typer.Option(metavar="N", help="For what is drawn: the same, the same choice.")
+        ] = "0",
+        output: Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE",
+                help="Write the ids of the chosen records there, first to leave first: .txt, or "
+                ".csv with their scores.",
+            ),
+        ] = None,
+        plot: Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE",
+                help="Draw removal and shift against the number of deletions: .svg, .png or .pdf.",
+            ),
+        ] = None,
+        yes: Annotated[
+            bool,
+            typer.Option("--yes", help="Delete them; without it nothing is changed (a dry run)."),
+        ] = False,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Take an unwanted domain out of a data set and its models, by its most telling records."""
+        for option, path, endings in (("--output", output, OUTPUTS), ("--plot", plot, PLOTS)):
+            if path is not None and not path.endswith(endings):
+                fail(
+                    f"{option} is {show.one_line(path)[:60]!r}; expected a file that ends in "
+                    f"{', '.join(endings)}; name it so"
+                )
+        drawn = whole(seed, "--seed", least=0)
+        least = number(delta, "--delta")
+        sampled = None if retain_sample is None else whole(retain_sample, "--retain-sample", 2)
+        found = opened(where)
+        words = terms.keywords(keywords)
+        wanted, cost = terms.budget(budget)
+        from erasable.cli import domain_show
+        from erasable.removal import SCORES
+
+        if score not in SCORES:
+            fail(
+                f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}; "
+                "name one"
+            )
+        with perhaps(output, where) as ids_file, perhaps(plot, where) as plot_file:
+            plan = found.plan_removal(
+                dataset, where=condition, keywords=words, column=column,
+                features=terms.columns(features), score=score, budget=wanted, cost=cost,
+                retain_where=retain_where, retain_sample=sampled, fresh=fresh, delta=least,
+                random_state=drawn,
+            )  # fmt: skip
+            if ids_file is not None:
+                ids_file.write_text(domain_show.as_text(plan, str(output)), encoding="utf-8")
+            if plot_file is not None:
+                drawing = plan.removal.plot()
+                drawing.figure.savefig(plot_file, format=str(plot).rpartition(".")[2])
+            removed = found.remove_domain(plan) if yes else None
+        show.warn([*plan.warnings, *(removed.warnings if removed is not None else [])])
+        if as_json:
+            domain_show.print_json(plan, removed, budget, output, plot)
+            return
+        domain_show.print_plan(plan, budget)
+        if removed is not None:
+            domain_show.print_removed(removed)
+        for path in filter(None, (output, plot)):
+            show.line(f"wrote {show.one_line(path)}")
+        show.line(domain_show.CAUTION)
+        if removed is None:
+            show.line(
+                f"dry run: nothing was changed; --yes deletes {show.words(len(plan.ids), 'record')}"
+            )
