@@ -80,8 +80,8 @@ def register(app: typer.Typer) -> None:
             typer.Option(
                 metavar="A,B",
                 help="Columns to compare records by, numbers scaled and text by TF-IDF: by default "
-                "that of --column; or every numeric one but those of --where and targets of "
-                "models; or the one of text.",
+                "that of --column; or those that models learn from, but for those of --where; or, "
+                "without models, every numeric one, or the one of text.",
             ),
         ] = None,
         retain_where: Annotated[

@@ -151,8 +151,9 @@ def plan(
     with site.lock(), site.ledger.reading() as connection:
         known = catalogue.find(connection, dataset)
         state = state_of(connection, known)
-        targets = {each.target for each in models_of(connection, [known.id])} - {None}
-        chosen = _features(known, predicate, features, column, cost, {*map(str, targets)})
+        models = [each for each in models_of(connection, [known.id]) if each.is_live]
+        learned = {name for each in models for name in each.features or ()}
+        chosen = _features(known, predicate, features, column, cost, learned)
         _check_retain(known, retain_where)
         table = catalogue.table(site, connection, known.id)
     table = table.sort_by(known.id_column)
@@ -212,7 +213,7 @@ def _features(
     features: Sequence[str] | None,
     column: str | None,
     cost: str | None,
-    targets: set[str],
+    learned: set[str],
 ) -> tuple[str, ...]:
     asked = set(predicate.columns(known.schema, known.subject_columns))
     own = {known.id_column, *known.subject_columns}
@@ -223,8 +224,8 @@ def _features(
             f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs, "
             f"of {', '.join(there[:20]) or 'which there is none'}; correct the budget"
         )
-    others = asked | targets | ({cost} if cost is not None else set())
-    return choose_features(types, features, column, others)
+    others = asked | ({cost} if cost is not None else set())
+    return choose_features(types, features, column, learned, others)
 
 
 def _check_retain(known: DataSet, where: str | None) -> None:

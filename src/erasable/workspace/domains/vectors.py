@@ -23,7 +23,8 @@ def choose_features(
     types: dict[str, str],
     named: Sequence[str] | None,
     column: str | None,
-    others: Collection[str],
+    learned: Collection[str] = (),
+    others: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Choose the columns that records are compared by.
 
@@ -34,14 +35,17 @@ def choose_features(
     named : sequence of str or None
     column : str or None
         Of keywords.
+    learned : collection of str
+        Columns that models of the data set learn from.
     others : collection of str
         That mean something else, and are no features unless they are named: those of a condition,
-        of costs, and targets of models.
+        and of costs.
 
     Returns
     -------
     tuple of str
-        Those named; or the column of keywords; or every numeric one; or the one of text.
+        Those named; or the column of keywords; or those that models learn from; or, where there
+        are no models, every numeric one; or the one of text.
 
     Raises
     ------
@@ -50,10 +54,11 @@ def choose_features(
 
     Examples
     --------
-    >>> choose_features({"text": "string", "label": "string"}, None, None, {"label"})
+    >>> choose_features({"text": "string", "label": "string"}, None, None, others={"label"})
     ('text',)
-    >>> choose_features({"age": "int64", "dose": "double", "note": "string"}, None, None, ())
-    ('age', 'dose')
+    >>> types = {"age": "int64", "dose": "double", "note": "string"}
+    >>> choose_features(types, None, None), choose_features(types, None, None, {"note", "age"})
+    (('age', 'dose'), ('age', 'note'))
     """
     if named is not None:
         _refuse_unsuited(types, named)
@@ -62,6 +67,9 @@ def choose_features(
         _refuse_unsuited(types, [column])
         return (column,)
     free = [name for name in types if name not in others]
+    seen = [name for name in free if name in learned and types[name] in (*_NUMBERS, _TEXT)]
+    if seen:
+        return tuple(seen)
     numbers = [name for name in free if types[name] in _NUMBERS]
     texts = [name for name in free if types[name] == _TEXT]
     if numbers:
@@ -70,8 +78,8 @@ def choose_features(
         return tuple(texts)
     raise WorkspaceError(
         f"no column of numbers is left to compare records by, and {len(texts)} of text, beside "
-        "ids, subjects, targets of models and those of the condition; expected numbers, or one of "
-        "text; name some with --features"
+        "ids, subjects and those of the condition; expected numbers, or one of text; name some "
+        "with --features"
     )
 
 

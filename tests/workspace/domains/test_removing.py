@@ -1,0 +1,501 @@
+"""The whole flow: a plan changes nothing, and after it no model has ever seen the records."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from domain_scene import TEXTS, make
+from sklearn import metrics
+from sklearn.feature_extraction.text import TfidfVectorizer as Words
+from sqlalchemy import select
+
+import erasable
+from erasable.core.errors import ErasableError, WorkspaceError
+from erasable.feature_extraction import TfidfVectorizer
+from erasable.linear_model import LogisticRegression, Ridge
+from erasable.naive_bayes import MultinomialNB
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import StandardScaler
+from erasable.removal import Cost, Coverage, DomainRemoval, MaxShift, MinRemoval
+from erasable.workspace import Workspace
+from erasable.workspace.evidence import receipts
+from erasable.workspace.ledger.schema import identity
+from erasable.workspace.models import deleting
+from erasable.workspace.models.using import opened
+from erasable.workspace.requests import batches
+
+SHOP = "label == 'shop'"
+NORTH = "ward == 'north'"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("domains")
+    make(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(template: Path, tmp_path: Path) -> Path:
+    shutil.copytree(template, tmp_path / "here")
+    return tmp_path / "here"
+
+
+def opened_in(folder: Path) -> Workspace:
+    return Workspace.open(folder / "ws")
+
+
+def bytes_of(folder: Path) -> dict[str, str]:
+    """Hash every file of a workspace, and what its ledger says."""
+    root = folder / "ws"
+    found = {
+        str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest()
+        for path in root.rglob("*")
+        if path.is_file() and not path.name.startswith("ledger.db")
+    }
+    with closing(sqlite3.connect(root / "ledger.db")) as ledger:
+        found["ledger"] = sha256("\n".join(ledger.iterdump()).encode()).hexdigest()
+    return found
+
+
+def read(folder: Path, name: str) -> dict[str, Any]:
+    """Return the columns of a source, in the order of its ids."""
+    options = pyarrow.csv.ConvertOptions(column_types={"id": pa.string(), "visit": pa.string()})
+    table = pyarrow.csv.read_csv(folder / f"{name}.csv", convert_options=options)
+    return {n: table.sort_by(table.column_names[0])[n].to_numpy() for n in table.column_names}
+
+
+def model_of(workspace: Workspace, name: str) -> Any:
+    return erasable.load(io.BytesIO(opened(workspace.site, name)[2]))
+
+
+def fitted(folder: Path, name: str, gone: Any) -> Any:
+    """Fit a model of the scene on all records but some, from the source, without the workspace."""
+    if name in ("bayes", "linear"):
+        data = read(folder, "messages")
+        left = ~np.isin(data["id"], gone)
+        last = MultinomialNB() if name == "bayes" else LogisticRegression()
+        model = make_pipeline(TfidfVectorizer(), last)
+        return model.fit(data["text"][left].tolist(), data["label"][left], ids=data["id"][left])
+    data = read(folder, "visits")
+    left = ~np.isin(data["visit"], gone)
+    X, ids = probe(data).loc[left], data["visit"][left]
+    if name == "value":
+        return Ridge().fit(X, data["cost"][left], ids=ids)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    return model.fit(X, data["sick"][left], ids=ids)
+
+
+def probe(data: dict[str, Any]) -> Any:
+    return pd.DataFrame({name: data[name] for name in ("age", "dose")})
+
+
+def same(model: Any, other: Any, X: Any) -> bool:
+    return np.array_equal(model.predict(X), other.predict(X)) and (
+        not hasattr(model, "predict_proba")
+        or np.array_equal(model.predict_proba(X), other.predict_proba(X))
+    )
+
+
+# -- a plan ----------------------------------------------------------------------------------------
+
+PLANS: list[dict[str, Any]] = [
+    {"dataset": "messages", "where": SHOP, "budget": 20, "fresh": "fresh_messages.csv"},
+    {"dataset": "messages", "keywords": ["offer*"], "column": "text", "budget": 0.5},
+    {"dataset": "visits", "where": NORTH, "budget": Coverage(0.5), "fresh": "fresh_visits.csv"},
+    {"dataset": "visits", "where": NORTH, "budget": 30.0, "cost": "dose", "score": "lr-maha"},
+]
+
+
+def plan_of(workspace: Workspace, folder: Path, asked: dict[str, Any]) -> Any:
+    asked = dict(asked)
+    if "fresh" in asked:
+        asked["fresh"] = str(folder / asked["fresh"])
+    return workspace.plan_removal(asked.pop("dataset"), **asked)
+
+
+@pytest.mark.parametrize("asked", PLANS, ids=lambda each: str(each["budget"]))
+def test_a_plan_changes_no_byte(folder: Path, asked: dict[str, Any]) -> None:
+    before = bytes_of(folder)
+    plan = plan_of(opened_in(folder), folder, asked)
+    assert bytes_of(folder) == before
+    again = plan_of(opened_in(folder), folder, asked)
+    assert again.ids == plan.ids
+    opened_in(folder).request(["patient-1"])  # the check can fail
+    assert bytes_of(folder) != before
+
+
+def test_what_is_chosen_of_text_is_the_choice_of_domain_removal(folder: Path) -> None:
+    plan = plan_of(opened_in(folder), folder, PLANS[0])
+    data = read(folder, "messages")
+    own = np.flatnonzero(data["label"] == "shop")
+    other = np.flatnonzero(data["label"] != "shop")
+    Z = Words().fit_transform(data["text"][np.concatenate([own, other])])
+    right = DomainRemoval(budget=20, random_state=0)
+    right.fit(Z[: own.size], Z[own.size :], ids=data["id"][own])
+    assert plan.ids == right.selected_ids_.tolist()
+    assert plan.features == ("text",)
+    assert (plan.n_forget, plan.n_retain, plan.n_records) == (TEXTS, TEXTS, 2 * TEXTS)
+    assert plan.certificate is None
+    assert "sparse" in plan.uncertified
+    effects = {each.name: each for each in plan.preview.effects}
+    assert {name: each.n_records for name, each in effects.items()} == {
+        "messages": 20, "bayes": 20, "linear": 20,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("budget", "cost"),
+    [(12, None), (0.25, None), (Coverage(0.6), None), (MinRemoval(1.4), None),
+     (MaxShift(0.4), None), (40.0, "dose")],
+)  # fmt: skip
+def test_what_is_chosen_of_numbers_is_the_choice_of_domain_removal(
+    folder: Path, budget: Any, cost: str | None
+) -> None:
+    plan = opened_in(folder).plan_removal("visits", where=NORTH, budget=budget, cost=cost)
+    # Those that models learn from, but for what the records cost.
+    assert plan.features == (("age",) if cost else ("age", "dose"))
+    data = read(folder, "visits")
+    own = np.flatnonzero(data["ward"] == "north")
+    other = np.flatnonzero(data["ward"] != "north")
+    X = np.column_stack([data[name] for name in plan.features])[np.concatenate([own, other])]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    if cost is not None:
+        budget = Cost(data[cost][own], budget)
+    right = DomainRemoval(budget=budget, random_state=0)
+    right.fit(X[: own.size], X[own.size :], ids=data["visit"][own])
+    assert plan.ids == right.selected_ids_.tolist()
+    assert plan.certificate == right.certificate_
+    assert plan.removal.alpha_ == right.alpha_
+
+
+def test_retain_is_narrowed_by_a_condition_and_by_a_sample(folder: Path) -> None:
+    workspace = opened_in(folder)
+    whole = workspace.plan_removal("visits", where=NORTH, budget=20)
+    narrow = workspace.plan_removal("visits", where=NORTH, budget=20, retain_where="sick = 0")
+    few = workspace.plan_removal("visits", where=NORTH, budget=20, retain_sample=9)
+    data = read(folder, "visits")
+    assert narrow.n_retain == int(((data["ward"] != "north") & (data["sick"] == 0)).sum())
+    assert (whole.n_retain, few.n_retain) == (60, 9)
+    again = workspace.plan_removal("visits", where=NORTH, budget=20, retain_sample=9)
+    assert again.ids == few.ids
+
+
+def test_copies_that_would_stay_are_counted(folder: Path) -> None:
+    data = read(folder, "messages")
+    texts = data["text"].tolist()
+    plan = opened_in(folder).plan_removal("messages", where=SHOP, budget=1)
+    rows = [list(column) for column in zip(data["label"], texts, data["minutes"], strict=True)]
+    of = dict(zip(data["id"], rows, strict=True))
+    for n in range(1, 80, 13):
+        plan = opened_in(folder).plan_removal("messages", where=SHOP, budget=n)
+        gone = set(plan.ids)
+        values = [of[each] for each in gone]
+        kept = [i for i in of if of[i][0] == "shop" and i not in gone]
+        assert plan.n_copies == sum(of[each] in values for each in kept)
+
+
+# -- fresh records ---------------------------------------------------------------------------------
+
+
+def test_fresh_records_are_no_copies_of_those_that_were_trained_on(folder: Path) -> None:
+    mixed = [pyarrow.csv.read_csv(folder / f"{n}.csv") for n in ("fresh_messages", "messages")]
+    n = mixed[0].num_rows
+    kept = pa.concat_tables([mixed[0], mixed[1].slice(0, 17)])
+    renamed = kept.set_column(0, "id", pa.array([f"x{i}" for i in range(kept.num_rows)]))
+    pyarrow.csv.write_csv(renamed, folder / "mixed.csv")
+    plan = opened_in(folder).plan_removal(
+        "messages", where=SHOP, budget=5, fresh=str(folder / "mixed.csv")
+    )
+    assert plan.fresh.n_left_out == 17
+    assert (plan.fresh.n_forget, plan.fresh.n_retain) == (n // 2, n // 2)
+
+
+def test_a_data_set_that_a_model_was_trained_on_is_not_fresh_to_it(folder: Path) -> None:
+    workspace = opened_in(folder)
+    workspace.add_dataset("later", folder / "fresh_messages.csv", id_column="id")
+    workspace.fit(
+        "both", "feature_extraction.TfidfVectorizer->naive_bayes.MultinomialNB",
+        datasets=["messages", "later"], target="label", features=["text"],
+    )  # fmt: skip
+    done = workspace.remove_domain(
+        workspace.plan_removal("messages", where=SHOP, budget=10, fresh="later")
+    )
+    found = {each.model: each for each in done.models}
+    assert found["bayes"].report["fresh forget"].n_records == 30
+    assert found["both"].report["fresh forget"].n_records == 0
+    assert "no record is fresh" in found["both"].remarks[0]
+    assert [each.verdict for each in workspace.verify(["both"])] == ["equal"]
+
+
+# -- a removal -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", PLANS, ids=lambda each: str(each["budget"]))
+def test_models_are_those_that_never_saw_the_records(folder: Path, asked: dict[str, Any]) -> None:
+    workspace = opened_in(folder)
+    names = ("bayes", "linear") if asked["dataset"] == "messages" else ("sick", "value")
+    probes = {
+        name: read(folder, "messages")["text"].tolist()
+        if asked["dataset"] == "messages"
+        else probe(read(folder, "visits"))
+        for name in names
+    }
+    plan = plan_of(workspace, folder, asked)
+    done = workspace.remove_domain(plan)
+    assert done.n_records == len(plan.ids)
+    gone = np.array(plan.ids, dtype=str)
+    for name in names:
+        after = model_of(workspace, name)
+        assert same(after, fitted(folder, name, gone), probes[name])
+        assert not same(after, fitted(folder, name, gone[1:]), probes[name])
+        assert not same(after, fitted(folder, name, []), probes[name])
+    verdicts = {each.model: each.verdict for each in workspace.verify()}
+    assert verdicts.pop("ranker") == "not covered"
+    assert set(verdicts.values()) == {"equal"}
+    assert workspace.verify_log() == []
+    checked = receipts.check(workspace.receipt(done.request), workspace.public_key)
+    assert checked.statement["predicate"]["records"] == len(plan.ids)
+    ids = workspace.plan_removal(**{**asked, "budget": 1.0, "cost": None, "fresh": None}).ids
+    assert not {str(each) for each in ids} & set(gone)
+
+
+def test_the_report_is_that_of_models_before_and_after(folder: Path) -> None:
+    workspace = opened_in(folder)
+    plan = plan_of(workspace, folder, PLANS[0])
+    done = workspace.remove_domain(plan)
+    gone = np.array(plan.ids)
+    data, fresh = read(folder, "messages"), read(folder, "fresh_messages")
+    leaves = np.isin(data["id"], gone)
+    shop = data["label"] == "shop"
+    rows = {
+        "deleted forget": (data, leaves), "kept forget": (data, shop & ~leaves),
+        "retain": (data, ~shop), "fresh forget": (fresh, fresh["label"] == "shop"),
+        "fresh retain": (fresh, fresh["label"] != "shop"),
+    }  # fmt: skip
+    for judged in done.models:
+        models = {
+            "before": fitted(folder, judged.model, []),
+            "after": fitted(folder, judged.model, gone),
+        }
+        assert [each.group for each in judged.report.groups] == list(rows)
+        for name, (table, mask) in rows.items():
+            group = judged.report[name]
+            assert group.n_records == mask.sum()
+            texts, labels = table["text"][mask].tolist(), table["label"][mask]
+            for side, model in models.items():
+                found = getattr(group, side)
+                predicted = model.predict(texts)
+                assert found["accuracy"] == metrics.accuracy_score(labels, predicted)
+                assert found["predicted_forget"] == np.mean(predicted == "shop")
+                shares = model.predict_proba(texts)
+                loss = metrics.log_loss(labels, shares, labels=model.classes_)
+                assert found["log_loss"] == pytest.approx(loss)
+        assert judged.report["deleted forget"].change("log_loss") > 0
+
+
+def test_models_that_cannot_be_judged_are_named(folder: Path) -> None:
+    workspace = opened_in(folder)
+    workspace.register("program", datasets=["visits"], retrain="cp {data} {out}")
+    done = workspace.remove_domain(plan_of(workspace, folder, PLANS[2]))
+    found = {each.model: each for each in done.models}
+    assert sorted(found) == ["groups", "program", "sick", "tree", "value"]
+    for name, told in (("groups", "predicts no target"), ("program", "a program of its own")):
+        assert found[name].report is None
+        assert told in found[name].remarks[0]
+    assert found["value"].report.metrics == ("mean_absolute_error",)
+    assert found["value"].report.forget_label is None
+    assert found["sick"].report.forget_label is None  # both classes are in the ward
+    treated = {each["model"]: each["treatment"] for each in done.treatments}
+    assert treated == {
+        "groups": "deleted", "program": "retrained", "ranker": "not covered", "sick": "deleted",
+        "tree": "refitted", "value": "deleted",
+    }  # fmt: skip
+
+
+def test_a_model_of_an_older_version_is_judged_by_its_own_records(folder: Path) -> None:
+    workspace = opened_in(folder)
+    workspace.append("messages", folder / "fresh_messages.csv")
+    plan = workspace.plan_removal("messages", where=SHOP, budget=20)
+    assert plan.n_forget == TEXTS + 30
+    done = workspace.remove_domain(plan)
+    gone = sum(each.startswith("m") for each in plan.ids)
+    report = next(each for each in done.models if each.model == "bayes")
+    assert report.remarks == ("stale: fitted on version 1, newest 2",)
+    assert report.report["deleted forget"].n_records == gone
+    assert report.report["kept forget"].n_records == TEXTS - gone
+    assert same(
+        model_of(workspace, "bayes"), fitted(folder, "bayes", plan.ids), ["offer1 word1", "word2"]
+    )
+
+
+def test_who_was_removed_is_kept_out(folder: Path) -> None:
+    workspace = opened_in(folder)
+    plan = plan_of(workspace, folder, PLANS[0])
+    workspace.remove_domain(plan)
+    change = workspace.sync("messages")
+    assert (change.n_suppressed, change.n_added) == (20, 0)
+    listed = workspace.suppression_list()
+    assert not workspace.import_suppression_list(listed).requests  # nothing has come back
+
+
+def test_a_model_that_too_few_records_are_left_of_is_retired(folder: Path) -> None:
+    workspace = opened_in(folder)
+    workspace.add_dataset("few", folder / "fresh_visits.csv", id_column="visit")
+    workspace.fit(
+        "pieces", "cluster.KMeans", datasets=["few"], params={"n_clusters": "49"},
+        features=["age", "dose"],
+    )  # fmt: skip
+    done = workspace.remove_domain(workspace.plan_removal("few", where=NORTH, budget=10))
+    assert [each["treatment"] for each in done.treatments] == ["retired"]
+
+
+def test_all_of_a_domain_may_go(folder: Path) -> None:
+    workspace = opened_in(folder)
+    done = workspace.remove_domain(workspace.plan_removal("messages", where=SHOP, budget=1.0))
+    assert done.n_records == TEXTS
+    (report,) = (each.report for each in done.models if each.model == "bayes")
+    assert report["kept forget"].n_records == 0
+    assert report["deleted forget"].after["predicted_forget"] == 0.0
+    assert report["retain"].after["accuracy"] == 1.0
+
+
+# -- what goes wrong -------------------------------------------------------------------------------
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"dataset": "gone"}, "no data set 'gone'"),
+    ({"where": None}, "nothing says which records"),
+    ({"where": "gone = 1"}, "'gone'"),
+    ({"where": "label = 'none'"}, "the domain has 0 of the 160 records"),
+    ({"where": "label != 'none'"}, "0 of the 160 records of 'messages' are to stay"),
+    ({"where": "id = 'm3'"}, "the domain has 1 of"),
+    ({"where": "id != 'm3'"}, "1 of the 160"),
+    ({"keywords": ["offer1"]}, "without a column"),
+    ({"keywords": [], "column": "text"}, "0 keywords"),
+    ({"keywords": ["offer1"], "column": "minutes"}, "holds int64"),
+    ({"features": ["gone"]}, "no column 'gone'"),
+    ({"features": ["id"]}, "no column 'id'"),
+    ({"features": ["text", "text"]}, "one twice"),
+    ({"features": []}, "name no column"),
+    ({"score": "best"}, "score='best'"),
+    ({"score": "maha-mu2"}, "sparse"),
+    ({"budget": 0}, "n=0"),
+    ({"budget": 81}, "1 to 80"),
+    ({"budget": 1.5}, "share=1.5"),
+    ({"budget": "many"}, "budget='many'"),
+    ({"budget": Coverage(0.0)}, "share=0.0"),
+    ({"budget": MinRemoval(1e6)}, "expected at most"),
+    ({"budget": MaxShift(-1.0)}, "epsilon=-1.0"),
+    ({"budget": 5.0, "cost": "text"}, "no column of numbers 'text'"),
+    ({"budget": 0.5, "cost": "minutes"}, "the cheapest record costs 1"),
+    ({"budget": None, "cost": "minutes"}, "without an amount"),
+    ({"delta": 0.0}, "delta=0.0"),
+    ({"retain_where": "gone = 1"}, "'gone'"),
+    ({"retain_where": "label = 'shop'"}, "0 of the 160 records of 'messages' are to stay"),
+    ({"retain_sample": 1}, "retain_sample is 1"),
+    ({"fresh": "messages"}, "is 'messages' itself|are 'messages' itself"),
+    ({"fresh": "messages.csv"}, "all of the 160 fresh records equal one"),
+    ({"fresh": "fresh_visits.csv"}, "lack the columns"),
+    ({"fresh": "gone.csv"}, "is not there"),
+    ({"fresh": "gone"}, "or name a data set"),
+]
+
+
+@pytest.mark.parametrize(("changes", "told"), REFUSED, ids=[told for _, told in REFUSED])
+def test_what_cannot_be_planned_changes_nothing(
+    folder: Path, changes: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    before = bytes_of(folder)
+    asked: dict[str, Any] = {"dataset": "messages", "where": SHOP, "budget": 5, **changes}
+    with pytest.raises(ErasableError, match=told) as error:
+        opened_in(folder).plan_removal(asked.pop("dataset"), **asked)
+    assert "\n" not in str(error.value)
+    assert bytes_of(folder) == before
+
+
+def test_gaps_and_infinity_are_refused_in_features_alone(folder: Path) -> None:
+    rows = [f"{i},{i % 2},{'' if i == 3 else i},{i}" for i in range(20)]
+    (folder / "gaps.csv").write_text("id,ward,age,dose\n" + "\n".join(rows) + "\n")
+    workspace = opened_in(folder)
+    workspace.add_dataset("gaps", folder / "gaps.csv", id_column="id")
+    with pytest.raises(ErasableError, match="gaps in 'age'"):
+        workspace.plan_removal("gaps", where="ward = 1", budget=2)
+    assert workspace.plan_removal("gaps", where="ward = 1", budget=2, features=["dose"]).ids
+
+
+def changed_by_request(workspace: Workspace) -> None:
+    workspace.request(where="id = 'm7'", dataset="messages")
+    workspace.process()
+
+
+def changed_by_append(workspace: Workspace) -> None:
+    folder = Path(workspace.site.root).parent
+    workspace.append("messages", folder / "fresh_messages.csv")
+
+
+@pytest.mark.parametrize("change", [changed_by_request, changed_by_append])
+def test_a_plan_of_other_records_is_not_carried_out(
+    folder: Path, change: Callable[[Workspace], None]
+) -> None:
+    workspace = opened_in(folder)
+    plan = plan_of(workspace, folder, PLANS[0])
+    change(opened_in(folder))
+    before = bytes_of(folder)
+    with pytest.raises(WorkspaceError, match="have changed since"):
+        workspace.remove_domain(plan)
+    assert bytes_of(folder) == before
+
+
+def test_a_model_that_cannot_be_updated_stops_it_and_nothing_waits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = opened_in(folder)
+    plan = plan_of(workspace, folder, PLANS[0])
+    before = {name: model_of(workspace, name).digest() for name in ("bayes", "linear")}
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise WorkspaceError("no; expected yes; try")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(deleting, "prepare", fail)
+        with pytest.raises(WorkspaceError, match="no; expected yes"):
+            workspace.remove_domain(plan)
+    (request,) = workspace.requests()
+    assert (request.state, request.matched) == ("cancelled", None)
+    assert workspace.process().requests == []
+    assert workspace.dataset("messages")["n_records"] == 2 * TEXTS
+    assert {name: model_of(workspace, name).digest() for name in before} == before
+    assert workspace.verify_log() == []
+    assert workspace.remove_domain(plan).n_records == 20  # it was none of the plan's fault
+
+
+def test_ids_that_the_workspace_takes_for_one_another_are_refused(folder: Path) -> None:
+    rows = [f'"{"" if i % 2 else " "}r{i // 2}",{"a" if i < 20 else "b"},{i}' for i in range(40)]
+    (folder / "blanks.csv").write_text("id,ward,age\n" + "\n".join(rows) + "\n")
+    workspace = opened_in(folder)
+    workspace.add_dataset("blanks", folder / "blanks.csv", id_column="id")
+    with pytest.raises(ErasableError, match="differ by blanks"):
+        workspace.plan_removal("blanks", where="ward = 'a'", budget=3)
+
+
+def test_a_request_may_be_for_more_records_than_a_statement_takes(folder: Path) -> None:
+    row = SimpleNamespace(tokens=[("record.messages/id", f"{n:032x}") for n in range(260_000)])
+    with opened_in(folder).site.ledger.reading() as connection:
+        assert not batches._is_doubtful(connection, row)
+        two = connection.execute(select(identity.c.token).limit(2)).scalars()
+        row.tokens += [("id", token) for token in two]
+        assert batches._is_doubtful(connection, row)
