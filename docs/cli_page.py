@@ -64,6 +64,8 @@ log verify --since head.json
 suppress list
 suppress export --output erased.json
 suppress release patient-7
+remove-domain visits --where "malignant == 1" --budget 20% --plot curve.svg
+remove-domain visits --where "malignant == 1" --budget 20% --fresh later.csv --yes
 suppress import erased.json
 status
 report report.html
@@ -110,7 +112,7 @@ def lay_out(folder: Path) -> None:
     ]
     parts = {
         "january.csv": rows[:400], "february.csv": rows[400:500], "spring.csv": rows[:540],
-        "new.csv": rows[540:545],
+        "new.csv": rows[540:545], "later.csv": rows[540:],
     }  # fmt: skip
     for name, part in parts.items():
         (folder / name).write_text("\n".join([head, *part]) + "\n")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pyarrow.csv
 
 from erasable.workspace import Workspace
 
-__all__ = ["TEXTS", "make", "messages", "visits"]
+__all__ = ["TEXTS", "bytes_of", "make", "messages", "visits"]
 
 SHOP = [f"offer{i}" for i in range(12)]
 HOBBY = [f"garden{i}" for i in range(12)]
@@ -83,3 +86,16 @@ def make(folder: Path) -> Workspace:
     workspace.fit("tree", "sklearn.tree.DecisionTreeClassifier", target="sick", **numbers)
     workspace.register("ranker", datasets=["visits"])
     return workspace
+
+
+def bytes_of(folder: Path) -> dict[str, str]:
+    """Hash every file of the workspace, and what its ledger says."""
+    root = folder / "ws"
+    found = {
+        str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest()
+        for path in root.rglob("*")
+        if path.is_file() and not path.name.startswith("ledger.db")
+    }
+    with closing(sqlite3.connect(root / "ledger.db")) as ledger:
+        found["ledger"] = sha256("\n".join(ledger.iterdump()).encode()).hexdigest()
+    return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_text", "print_json", "print_plan", "print_removed"]
 
-LARGE_BIAS = 0.05  # nats
+LARGE_BIAS, NOTHING = 0.05, 1e-12  # nats
 CAUTION = (
     "Removing a domain is not erasing a person: records kept from the unwanted domain remain "
     "trained on."
@@ -108,7 +108,8 @@ def print_plan(plan: RemovalPlan, budget: str) -> None:
                 f"nothing: {plan.uncertified}"
                 if certificate is None
                 else f"alpha at least {certificate.alpha:.4g}, epsilon at most "
-                f"{certificate.epsilon:.4g} nats, but for {certificate.delta:.1%}, of Gaussians",
+                f"{certificate.epsilon:.4g} nats, but for {certificate.delta:.1%}, of Gaussians "
+                "with a covariance each",
             ),
             (
                 "fresh",
@@ -124,11 +125,13 @@ def print_plan(plan: RemovalPlan, budget: str) -> None:
     show.table(
         ["estimate, in nats", "nothing deleted", "chosen", "all deleted"],
         [
-            (name, *(f"{estimates[at][key]:.4g}" for at in ("nothing", "selected", "all")))
+            (name, *(_nats(estimates[at][key]) for at in ("nothing", "selected", "all")))
             for name, key in (("removal, alpha", "alpha"), ("shift, epsilon", "epsilon"))
         ],
         right="nothing deleted,chosen,all deleted",
     )
+    if certificate is not None:
+        show.line("estimated with one covariance for all, in which a difference in spread is lost")
     bias = plan.removal.n_features_in_ / (2 * plan.n_forget)
     if bias > LARGE_BIAS:
         show.line(
@@ -198,6 +201,10 @@ def _estimates(plan: RemovalPlan) -> dict[str, dict[str, float]]:
         "selected": {"alpha": removal.alpha_, "epsilon": removal.epsilon_},
         "all": {"alpha": float(frontier.alpha[-1]), "epsilon": float(frontier.epsilon[-1])},
     }
+
+
+def _nats(value: float) -> str:
+    return f"{0.0 if abs(value) < NOTHING else value:.4g}"
 
 
 def _features(plan: RemovalPlan) -> str:

@@ -37,7 +37,7 @@ def budget(text: str | None) -> tuple[Any, str | None]:
         return None, None
     given = text.strip()
     digits = given.removeprefix("-")
-    if digits.isascii() and digits.isdigit() and len(digits) < 16:
+    if digits.isascii() and digits.isdigit() and len(digits) < 100:
         return int(given), None
     kind, colon, rest = given.partition(":")
     if not colon:

@@ -101,7 +101,7 @@ class RemovalReport:
 
     def heading(self, metric: str) -> str:
         """Return what a table writes over a metric."""
-        return METRICS[metric].format(label=shorten(self.forget_label))
+        return METRICS[metric].format(label=shorten(_plain(self.forget_label)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: the label, and by group its size and its metrics.
@@ -111,9 +111,8 @@ class RemovalReport:
         >>> RemovalReport((Comparison("retain", 0),)).to_dict()
         {'forget_label': None, 'groups': {'retain': {'n_records': 0, 'before': {}, 'after': {}}}}
         """
-        label = self.forget_label
         return {
-            "forget_label": label.item() if isinstance(label, np.generic) else label,
+            "forget_label": _plain(self.forget_label),
             "groups": {
                 each.group: {
                     "n_records": each.n_records,
@@ -261,6 +260,10 @@ def _compared(
         tuple(Comparison(n, sizes[n], dict(before[n]), dict(after[n])) for n in sizes),
         forget_label,
     )
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _of_classes(model: Any, X: Any, y: Any, forget_label: Any) -> dict[str, float]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
-from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from domain_scene import TEXTS, make
+from domain_scene import TEXTS, bytes_of, make
 from sklearn import metrics
 from sklearn.feature_extraction.text import TfidfVectorizer as Words
 from sqlalchemy import select
@@ -56,19 +53,6 @@ def folder(template: Path, tmp_path: Path) -> Path:
 
 def opened_in(folder: Path) -> Workspace:
     return Workspace.open(folder / "ws")
-
-
-def bytes_of(folder: Path) -> dict[str, str]:
-    """Hash every file of a workspace, and what its ledger says."""
-    root = folder / "ws"
-    found = {
-        str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest()
-        for path in root.rglob("*")
-        if path.is_file() and not path.name.startswith("ledger.db")
-    }
-    with closing(sqlite3.connect(root / "ledger.db")) as ledger:
-        found["ledger"] = sha256("\n".join(ledger.iterdump()).encode()).hexdigest()
-    return found
 
 
 def read(folder: Path, name: str) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def _unfit(design: Design | None, fitted: Any) -> str | None:
     if design is None:
         return "a program of its own made it"
     if design.target is None or not (is_classifier(fitted) or is_regressor(fitted)):
-        return f"{type(fitted).__name__} predicts no target"
+        return "it predicts no target"
     return None
 
 
