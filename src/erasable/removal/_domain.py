@@ -95,6 +95,11 @@ class DomainRemoval(BaseEstimator):
     `certificate_`, and the `frontier_` of much data, are computed from them: ask for these before
     records are overwritten. A pickle holds the frontier and no record.
 
+    See Also
+    --------
+    remove_domain : Choose, delete from a model, and report on each group of records.
+    certificate : For a known covariance.
+
     References
     ----------
     Allouah, Guerraoui and Koyejo, Distributional Machine Unlearning via Selective Data Removal,

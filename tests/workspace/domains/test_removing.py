@@ -28,11 +28,12 @@ from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 from erasable.removal import Cost, Coverage, DomainRemoval, MaxShift, MinRemoval
 from erasable.workspace import Workspace
+from erasable.workspace.domains import judging
 from erasable.workspace.evidence import receipts
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.models import deleting
 from erasable.workspace.models.using import opened
-from erasable.workspace.requests import batches
+from erasable.workspace.requests import batches, process
 
 SHOP = "label == 'shop'"
 NORTH = "ward == 'north'"
@@ -355,6 +356,124 @@ def test_all_of_a_domain_may_go(folder: Path) -> None:
     assert report["kept forget"].n_records == 0
     assert report["deleted forget"].after["predicted_forget"] == 0.0
     assert report["retain"].after["accuracy"] == 1.0
+
+
+def test_no_byte_of_what_was_removed_is_left(folder: Path) -> None:
+    workspace = opened_in(folder)
+    plan = plan_of(workspace, folder, PLANS[0])
+    data = read(folder, "messages")
+    leaves = np.isin(data["id"], plan.ids)
+    texts = set(data["text"][leaves]) - set(data["text"][~leaves])
+    held = [each for each in data["text"][~leaves] if not any(each in text for text in texts)]
+    workspace.remove_domain(plan)
+    whole = b"".join(p.read_bytes() for p in (folder / "ws").rglob("*") if p.is_file())
+    assert not [each for each in texts if each.encode() in whole and not _within(each, held)]
+    assert all(each.encode() in whole for each in held)  # the check can fail
+
+
+def _within(text: str, held: list[str]) -> bool:
+    return any(text in each for each in held)
+
+
+def test_an_interrupted_removal_is_ended_by_the_next_process(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = opened_in(folder)
+    plan = plan_of(workspace, folder, PLANS[0])
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(process, "_swap", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            workspace.remove_domain(plan)
+    assert workspace.dataset("messages")["n_records"] == 2 * TEXTS
+    done = opened_in(folder).process()
+    assert (len(done.requests), done.n_records) == (1, 20)
+    assert {each.verdict for each in workspace.verify(["bayes", "linear"])} == {"equal"}
+
+
+def test_fresh_records_that_a_model_cannot_take_stop_it_before_anything_has_changed(
+    folder: Path,
+) -> None:
+    workspace = opened_in(folder)
+    rows = [f"{i},{'a' if i % 2 else 'b'},{'red' if i % 3 else 'blue'},{i % 5}" for i in range(60)]
+    head = "id,ward,colour,age\n"
+    (folder / "colours.csv").write_text(head + "\n".join(rows) + "\n")
+    (folder / "green.csv").write_text(head + "x1,a,green,3\nx2,b,green,4\n")
+    workspace.add_dataset("colours", folder / "colours.csv", id_column="id")
+    workspace.fit(
+        "hue", "sklearn.preprocessing.OneHotEncoder->sklearn.tree.DecisionTreeClassifier",
+        datasets=["colours"], target="age", features=["colour"],
+    )  # fmt: skip
+    asked: dict[str, Any] = {"where": "ward = 'a'", "budget": 3, "score": "random"}
+    plan = workspace.plan_removal("colours", **asked, fresh=str(folder / "green.csv"))
+    before = bytes_of(folder)
+    with pytest.raises(WorkspaceError, match="'hue' cannot be judged") as error:
+        workspace.remove_domain(plan)
+    assert "\n" not in str(error.value)
+    assert bytes_of(folder) == before
+    assert workspace.remove_domain(workspace.plan_removal("colours", **asked)).n_records == 3
+
+
+def test_an_odd_model_after_the_deletion_is_told_and_hides_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = opened_in(folder)
+    plan = plan_of(workspace, folder, PLANS[0])
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise TypeError("odd\nindeed")
+
+    monkeypatch.setattr(judging, "removal_report", fail)
+    done = workspace.remove_domain(plan)
+    assert done.n_records == 20
+    assert {each.remarks for each in done.models} == {("not judged: odd indeed",)}
+
+
+def test_many_records_are_judged_by_a_sample(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = opened_in(folder)
+    monkeypatch.setattr(judging, "MOST", 13)
+    done = workspace.remove_domain(plan_of(workspace, folder, PLANS[0]))
+    (found,) = (each for each in done.models if each.model == "bayes")
+    assert [each.n_records for each in found.report.groups] == [13] * 5
+    assert "retain: judged by 13 of 80 records, drawn by id" in found.remarks
+
+
+def test_fresh_records_with_gaps_are_left_out(folder: Path) -> None:
+    table = pyarrow.csv.read_csv(folder / "fresh_visits.csv").to_pydict()
+    table["age"][0] = table["sick"][1] = None
+    pyarrow.csv.write_csv(pa.table(table), folder / "gappy.csv")
+    workspace = opened_in(folder)
+    plan = workspace.plan_removal("visits", where=NORTH, budget=10, fresh=str(folder / "gappy.csv"))
+    found = {each.model: each for each in workspace.remove_domain(plan).models}
+    for name, n in (("sick", 48), ("value", 49)):  # of these, cost has no gap
+        groups = [found[name].report[f"fresh {each}"] for each in ("forget", "retain")]
+        assert sum(each.n_records for each in groups) == n
+        assert f"{50 - n} fresh records have gaps" in found[name].remarks[0]
+
+
+def test_columns_of_conditions_are_no_features(folder: Path) -> None:
+    workspace = opened_in(folder)
+    plan = workspace.plan_removal("visits", where=NORTH, retain_where="age < 60", budget=5)
+    assert plan.features == ("dose",)
+    named = workspace.plan_removal(
+        "visits", where=NORTH, retain_where="age < 60", budget=5, features=["age"]
+    )
+    assert named.features == ("age",)
+
+
+def test_without_models_numbers_are_compared_or_the_one_text(folder: Path) -> None:
+    workspace = opened_in(folder)
+    for name in ("bayes", "linear"):
+        workspace.retire(name)
+    plan = workspace.plan_removal("messages", where=SHOP, budget=5)
+    assert plan.features == ("minutes",)
+    assert [each.target for each in plan.preview.effects] == ["dataset"]
+    other = workspace.plan_removal("messages", where="label = 'shop' and minutes > 2", budget=5)
+    assert other.features == ("text",)
+    assert workspace.remove_domain(plan).models == []
 
 
 # -- what goes wrong -------------------------------------------------------------------------------

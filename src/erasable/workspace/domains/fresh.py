@@ -6,7 +6,7 @@ because its models were trained on all of it; nor is one that equals a record of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,8 +44,8 @@ class Fresh:
         Records that equal one of the data set that is judged.
     """
 
-    table: pa.Table
-    forget: Any
+    table: pa.Table = field(repr=False)
+    forget: Any = field(repr=False)
     dataset_id: int | None
     n_left_out: int
 

@@ -13,12 +13,12 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import get_tags
 
-from erasable.core.errors import ErasableError
+from erasable.core.errors import WorkspaceError
 from erasable.removal import RemovalReport, measure, removal_report
 from erasable.removal.evaluation import GROUPS
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.conditions import Condition
-from erasable.workspace.domains.planning import RemovalPlan
+from erasable.workspace.domains.planning import RemovalPlan, columns_of
 from erasable.workspace.domains.samples import sample
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
@@ -81,7 +81,12 @@ class Judge:
         self._groups, self._label = _Groups(site, plan, model, version, design, fitted).made(
             self.remarks
         )
-        self._before = measure(fitted, self._groups, forget_label=self._label)
+        try:
+            self._before = measure(fitted, self._groups, forget_label=self._label)
+        except ValueError as error:  # also of scikit-learn's own
+            raise WorkspaceError(
+                f"the model {name!r} cannot be judged: {_line(error)}; nothing was changed"
+            ) from error
 
     def after(self) -> Judged:
         """Judge the model as it is now; nothing is raised, because all of it is done by now."""
@@ -94,8 +99,8 @@ class Judge:
             report = removal_report(
                 self._before, of_bytes(stored), self._groups, forget_label=self._label
             )
-        except ErasableError as error:
-            return Judged(self.name, None, (*self.remarks, f"not judged: {error}"))
+        except Exception as error:  # whatever it is, the records are gone, and that is to be said
+            return Judged(self.name, None, (*self.remarks, f"not judged: {_line(error)}"))
         return Judged(self.name, report, tuple(self.remarks))
 
 
@@ -112,6 +117,10 @@ def judges(site: Site, plan: RemovalPlan) -> list[Judge]:
             concerned = catalogue.models_of(connection, [plan.known.id])
             names = [each.name for each in concerned if each.is_live]
         return [Judge(site, plan, name) for name in names]
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _unfit(design: Design | None, fitted: Any) -> str | None:
@@ -153,13 +162,18 @@ class _Groups:
         return found, self._label(table, forget)
 
     def _trained_on(self, remarks: list[str]) -> pa.Table:
-        known = self.plan.known
+        known, plan = self.plan.known, self.plan
         numbers = dict(zip(self.model.datasets, self.version.dataset_versions, strict=True))
         number = numbers[known.id]
         if number != known.version:
             remarks.append(f"stale: fitted on version {number}, newest {known.version}")
+        wanted = [
+            known.id_column, *plan.predicate.columns(known.schema, known.subject_columns),
+            *columns_of(plan.retain_where, known), *self.design.features, str(self.design.target),
+        ]  # fmt: skip
         with self.site.ledger.reading() as connection:
-            return data.table(self.site, connection, known.id, number).sort_by(known.id_column)
+            table = data.table(self.site, connection, known.id, number, list(dict.fromkeys(wanted)))
+        return table.sort_by(known.id_column)
 
     def _group(
         self, table: pa.Table, rows: Any, ids: list[Any] | None, name: str, remarks: list[str]

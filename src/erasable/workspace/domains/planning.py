@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from erasable.workspace.site import Site
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RemovalPlan", "plan", "state_of", "tokens_of"]
+__all__ = ["RemovalPlan", "columns_of", "plan", "state_of", "tokens_of"]
 
 _NUMBERS = ("int64", "uint64", "double")
 
@@ -74,7 +74,7 @@ class RemovalPlan:
     n_records: int
     n_forget: int
     n_retain: int
-    ids: list[Any]
+    ids: list[Any] = field(repr=False)
     removal: DomainRemoval
     features: tuple[str, ...]
     certificate: Certificate | None
@@ -85,8 +85,8 @@ class RemovalPlan:
     warnings: list[str]
     predicate: Predicate
     retain_where: str | None
-    state: tuple[str, ...]
-    known: DataSet
+    state: tuple[str, ...] = field(repr=False)
+    known: DataSet = field(repr=False)
 
 
 def plan(
@@ -153,8 +153,11 @@ def plan(
         state = state_of(connection, known)
         models = [each for each in models_of(connection, [known.id]) if each.is_live]
         learned = {name for each in models for name in each.features or ()}
-        chosen = _features(known, predicate, features, column, cost, learned)
-        _check_retain(known, retain_where)
+        others = [
+            *predicate.columns(known.schema, known.subject_columns),
+            *columns_of(retain_where, known),
+        ]
+        chosen = _features(known, features, column, cost, learned, others)
         table = catalogue.table(site, connection, known.id)
     table = table.sort_by(known.id_column)
     given = None if fresh is None else read_fresh(site, fresh, known, table, predicate)
@@ -209,13 +212,12 @@ def _amount(cost: str | None, budget: Any) -> float:
 
 def _features(
     known: DataSet,
-    predicate: Predicate,
     features: Sequence[str] | None,
     column: str | None,
     cost: str | None,
     learned: set[str],
+    others: Sequence[str],
 ) -> tuple[str, ...]:
-    asked = set(predicate.columns(known.schema, known.subject_columns))
     own = {known.id_column, *known.subject_columns}
     types = {name: kind for name, kind in known.columns if name not in own}
     if cost is not None and types.get(cost) not in _NUMBERS:
@@ -224,13 +226,15 @@ def _features(
             f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs, "
             f"of {', '.join(there[:20]) or 'which there is none'}; correct the budget"
         )
-    others = asked | ({cost} if cost is not None else set())
-    return choose_features(types, features, column, learned, others)
+    return choose_features(types, features, column, learned, {*others, cost})
 
 
-def _check_retain(known: DataSet, where: str | None) -> None:
-    if where is not None:
-        Condition.parse(where, known.schema, known.subject_columns)
+def columns_of(where: str | None, known: DataSet) -> list[str]:
+    """Return the columns of a condition, checked."""
+    if where is None:
+        return []
+    parsed = Condition.parse(where, known.schema, known.subject_columns)
+    return [each.column for each in parsed.comparisons]
 
 
 def _retained(

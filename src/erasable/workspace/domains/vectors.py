@@ -24,7 +24,7 @@ def choose_features(
     named: Sequence[str] | None,
     column: str | None,
     learned: Collection[str] = (),
-    others: Collection[str] = (),
+    others: Collection[str | None] = (),
 ) -> tuple[str, ...]:
     """Choose the columns that records are compared by.
 
@@ -38,7 +38,7 @@ def choose_features(
     learned : collection of str
         Columns that models of the data set learn from.
     others : collection of str
-        That mean something else, and are no features unless they are named: those of a condition,
+        That mean something else, and are no features unless they are named: those of conditions,
         and of costs.
 
     Returns
