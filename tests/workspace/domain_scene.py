@@ -12,11 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from erasable.removal import Coverage
 from erasable.workspace import Workspace
 
-__all__ = ["TEXTS", "bytes_of", "make", "messages", "visits"]
+__all__ = [
+    "NORTH", "PLANS", "SHOP", "TEXTS", "bytes_of", "make", "opened_in", "plan_of", "read",
+]  # fmt: skip
 
-SHOP = [f"offer{i}" for i in range(12)]
+SHOP = "label == 'shop'"
+NORTH = "ward == 'north'"
+PLANS: list[dict[str, Any]] = [
+    {"dataset": "messages", "where": SHOP, "budget": 20, "fresh": "fresh_messages.csv"},
+    {"dataset": "messages", "keywords": ["offer*"], "column": "text", "budget": 0.5},
+    {"dataset": "visits", "where": NORTH, "budget": Coverage(0.5), "fresh": "fresh_visits.csv"},
+    {"dataset": "visits", "where": NORTH, "budget": 30.0, "cost": "dose", "score": "lr-maha"},
+]
+"""Removals of text and numbers: by a condition, keywords, shares of scores, and costs."""
+
+OFFERS = [f"offer{i}" for i in range(12)]
 HOBBY = [f"garden{i}" for i in range(12)]
 BOTH = [f"word{i}" for i in range(12)]
 TEXTS = 80
@@ -27,7 +40,7 @@ def messages(n: int, seed: int, prefix: str = "m") -> pa.Table:
     """Make n messages of a shop and n of gardeners, in a mixed order; some are copies."""
     rng = np.random.default_rng(seed)
     rows: list[tuple[str, str]] = []
-    for label, own in (("shop", SHOP), ("hobby", HOBBY)):
+    for label, own in (("shop", OFFERS), ("hobby", HOBBY)):
         for _ in range(n):
             words = [*rng.choice(own, rng.integers(1, 4)), *rng.choice(BOTH, rng.integers(2, 6))]
             rows.append((label, " ".join(words)))
@@ -99,3 +112,23 @@ def bytes_of(folder: Path) -> dict[str, str]:
     with closing(sqlite3.connect(root / "ledger.db")) as ledger:
         found["ledger"] = sha256("\n".join(ledger.iterdump()).encode()).hexdigest()
     return found
+
+
+def opened_in(folder: Path) -> Workspace:
+    """Open the workspace of a folder."""
+    return Workspace.open(folder / "ws")
+
+
+def read(folder: Path, name: str) -> dict[str, Any]:
+    """Return the columns of a source, in the order of its ids."""
+    options = pyarrow.csv.ConvertOptions(column_types={"id": pa.string(), "visit": pa.string()})
+    table = pyarrow.csv.read_csv(folder / f"{name}.csv", convert_options=options)
+    return {n: table.sort_by(table.column_names[0])[n].to_numpy() for n in table.column_names}
+
+
+def plan_of(workspace: Workspace, folder: Path, asked: dict[str, Any]) -> Any:
+    """Plan one of `PLANS`."""
+    asked = dict(asked)
+    if "fresh" in asked:
+        asked["fresh"] = str(folder / asked["fresh"])
+    return workspace.plan_removal(asked.pop("dataset"), **asked)
