@@ -12,11 +12,12 @@ import pyarrow.csv
 import pytest
 from domain_scene import TEXTS, bytes_of, make
 
+from cli.fuzzing import commands
 from cli.running import erasable, told
 from erasable.cli import domain_terms as terms
 from erasable.cli.domain_show import CAUTION
 from erasable.core.errors import ErasableError
-from erasable.removal import Coverage, MaxShift, MinRemoval, Share
+from erasable.removal import SCORES, Coverage, MaxShift, MinRemoval, Share
 from erasable.workspace import Workspace
 from naming import named
 
@@ -53,7 +54,8 @@ def test_a_dry_run_says_what_would_happen_and_changes_no_byte(folder: Path) -> N
     assert (shown.exit_code, shown.stderr) == (0, "")
     for line in (
         f"{TEXTS} of {2 * TEXTS} records", "20 records (25.0% of the domain), by 25%",
-        "the words of text, by TF-IDF", "30 of the domain, 30 others", CAUTION,
+        "the words of text, by TF-IDF", "minutes; --features names what to compare by",
+        "30 of the domain, 30 others", CAUTION,
         "dry run: nothing was changed; --yes deletes 20 records",
     ):  # fmt: skip
         assert line in shown.stdout
@@ -261,6 +263,12 @@ def test_errors_are_one_line_and_change_nothing(
     assert result.stdout == ""
     assert bytes_of(folder) == before
     assert sorted(folder.iterdir()) == files
+
+
+def test_the_help_names_every_score() -> None:
+    (option,) = (each for each in commands()[("remove-domain",)].params if each.name == "score")
+    listed = option.help.partition(": ")[2].rstrip(".").replace(" or ", ", ").split(", ")
+    assert sorted(listed) == sorted(SCORES)
 
 
 def test_json_and_errors_go_their_own_ways(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ def print_json(
             "n_selected": len(plan.ids),
             "n_copies": plan.n_copies,
             "features": plan.features,
+            "left_out": plan.left_out,
             "score": plan.removal.score,
             "budget": budget,
             "trust": plan.removal.trust_,
@@ -97,6 +99,11 @@ def print_plan(plan: RemovalPlan, budget: str) -> None:
             ("domain", f"{plan.n_forget:,} of {show.words(plan.n_records, 'record')}"),
             ("to stay", f"{show.words(plan.n_retain, 'record')} that it is contrasted with"),
             ("compared by", _features(plan)),
+            *(
+                [("left out", f"{_some(plan.left_out)}; --features names what to compare by")]
+                if plan.left_out
+                else []
+            ),
             ("score", score if trust != trust else f"{score}; trust {trust:.2f} of 1"),
             (
                 "chosen",
@@ -203,6 +210,11 @@ def _estimates(plan: RemovalPlan) -> dict[str, dict[str, float]]:
     }
 
 
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
+
+
 def _nats(value: float) -> str:
     return f"{0.0 if abs(value) < NOTHING else value:.4g}"
 
@@ -211,7 +223,6 @@ def _features(plan: RemovalPlan) -> str:
     types = dict(plan.known.columns)
     texts = [name for name in plan.features if types[name] == "string"]
     numbers = [name for name in plan.features if name not in texts]
-    more = f" and {len(numbers) - NAMED:,} more" if len(numbers) > NAMED else ""
-    told = [f"{', '.join(numbers[:NAMED])}{more}, scaled"] if numbers else []
+    told = [f"{_some(numbers)}, scaled"] if numbers else []
     told += [f"the words of {', '.join(texts)}, by TF-IDF"] if texts else []
     return "; ".join(told)

@@ -43,7 +43,8 @@ def register(app: typer.Typer) -> None:
             typer.Option(
                 "--where",
                 metavar="CONDITION",
-                help="Which records are of the domain, as a condition: \"label == 'spam'\".",
+                help="Which records are of the domain, as a condition, in the form that `erasable "
+                "request` takes: \"label == 'spam' and length > 100\".",
             ),
         ] = None,
         keywords: Annotated[

@@ -36,7 +36,7 @@ def test_what_is_chosen_of_text_is_the_choice_of_domain_removal(folder: Path) ->
     right = DomainRemoval(budget=20, random_state=0)
     right.fit(Z[: own.size], Z[own.size :], ids=data["id"][own])
     assert plan.ids == right.selected_ids_.tolist()
-    assert plan.features == ("text",)
+    assert (plan.features, plan.left_out) == (("text",), ("minutes",))
     assert (plan.n_forget, plan.n_retain, plan.n_records) == (TEXTS, TEXTS, 2 * TEXTS)
     assert plan.certificate is None
     assert "sparse" in plan.uncertified
@@ -104,7 +104,7 @@ def test_columns_of_conditions_are_no_features(folder: Path) -> None:
     named = workspace.plan_removal(
         "visits", where=NORTH, retain_where="age < 60", budget=5, features=["age"]
     )
-    assert named.features == ("age",)
+    assert (named.features, named.left_out) == (("age",), ())
 
 
 # -- what goes wrong -------------------------------------------------------------------------------

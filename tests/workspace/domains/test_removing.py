@@ -331,10 +331,10 @@ def test_without_models_numbers_are_compared_or_the_one_text(folder: Path) -> No
     for name in ("bayes", "linear"):
         workspace.retire(name)
     plan = workspace.plan_removal("messages", where=SHOP, budget=5)
-    assert plan.features == ("minutes",)
+    assert (plan.features, plan.left_out) == (("minutes",), ("text",))
     assert [each.target for each in plan.preview.effects] == ["dataset"]
     other = workspace.plan_removal("messages", where="label = 'shop' and minutes > 2", budget=5)
-    assert other.features == ("text",)
+    assert (other.features, other.left_out) == (("text",), ())
     assert workspace.remove_domain(plan).models == []
 
 

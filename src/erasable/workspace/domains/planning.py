@@ -52,6 +52,9 @@ class RemovalPlan:
         Fitted: scores, the frontier, how much the order is to be trusted.
     features : tuple of str
         Columns that records were compared by.
+    left_out : tuple of str
+        Those of numbers or text that they might have been compared by, too; empty where features
+        were named.
     certificate : Certificate or None
         None where there is none; `uncertified` says why.
     uncertified : str or None
@@ -77,6 +80,7 @@ class RemovalPlan:
     ids: list[Any] = field(repr=False)
     removal: DomainRemoval
     features: tuple[str, ...]
+    left_out: tuple[str, ...]
     certificate: Certificate | None
     uncertified: str | None
     n_copies: int
@@ -157,7 +161,7 @@ def plan(
             *predicate.columns(known.schema, known.subject_columns),
             *columns_of(retain_where, known),
         ]
-        chosen = _features(known, features, column, cost, learned, others)
+        chosen, left_out = _features(known, features, column, cost, learned, others)
         table = catalogue.table(site, connection, known.id)
     table = table.sort_by(known.id_column)
     given = None if fresh is None else read_fresh(site, fresh, known, table, predicate)
@@ -179,7 +183,7 @@ def plan(
     _refuse_confused(foreseen, len(ids), known)
     return RemovalPlan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
-        removal, chosen, certificate, uncertified,
+        removal, chosen, left_out, certificate, uncertified,
         _copies(table, known, forget, forget[removal.selected_]),
         foreseen, given, [str(each.message) for each in raised], predicate, retain_where, state,
         known,
@@ -217,7 +221,7 @@ def _features(
     cost: str | None,
     learned: set[str],
     others: Sequence[str],
-) -> tuple[str, ...]:
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     own = {known.id_column, *known.subject_columns}
     types = {name: kind for name, kind in known.columns if name not in own}
     if cost is not None and types.get(cost) not in _NUMBERS:
@@ -226,7 +230,10 @@ def _features(
             f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs, "
             f"of {', '.join(there[:20]) or 'which there is none'}; correct the budget"
         )
-    return choose_features(types, features, column, learned, {*others, cost})
+    chosen = choose_features(types, features, column, learned, {*others, cost})
+    usable = [name for name, kind in types.items() if kind in (*_NUMBERS, "bool", "string")]
+    free = [name for name in usable if name not in {*others, cost, *chosen}]
+    return chosen, tuple(free) if features is None else ()
 
 
 def columns_of(where: str | None, known: DataSet) -> list[str]:
