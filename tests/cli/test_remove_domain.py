@@ -88,6 +88,14 @@ def test_numbers_are_certified(folder: Path) -> None:
     assert "but for 20.0%" in shown.stdout
 
 
+def test_a_choice_that_is_not_to_be_trusted_comes_with_a_warning(folder: Path) -> None:
+    args = (*NORTH, "--budget", "9", "--retain-sample", "2")
+    shown = erasable("remove-domain", *args, folder=folder)
+    assert shown.stderr.startswith("warning: trust_=0.00: ")
+    assert shown.stderr.count("\n") == 1
+    assert told("remove-domain", *args, folder=folder)["warnings"]
+
+
 BUDGETS: list[tuple[str, Any]] = [
     ("7", 7),
     ("20%", 0.2),

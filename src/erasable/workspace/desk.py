@@ -152,9 +152,28 @@ class Desk:
         )  # fmt: skip
 
     def remove_domain(self, plan: RemovalPlan) -> Removed:
-        """Erase the records of a plan from the data set and every model; say what that did.
+        r"""Erase the records of a plan from the data set and every model; say what that did.
 
         See `erasable.workspace.domains.removing.remove`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from erasable.workspace import Workspace
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows = [f"{i},{i % 2},{i * 7 % 40 + 20 * (i % 2)},{i % 4 // 2}" for i in range(60)]
+        ...     _ = Path(folder, "visits.csv").write_text("\n".join(["id,ward,age,sick", *rows]))
+        ...     workspace = Workspace.create(Path(folder, "ws"))
+        ...     _ = workspace.add_dataset("visits", Path(folder, "visits.csv"), id_column="id")
+        ...     _ = workspace.fit(
+        ...         "risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick",
+        ...         features=["age"],
+        ...     )
+        ...     plan = workspace.plan_removal("visits", where="ward = 1", budget=6)
+        ...     done = workspace.remove_domain(plan)
+        ...     print([(each.group, each.n_records) for each in done.models[0].report.groups[:3]])
+        [('deleted forget', 6), ('kept forget', 24), ('retain', 30)]
         """
         from erasable.workspace.domains import removing
 

@@ -81,6 +81,11 @@ def test_retain_is_narrowed_by_a_condition_and_by_a_sample(folder: Path) -> None
     assert (whole.n_retain, few.n_retain) == (60, 9)
     again = workspace.plan_removal("visits", where=NORTH, budget=20, retain_sample=9)
     assert again.ids == few.ids
+    # Two records are no domain to learn of, and the plan says so.
+    tiny = workspace.plan_removal("visits", where=NORTH, budget=20, retain_sample=2)
+    assert [each.partition("=")[0] for each in tiny.warnings] == ["trust_"]
+    assert tiny.uncertified == "retain has 2 records of 2 features"
+    assert whole.warnings == []
 
 
 def test_copies_that_would_stay_are_counted(folder: Path) -> None:

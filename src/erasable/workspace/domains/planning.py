@@ -185,7 +185,7 @@ def plan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
         removal, chosen, left_out, certificate, uncertified,
         _copies(table, known, forget, forget[removal.selected_]),
-        foreseen, given, [str(each.message) for each in raised], predicate, retain_where, state,
+        foreseen, given, _told(raised), predicate, retain_where, state,
         known,
     )  # fmt: skip
 
@@ -292,6 +292,12 @@ def _costs(table: pa.Table, known: DataSet, cost: str) -> Any:
             "each record costs to delete; correct them, or name another column"
         )
     return costs
+
+
+def _told(raised: Sequence[Any]) -> list[str]:
+    """Return what users are to know, each once; deprecations are for developers."""
+    users = (each for each in raised if issubclass(each.category, UserWarning))
+    return list(dict.fromkeys(str(each.message) for each in users))
 
 
 def _certified(removal: DomainRemoval, sparse: bool) -> tuple[Certificate | None, str | None]:
