@@ -260,17 +260,22 @@ WRONG = [
 @pytest.mark.parametrize("sure", [(), ("--yes",)], ids=named)
 @pytest.mark.parametrize(("args", "message"), WRONG, ids=[" ".join(each) for each, _ in WRONG])
 def test_errors_are_one_line_and_change_nothing(
-    folder: Path, args: tuple[str, ...], message: str, sure: tuple[str, ...]
+    template: Path,
+    args: tuple[str, ...],
+    message: str,
+    sure: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before, files = bytes_of(folder), sorted(folder.iterdir())
-    result = erasable("remove-domain", *args, *sure, folder=folder)
+    monkeypatch.setenv("ERASABLE_WORKSPACE", "ws")
+    before, files = bytes_of(template), sorted(template.iterdir())
+    result = erasable("remove-domain", *args, *sure, folder=template)
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert message in result.stderr
     assert result.stdout == ""
-    assert bytes_of(folder) == before
-    assert sorted(folder.iterdir()) == files
+    assert bytes_of(template) == before
+    assert sorted(template.iterdir()) == files
 
 
 def test_the_help_names_every_score() -> None:

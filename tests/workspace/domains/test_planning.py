@@ -155,15 +155,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "told"), REFUSED, ids=[told for _, told in REFUSED])
 def test_what_cannot_be_planned_changes_nothing(
-    folder: Path, changes: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
+    template: Path, changes: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(folder)
-    before = bytes_of(folder)
+    monkeypatch.chdir(template)
+    before = bytes_of(template)
     asked: dict[str, Any] = {"dataset": "messages", "where": SHOP, "budget": 5, **changes}
     with pytest.raises(ErasableError, match=told) as error:
-        opened_in(folder).plan_removal(asked.pop("dataset"), **asked)
+        opened_in(template).plan_removal(asked.pop("dataset"), **asked)
     assert "\n" not in str(error.value)
-    assert bytes_of(folder) == before
+    assert bytes_of(template) == before
 
 
 def test_gaps_and_infinity_are_refused_in_features_alone(folder: Path) -> None:

@@ -209,6 +209,18 @@ def test_who_was_removed_is_kept_out(folder: Path) -> None:
     assert not workspace.import_suppression_list(listed).requests  # nothing has come back
 
 
+def test_requests_of_others_still_wait(folder: Path) -> None:
+    workspace = opened_in(folder)
+    plan = plan_of(workspace, folder, PLANS[0])
+    other = next(f"m{i}" for i in range(2 * TEXTS) if f"m{i}" not in plan.ids)
+    (waiting,) = workspace.request(where=f"id = '{other}'", dataset="messages")
+    assert workspace.remove_domain(plan).n_records == 20
+    states = {each.id: each.state for each in workspace.requests()}
+    assert states.pop(waiting.id) == "pending"
+    assert list(states.values()) == ["completed"]
+    assert workspace.process().n_records == 1
+
+
 def test_a_model_that_too_few_records_are_left_of_is_retired(folder: Path) -> None:
     workspace = opened_in(folder)
     workspace.add_dataset("few", folder / "fresh_visits.csv", id_column="visit")
