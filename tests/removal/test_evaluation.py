@@ -166,6 +166,22 @@ def test_what_is_chosen_is_what_is_deleted() -> None:
             assert found == pytest.approx(right, rel=1e-6)
 
 
+def test_records_may_come_in_any_order() -> None:
+    order = RNG.permutation(2 * N)
+    reports = []
+    for rows in (np.arange(2 * N), order):
+        A, b, names = X[rows], Y[rows], IDS[rows]
+        model = GaussianNB().fit(A, b, ids=names)
+        report = remove_domain(model, removal(), A, b, forget=b == "spam", ids=names)
+        reports.append((report, model.digest()))
+    # Scores by moments do not depend on the order of the rows.
+    assert reports[0][1] == reports[1][1]
+    for one, other in zip(*(each.groups for each, _ in reports), strict=True):
+        assert one.n_records == other.n_records
+        for side in ("before", "after"):
+            assert getattr(one, side) == pytest.approx(getattr(other, side))
+
+
 def test_fresh_records_are_those_that_are_given() -> None:
     model = GaussianNB().fit(X, Y)
     fresh = (FRESH_X, FRESH_Y, FRESH_Y == "spam")

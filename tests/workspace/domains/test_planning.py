@@ -71,6 +71,18 @@ def test_what_is_chosen_of_numbers_is_the_choice_of_domain_removal(
     assert plan.removal.alpha_ == right.alpha_
 
 
+def test_the_choice_is_one_of_records_and_not_of_how_they_came(folder: Path) -> None:
+    workspace = opened_in(folder)
+    lines = (folder / "visits.csv").read_text().splitlines()
+    for name, rows in (("odd", lines[1::2]), ("even", lines[2::2])):
+        (folder / f"{name}.csv").write_text("\n".join([lines[0], *rows]) + "\n")
+    workspace.add_dataset("parts", folder / "odd.csv", id_column="visit", subjects=["patient"])
+    workspace.append("parts", folder / "even.csv")
+    asked: dict[str, Any] = {"where": NORTH, "budget": 25, "features": ["age", "dose"]}
+    found = [workspace.plan_removal(name, **asked).ids for name in ("visits", "parts")]
+    assert found[0] == found[1]
+
+
 def test_retain_is_narrowed_by_a_condition_and_by_a_sample(folder: Path) -> None:
     workspace = opened_in(folder)
     whole = workspace.plan_removal("visits", where=NORTH, budget=20)
