@@ -167,7 +167,7 @@ def _heap(cell: dict[str, Any]) -> str:
     ]  # fmt: skip
     head = ["", "seconds", "of the heap", "objective", "not anticipated"]
     tried = TRIED.format(k=cell["k"], size=8e-6 * cell["n"] * cell["k"])
-    return HEAP.format(**cell) + "\n" + table(head, rows) + tried.rstrip("\n") + "\n"
+    return HEAP.format(**cell) + "\n" + table(head, rows) + "\n" + tried.rstrip("\n")
 
 
 def _peers(cell: dict[str, Any]) -> str:
