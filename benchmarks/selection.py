@@ -53,6 +53,9 @@ def staying_models(k: int) -> dict[str, tuple[Any, np.ndarray]]:
         "BetaBinomial(4, 2)": (
             BetaBinomial(4, 2), data.ranks_of_sizes(data.beta_binomial(4, 2, k)),
         ),
+        "BetaBinomial(1, 1)": (
+            BetaBinomial(1, 1), data.ranks_of_sizes(data.beta_binomial(1, 1, k)),
+        ),
         f"PointMass({half})": (PointMass(half), data.ranks_of_sizes(np.eye(k + 1)[half])),
     }  # fmt: skip
 

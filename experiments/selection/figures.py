@@ -72,8 +72,11 @@ def file_of(name: str, number: str) -> str:
 
 def _shorten(path: Path) -> None:
     """Round coordinates to hundredths of a point, and drop spaces at the ends of lines."""
-    text = path.read_text(encoding="utf-8")
-    text = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", text)
+
+    def rounded(attribute: re.Match[str]) -> str:
+        return re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", attribute[0])
+
+    text = re.sub(r'="[^"]*"', rounded, path.read_text(encoding="utf-8"))
     lines = [each.rstrip() for each in text.splitlines()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -120,7 +123,7 @@ def _lines(given: dict[str, Any]) -> Any:
     if len(entries) > 1:
         figure.legend(
             entries.values(), entries.keys(), loc="outside upper center",
-            ncols=min(len(entries), 3 if len(given["panels"]) < 2 else 6),
+            ncols=min(len(entries), 3 if len(given["panels"]) < 3 else 6),
         )  # fmt: skip
     return figure
 

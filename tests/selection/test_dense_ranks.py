@@ -40,7 +40,7 @@ def similarities(seed: int, dtype: type = np.float64) -> np.ndarray:
 
 
 def made(similarity: object, staying: Staying, width: int = 8, k: int = K) -> SetFunction:
-    with mock.patch.object(_dense_ranks, "_WIDTH", width):
+    with mock.patch.multiple(_dense_ranks, _WIDTH=width, _WIDTH_OF_ONE_RANK=width):
         problem = NearestNeighbor("precomputed").problem(similarity)
         function = problem.expected(staying.bind(N, k=k), k)
     assert function is not None

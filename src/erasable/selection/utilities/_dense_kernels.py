@@ -101,9 +101,9 @@ def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) 
 
     In 32 sums side by side, which the processor adds to several at a time.
     """
-    whole = len(row) - len(row) % 128
+    whole, lanes = len(row) - len(row) % 128, len(row) - len(row) % 32
     total = 0.0
-    if whole > 0:
+    if lanes > 0:
         for lane in range(32):
             room[lane] = 0.0
         for low in range(0, whole, 128):
@@ -112,9 +112,13 @@ def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) 
                 room[i] += (_above(w[i], b[i]) + _above(w[i + 32], b[i + 32])) + (
                     _above(w[i + 64], b[i + 64]) + _above(w[i + 96], b[i + 96])
                 )
+        for low in range(whole, lanes, 32):
+            w, b = row[low : low + 32], best[low : low + 32]
+            for i in range(32):
+                room[i] += _above(w[i], b[i])
         for lane in range(32):
             total += room[lane]
-    for i in range(whole, len(row)):
+    for i in range(lanes, len(row)):
         total += _above(row[i], best[i])
     return total
 

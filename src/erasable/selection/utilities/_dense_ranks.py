@@ -20,8 +20,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # Targets in a group. To read so many in one piece is fast, and rows are no power of two apart,
-# which would have them share places in the processor's cache.
-_WIDTH = 896
+# which would have them share places in the processor's cache. Where one rank counts, a share takes
+# so little that larger ones cost less than they spare.
+_WIDTH, _WIDTH_OF_ONE_RANK = 896, 8192
 
 
 class DenseRanks:
@@ -45,7 +46,7 @@ class DenseRanks:
         n, m = block.dense.shape
         n_ranks, weights, self.factor = ranks_needed(bound, block, k)
         simple = n_ranks == 1 and weights is not None
-        width = width or min(_WIDTH, -(-m // 8) * 8)
+        width = width or _even(m, _WIDTH_OF_ONE_RANK if simple else _WIDTH)
         n_groups = -(-m // width)
         shape = (n_groups, n_ranks, width)
         more = (n_groups, n_ranks + 1, width)
@@ -95,6 +96,12 @@ class DenseRanks:
 
     def heap(self, places: Ints, weights: Floats | None) -> DenseHeap:
         return DenseHeap(self, places, weights)
+
+
+def _even(m: int, most: int) -> int:
+    """Return the width of the fewest groups of at most `most` targets, which are about alike."""
+    n_groups = -(-m // most)
+    return -(-m // (8 * n_groups)) * 8
 
 
 def _rows_of_counts(block: Block, simple: bool) -> int:
