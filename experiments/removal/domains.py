@@ -95,7 +95,7 @@ def orders(domains: Domains, seed: int, names: Any = None) -> dict[str, Ranked]:
     empty = np.flatnonzero(np.diff(domains.forget.indptr) == 0)
     retain = domains.retain[np.flatnonzero(np.diff(domains.retain.indptr))]
     sets = (domains.forget[full], retain)
-    plain = (domains.plain[full], domains.plain[full[:1]])
+    plain = (domains.plain[full], domains.plain[full[:2]])
     names = [*SPARSE, "norm", *REDUCED] if names is None else names
     if set(names) & set(REDUCED):
         reduce = TruncatedSVD(COMPONENTS, random_state=seed).fit(_both(*sets))
