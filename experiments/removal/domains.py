@@ -33,6 +33,7 @@ REDUCED = {
     "lr-cos, SVD": "lr-cos",
 }
 """Scores of dense rows: covariances, and pursuits whose time grows with the columns."""
+CONTROLS = ("random", "toxic first", "coreset, reversed")
 
 Evaluate = Callable[[Any], tuple[float, ...]]
 
@@ -158,8 +159,8 @@ class Runs:
         return np.array(found)
 
     def best(self, target: Any) -> str:
-        """Return the score that needs least, other than random and those with labels."""
-        names = [name for name in self.names if name not in ("random", "toxic first")]
+        """Return the score that needs least, other than controls."""
+        names = [name for name in self.names if name not in CONTROLS]
         return min(names, key=lambda name: self.needed(name, target).mean())
 
     def ratio(self, name: str, target: Any) -> float:
@@ -174,7 +175,7 @@ class Runs:
             others = {
                 name: np.delete(values, seed).mean()
                 for name, values in needed.items()
-                if name not in ("random", "toxic first")
+                if name not in CONTROLS
             }
             mine.append(needed[min(others, key=others.__getitem__)][seed])
             random.append(needed["random"][seed])
@@ -200,3 +201,8 @@ def needs(runs: Runs, name: str, target: Any) -> list[str]:
     needed = runs.needed(name, target)
     ratio = "-" if not np.isfinite(needed).all() else f"{runs.ratio(name, target):.2f}"
     return [spread(needed, 1, 100), ratio]
+
+
+def told(name: str) -> str:
+    """Write a score's name as code, and that of a control in words."""
+    return name if name in CONTROLS[1:] else f"`{name}`"

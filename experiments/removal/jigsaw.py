@@ -147,7 +147,7 @@ def curves(quick: bool) -> dict[str, Any]:
         ]
         change = runs.at(name, 1, needed) - first
         rows.append([
-            f"`{name}`" if name != "toxic first" else name, *domains.needs(runs, name, TARGET),
+            domains.told(name), *domains.needs(runs, name, TARGET),
             f"{100 * np.mean(toxic):.0f}", f"{change.mean():+.3f}",
             spread(runs.needed(name, start / 2), 1, 100), runs.trust(name),
         ])  # fmt: skip

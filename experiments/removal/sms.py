@@ -16,7 +16,7 @@ import numpy as np
 import removal_page
 from domains import Runs
 from scipy.sparse import vstack
-from shared import STYLES, command, figures, line, spread
+from shared import STYLES, Ranked, command, figures, line, spread
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -81,7 +81,9 @@ def measure(quick: bool) -> tuple[Runs, Runs]:
             texts, train[spam[train]], train[~spam[train]], **WORDS
         )
         tested = vectoriser.transform(texts[test])
-        for name, order in domains.orders(rows, seed, QUICK if quick else None).items():
+        found = domains.orders(rows, seed, (*QUICK, "coreset") if quick else None)
+        found["coreset, reversed"] = Ranked(found["coreset"].order[::-1])
+        for name, order in found.items():
             strong.add(name, order, evaluation(rows, tested, spam[test], STRONG))
             weak.add(name, order, evaluation(rows, tested, spam[test], WEAK))
     return strong, weak
@@ -97,14 +99,17 @@ def curves(quick: bool) -> dict[str, Any]:
             "recall there"]  # fmt: skip
     rows = []
     for name in sorted(strong.names, key=lambda name: strong.needed(name, TARGET).mean()):
-        needed, rises = strong.needed(name, TARGET), strong.curves(name, 1)[:, 0]
-        rise = strong.at(name, 1, needed) - rises
+        needed = strong.needed(name, TARGET)
+        rise = strong.at(name, 1, needed) - strong.curves(name, 1)[:, 0]
         default = strong.defaults(name)
+        by_default = ["-", "-"]
+        if not np.isnan(default).any():
+            left = strong.at(name, 0, default).mean()
+            by_default = [f"{100 * default.mean():.0f}", f"{left:.2f}"]
         rows.append([
-            f"`{name}`", *domains.needs(strong, name, TARGET), spread(rise, 2, 100),
+            domains.told(name), *domains.needs(strong, name, TARGET), spread(rise, 2, 100),
             spread(strong.needed(name, start / 2), 1, 100),
-            domains.needs(weak, name, TARGET)[0], strong.trust(name),
-            f"{100 * default.mean():.0f}", f"{strong.at(name, 0, default).mean():.2f}",
+            domains.needs(weak, name, TARGET)[0], strong.trust(name), *by_default,
         ])  # fmt: skip
     rise = strong.at(best, 1, strong.needed(best, TARGET)) - strong.curves(best, 1)[:, 0]
     half = strong.best(start / 2)
@@ -127,6 +132,7 @@ def curves(quick: bool) -> dict[str, Any]:
             "short": {"head": gaussians.SHORT, "rows": short},
         },
         "facts": {
+            "reversed": spread(strong.needed("coreset, reversed", TARGET), 1, 100),
             "best": f"`{best}`",
             "best_needs": spread(strong.needed(best, TARGET), 1, 100),
             "random_needs": spread(strong.needed("random", TARGET), 1, 100),
@@ -155,7 +161,11 @@ def _figure(strong: Runs, weak: Runs) -> dict[str, Any]:
         panels.append(figures.panel(title, strong.lines(there, 0), "recall of spam"))
     names = [name for name in PAPERS if name in strong.names]
     panels.append(figures.panel("C = 1", weak.lines(names, 0), "recall of spam"))
-    falls = [line(name, 100 * strong.shares, 100 * strong.curves(name, 1)) for name in names]
+    falls = [
+        line(name, 100 * strong.shares, 100 * strong.curves(name, 1))
+        for name in ("random", "lr-maha", "density-ratio")
+        if name in strong.names
+    ]
     panels.append(figures.panel("C = 100", falls, "% of ham taken for spam"))
     return {
         "kind": "lines",
