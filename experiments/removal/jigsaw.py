@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 
-SEEDS, FEW, TEST, TARGET, TIMES = 5, 2, 0.3, 0.7, 5
+SEEDS, FEW, FEWER, TEST, TARGET, TIMES = 5, 2, 3, 0.3, 0.7, 5
 WORDS = {"max_features": 40_000, "ngram_range": (1, 2), "sublinear_tf": True, "min_df": 5}
 PAPERS = ("random", "cos-mu2", "lr-cos", "knn-ratio", "norm", "lr-maha", "density-ratio")
 OTHERS = ("random", "maha-mu2", "coreset", "k-center", "craig", "gradmatch", "ccs", "toxic first")
@@ -223,7 +223,7 @@ def variants(quick: bool) -> dict[str, Any]:
     for title, setup in VARIANTS.items():
         command.say(title)
         names = QUICK if quick else FIVE
-        runs, _ = measure(setup, 1 if quick else SEEDS, names, shares)
+        runs, _ = measure(setup, 1 if quick else FEWER, names, shares)
         start = runs.curves("random", 0)[:, 0]
         row = [title, f"{start.mean():.2f}", f"{runs.curves('random', 0)[:, -1].mean():.2f}"]
         for target in (np.full(len(start), TARGET), start / 2):
