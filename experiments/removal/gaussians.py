@@ -19,7 +19,7 @@ from erasable.removal import SCORES, gaussian_frontier
 
 N, SEEDS, FEW = 1_000, 20, 3
 MUS = (0.5, 2.5, 5.0)
-AT = np.arange(0, N + 1, 25)
+AT = np.arange(0, N + 1, 50)
 TITLES = list(populations.CASES)
 LARGE = {
     "10-D, mu 0.5": (100_000, 5),
