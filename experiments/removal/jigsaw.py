@@ -233,7 +233,7 @@ def variants(quick: bool) -> dict[str, Any]:
             row.append(needs[1][1])
         rows.append(row)
         if title in ("as above", *list(VARIANTS)[-3:]):
-            panels.append(figures.panel(title, runs.lines(names, 0)))
+            panels.append(figures.panel(title.replace(", ", ",\n", 1), runs.lines(names, 0)))
     head = ["set-up", "recall before", "without forget", "for 0.7: random", "best", "ratio",
             "for half: random", "best", "ratio"]  # fmt: skip
     figure = {

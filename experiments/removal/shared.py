@@ -81,7 +81,7 @@ def spread(values: Any, digits: int = 1, scale: float = 1.0) -> str:
     """Write a mean with its standard error."""
     values = np.asarray(values, float) * scale
     if not np.isfinite(values).all():
-        return f"not in {int((~np.isfinite(values)).sum())} of {len(values)} seeds"
+        return f"not in {int((~np.isfinite(values)).sum())} of {len(values)} splits"
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
     return f"{values.mean():.{digits}f} ± {error:.{digits}f}"
 

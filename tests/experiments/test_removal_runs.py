@@ -135,4 +135,4 @@ def test_a_deletion_is_compared_with_a_refit() -> None:
 
 def test_a_mean_is_written_with_its_error() -> None:
     assert shared.spread([0.1, 0.3], 1, 100) == "20.0 ± 10.0"
-    assert shared.spread([0.1, np.inf]) == "not in 1 of 2 seeds"
+    assert shared.spread([0.1, np.inf]) == "not in 1 of 2 splits"
