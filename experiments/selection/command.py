@@ -14,10 +14,13 @@ Result = dict[str, Any]
 Part = Callable[[bool], Result]
 
 
-def run(name: str, description: str | None, parts: Part | Mapping[str, Part]) -> int:
+def run(
+    name: str, description: str | None, parts: Part | Mapping[str, Part], paper: Any = page
+) -> int:
     """Measure part by part; store each, and write the page. A quick trial only prints tables.
 
-    A part returns what it adds to the experiment's result.
+    A part returns what it adds to the experiment's result. `paper` is the module that writes the
+    page on a paper: it has `RESULTS`, where results lie, `printed`, tables as text, and `write`.
     """
     if not isinstance(parts, Mapping):
         parts = {"all": parts}
@@ -33,14 +36,15 @@ def run(name: str, description: str | None, parts: Part | Mapping[str, Part]) ->
         began = time.perf_counter()
         found = parts[part](options.quick)
         took = time.perf_counter() - began
-        for number, given in found.get("tables", {}).items():
-            print(f"Table {number}\n\n{report.table(number, given)}\n")
+        for title, table in paper.printed(found):
+            print(f"{title}\n\n{table}\n")
         if options.quick:
             print(f"a trial of {part} took {took:.0f} s; nothing was stored", flush=True)
             continue
         found["seconds"] = {part: round(took)}
-        print(f"stored {report.save(name, report.merged(name, found))}")
-        page.write()
+        result = report.merged(name, found, paper.RESULTS)
+        print(f"stored {report.save(name, result, paper.RESULTS)}")
+        paper.write()
     return 0
 
 

@@ -2,7 +2,9 @@
 
 A figure of kind ``lines`` has panels with lines: `label`, `x`, `y` and, drawn as a band, twice the
 standard error `error`. One of kind ``points`` has `points` with their `classes`, and panels of
-those chosen; with `opacity`, points are the darker the likelier they stay.
+those chosen; with `opacity`, points are the darker the likelier they stay. Of lines, `across` says
+how many panels are beside each other, `columns` how many entries of the legend are, and `styles`
+has colours and styles by label.
 """
 
 from __future__ import annotations
@@ -50,14 +52,14 @@ def line(label: str, x: Any, outcomes: Any) -> dict[str, Any]:
     }
 
 
-def draw(name: str, result: dict[str, Any], folder: Path) -> list[str]:
+def draw(name: str, result: dict[str, Any], folder: Path, paper: str = "selection") -> list[str]:
     """Draw all the figures of an experiment; return the names of the files."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     with mpl.rc_context(STYLE):
         for number, figure in result["figures"].items():
             drawn = {"lines": _lines, "points": _points}[figure["kind"]](figure)
-            file = file_of(name, number)
+            file = file_of(name, number, paper)
             drawn.savefig(folder / file, metadata={"Date": None}, transparent=False)
             plt.close(drawn)
             _shorten(folder / file)
@@ -65,9 +67,9 @@ def draw(name: str, result: dict[str, Any], folder: Path) -> list[str]:
     return files
 
 
-def file_of(name: str, number: str) -> str:
+def file_of(name: str, number: str, paper: str = "selection") -> str:
     """Return the name of a figure's file."""
-    return f"selection-{name}-{number}.svg"
+    return f"{paper}-{name}-{number}.svg"
 
 
 def _shorten(path: Path) -> None:
@@ -81,8 +83,8 @@ def _shorten(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _panels(n: int, height: float, sharey: bool) -> tuple[Any, Any]:
-    across = min(n, 4)
+def _panels(n: int, height: float, sharey: bool, across: int = 4) -> tuple[Any, Any]:
+    across = min(n, across)
     down = -(-n // across)
     figure, axes = plt.subplots(
         down, across, figsize=(2.6 * across + 0.6, height * down + 0.5), layout="constrained",
@@ -95,12 +97,13 @@ def _panels(n: int, height: float, sharey: bool) -> tuple[Any, Any]:
 
 def _lines(given: dict[str, Any]) -> Any:
     sharey = not any("y" in each for each in given["panels"])
-    figure, axes = _panels(len(given["panels"]), 2.4, sharey)
+    figure, axes = _panels(len(given["panels"]), 2.4, sharey, given.get("across", 4))
     labels = list(
         dict.fromkeys(each["label"] for part in given["panels"] for each in part["lines"])
     )
-    own = [label for label in labels if label not in FIXED]
-    styles = FIXED | {
+    fixed = FIXED | given.get("styles", {})
+    own = [label for label in labels if label not in fixed]
+    styles = fixed | {
         label: (OTHERS[i % len(OTHERS)], "-" if i < len(OTHERS) else "-.")
         for i, label in enumerate(own)
     }
@@ -115,7 +118,7 @@ def _lines(given: dict[str, Any]) -> Any:
                     x, y - 2 * error, y + 2 * error, color=color, alpha=0.2, linewidth=0
                 )
         axis.set_title(part["title"])
-        axis.set_xlabel(given["x"])
+        axis.set_xlabel(part.get("x", given["x"]))
         if "y" in part:
             axis.set_ylabel(part["y"])
     if sharey:
@@ -123,7 +126,7 @@ def _lines(given: dict[str, Any]) -> Any:
     if len(entries) > 1:
         figure.legend(
             entries.values(), entries.keys(), loc="outside upper center",
-            ncols=min(len(entries), 3 if len(given["panels"]) < 3 else 6),
+            ncols=min(len(entries), given.get("columns", 3 if len(given["panels"]) < 3 else 6)),
         )  # fmt: skip
     return figure
 

@@ -15,6 +15,7 @@ import report
 ROOT = report.HERE.parent.parent
 DOCS = ROOT / "docs" / "papers"
 WORDS = report.HERE / "words"
+RESULTS = report.RESULTS
 
 HEAD = """# Selection that anticipates deletions: the paper's experiments
 
@@ -50,11 +51,17 @@ def text(results: dict[str, dict[str, Any]], words: Path = WORDS) -> str:
     parts = [HEAD.format(commands=commands)]
     for name, result in results.items():
         there = (words / f"{name}.md").read_text(encoding="utf-8")
-        parts.append(there.format_map(_Filled(fillings(name, result))))
+        parts.append(there.format_map(Filled(fillings(name, result))))
     return "\n".join(parts)
 
 
-class _Filled(dict[str, str]):
+def printed(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the titles and the text of the tables of what was found."""
+    tables = found.get("tables", {})
+    return [(f"Table {number}", report.table(number, given)) for number, given in tables.items()]
+
+
+class Filled(dict[str, str]):
     """What stands for names in the words; a name of something that was not measured says so."""
 
     def __missing__(self, key: str) -> str:

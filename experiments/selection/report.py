@@ -61,19 +61,21 @@ def save(name: str, result: dict[str, Any], folder: Path = RESULTS) -> Path:
 def merged(name: str, found: dict[str, Any], folder: Path = RESULTS) -> dict[str, Any]:
     """Add what was found to the stored result of an experiment, in the order of numbers."""
     result: dict[str, Any] = {"settings": {}, "seconds": {}, "tables": {}, "figures": {}}
-    result |= load(folder).get(name, {})
+    result |= load(folder, [name]).get(name, {})
     for key, entries in found.items():
         both = result.get(key, {}) | entries
         in_order = key in ("tables", "figures")
         result[key] = (
-            dict(sorted(both.items(), key=lambda entry: int(entry[0]))) if in_order else both
+            dict(sorted(both.items(), key=lambda entry: (len(entry[0]), entry[0])))
+            if in_order
+            else both
         )
     return result
 
 
-def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
+def load(folder: Path = RESULTS, names: Sequence[str] = NAMES) -> dict[str, dict[str, Any]]:
     """Read whichever results there are."""
-    paths = {name: folder / f"{name}.json" for name in NAMES}
+    paths = {name: folder / f"{name}.json" for name in names}
     return {
         name: json.loads(path.read_text(encoding="utf-8"))
         for name, path in paths.items()

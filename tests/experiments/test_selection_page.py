@@ -45,7 +45,7 @@ def test_everything_measured_is_shown(name: str) -> None:
 
 
 def test_what_was_not_measured_is_said() -> None:
-    assert "{x}".format_map(page._Filled()) == "*(not measured)*"
+    assert "{x}".format_map(page.Filled()) == "*(not measured)*"
 
 
 @pytest.mark.parametrize("name", RESULTS)

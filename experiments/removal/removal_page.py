@@ -1,0 +1,89 @@
+"""Writes docs/papers/removal.md from whichever results there are.
+
+The words about an experiment are in `words/NAME.md`; `{figure_2}`, `{note_x}`, `{settings}` and the
+names of facts stand in them for what was measured. Rows of the notes called ``short`` are gathered
+in a table at the head.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from shared import HERE, ROOT, figures, report
+
+RESULTS = HERE / "results"
+WORDS = HERE / "words"
+DOCS = ROOT / "docs" / "papers"
+PAPER = "removal"
+NAMES = ("gaussians", "sms", "jigsaw")
+
+
+def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
+    """Read whichever results there are."""
+    found: dict[str, dict[str, Any]] = report.load(folder, NAMES)
+    return found
+
+
+def text(results: dict[str, dict[str, Any]], words: Path = WORDS) -> str:
+    """Return the page."""
+    filled: Any = importlib.import_module("page").Filled
+    head = filled(commands=_commands(results), short=_short(results))
+    parts = [(words / "head.md").read_text(encoding="utf-8").format_map(head)]
+    for name, result in results.items():
+        there = (words / f"{name}.md").read_text(encoding="utf-8")
+        parts.append(there.format_map(filled(fillings(name, result))))
+    return "\n".join(parts)
+
+
+def _commands(results: dict[str, dict[str, Any]]) -> str:
+    rows = [
+        [name, f"`python experiments/removal/{name}.py`", f"{sum(result['seconds'].values()):,}"]
+        for name, result in results.items()
+    ]
+    return str(report.markdown(["experiment", "command", "seconds"], rows))
+
+
+def _short(results: dict[str, dict[str, Any]]) -> str:
+    notes = [result.get("notes", {}).get("short") for result in results.values()]
+    notes = [note for note in notes if note]
+    rows = [row for note in notes for row in note["rows"]]
+    return str(report.markdown(notes[0]["head"], rows)) if notes else ""
+
+
+def fillings(name: str, result: dict[str, Any]) -> dict[str, str]:
+    """Return what stands for the names in the words about an experiment."""
+    made = {key: str(value) for key, value in result.get("facts", {}).items()}
+    made["settings"] = "\n".join(f"- {what}: {value}" for what, value in result["settings"].items())
+    for key, given in result.get("notes", {}).items():
+        if key != "short":
+            made[f"note_{key}"] = report.markdown(given["head"], given["rows"])
+    for number, given in result["figures"].items():
+        file = figures.file_of(name, number, PAPER)
+        made[f"figure_{number}"] = f"![{given['title']}](figures/{file})\n*{given['title']}.*"
+    return made
+
+
+def printed(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the titles and the text of the tables of what was found."""
+    tables = [
+        (key, report.markdown(given["head"], given["rows"]))
+        for key, given in found.get("notes", {}).items()
+    ]
+    facts = "\n".join(f"{key}: {value}" for key, value in found.get("facts", {}).items())
+    return [*tables, ("facts", facts)]
+
+
+def write(docs: Path = DOCS) -> None:
+    """Write the page and its figures."""
+    results = load()
+    files = []
+    for name, result in results.items():
+        files += figures.draw(name, result, docs / "figures", PAPER)
+    (docs / f"{PAPER}.md").write_text(text(results), encoding="utf-8")
+    print(f"wrote {docs / f'{PAPER}.md'} and {len(files)} figures")
+
+
+if __name__ == "__main__":
+    write()
