@@ -252,6 +252,19 @@ def variants(quick: bool) -> dict[str, Any]:
     }
 
 
+def drop(quick: bool) -> dict[str, Any]:
+    """Measure what the last deletions do to other comments, with few of retain and with all."""
+    facts = {}
+    for name, setup in {"thinned": MAIN, "whole": Setup(thinned=False)}.items():
+        shares = np.array([0.0, 0.95, 1.0])
+        runs, _ = measure(setup, 1 if quick else FEWER, ["random"], shares)
+        before, near, after = runs.curves("random", 1).mean(axis=0)
+        facts[f"{name}_f1"] = f"{before:.2f}"
+        facts[f"{name}_f1_near"] = f"{near:.2f}"
+        facts[f"{name}_f1_after"] = f"{after:.2f}"
+    return {"facts": facts}
+
+
 def deleting(quick: bool) -> dict[str, Any]:
     """Delete from a pipeline of the library what the best score chooses, and refit beside it."""
     stored = removal_page.load().get("jigsaw", {}).get("facts", {})
@@ -274,7 +287,7 @@ def deleting(quick: bool) -> dict[str, Any]:
     return {"facts": joined.facts(found)}
 
 
-PARTS = {"curves": curves, "variants": variants, "deleting": deleting}
+PARTS = {"curves": curves, "variants": variants, "drop": drop, "deleting": deleting}
 
 if __name__ == "__main__":
     sys.exit(command.run("jigsaw", __doc__, PARTS, removal_page))

@@ -2,7 +2,7 @@
 
 The words about an experiment are in `words/NAME.md`; `{figure_2}`, `{note_x}`, `{settings}` and the
 names of facts stand in them for what was measured. Rows of the notes called ``short`` are gathered
-in a table at the head.
+in a table at the head, in whose words the names of facts begin with that of the experiment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
 def text(results: dict[str, dict[str, Any]], words: Path = WORDS) -> str:
     """Return the page."""
     filled: Any = importlib.import_module("page").Filled
-    head = filled(commands=_commands(results), short=_short(results))
+    facts = {
+        f"{name}_{key}": value
+        for name, result in results.items()
+        for key, value in result.get("facts", {}).items()
+    }
+    head = filled(facts, commands=_commands(results), short=_short(results))
     parts = [(words / "head.md").read_text(encoding="utf-8").format_map(head)]
     for name, result in results.items():
         there = (words / f"{name}.md").read_text(encoding="utf-8")
