@@ -118,6 +118,16 @@ def test_budgets(folder: Path, text: str, budget: Any) -> None:
     assert found["estimate"]["selected"]["alpha"] == plan.removal.alpha_
 
 
+def test_components_of_text(folder: Path) -> None:
+    options = (*SHOP, "--budget", "9", "--score", "lr-maha", "--components", "5")
+    found = told("remove-domain", *options, "--output", "ids.txt", folder=folder)
+    plan = Workspace.open(folder / "ws").plan_removal(
+        "messages", where=SHOP[-1], budget=9, score="lr-maha", components=5
+    )
+    assert (folder / "ids.txt").read_text().splitlines() == list(map(str, plan.ids))
+    assert (found["components"], found["certificate"]) == (5, None)
+
+
 def test_a_budget_of_money(folder: Path) -> None:
     found = told("remove-domain", *SHOP, "--budget", "cost:minutes:10", "--output", "ids.txt",
                  folder=folder)  # fmt: skip
@@ -246,6 +256,8 @@ WRONG = [
     ((*SHOP, "--seed", "x"), "--seed is 'x'"),
     ((*SHOP, "--retain-sample", "1"), "2 or more"),
     ((*SHOP, "--retain-where", "gone = 2"), "'gone'"),
+    ((*SHOP, "--components", "0"), "--components is '0'"),
+    ((*SHOP, "--score", "lr-maha"), "--components 100"),
     ((*SHOP, "--features", "gone"), "no column 'gone'"),
     ((*SHOP, "--features", ""), "no column"),
     ((*SHOP, "--fresh", "messages"), "itself"),

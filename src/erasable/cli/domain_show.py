@@ -56,6 +56,7 @@ def print_json(
             "n_selected": len(plan.ids),
             "n_copies": plan.n_copies,
             "features": plan.features,
+            "components": plan.components,
             "left_out": plan.left_out,
             "score": plan.removal.score,
             "budget": budget,
@@ -224,5 +225,10 @@ def _features(plan: RemovalPlan) -> str:
     texts = [name for name in plan.features if types[name] == "string"]
     numbers = [name for name in plan.features if name not in texts]
     told = [f"{_some(numbers)}, scaled"] if numbers else []
-    told += [f"the words of {', '.join(texts)}, by TF-IDF"] if texts else []
+    if texts:
+        whole = plan.components is None
+        told.append(
+            f"the words of {', '.join(texts)}, by TF-IDF"
+            + ("" if whole else f" in {show.words(int(plan.components or 0), 'component')}")
+        )
     return "; ".join(told)

@@ -85,6 +85,14 @@ def register(app: typer.Typer) -> None:
                 "without models, every numeric one, or the one of text.",
             ),
         ] = None,
+        components: Annotated[
+            str | None,
+            typer.Option(
+                metavar="N",
+                help="Compare text by N components of its words, 100 for instance: maha-mu2 and "
+                "lr-maha need them.",
+            ),
+        ] = None,
         retain_where: Annotated[
             str | None,
             typer.Option(
@@ -147,6 +155,7 @@ def register(app: typer.Typer) -> None:
         drawn = whole(seed, "--seed", least=0)
         least = number(delta, "--delta")
         sampled = None if retain_sample is None else whole(retain_sample, "--retain-sample", 2)
+        reduced = None if components is None else whole(components, "--components")
         found = opened(where)
         words = terms.keywords(keywords)
         wanted, cost = terms.budget(budget)
@@ -161,9 +170,9 @@ def register(app: typer.Typer) -> None:
         with perhaps(output, where) as ids_file, perhaps(plot, where) as plot_file:
             plan = found.plan_removal(
                 dataset, where=condition, keywords=words, column=column,
-                features=terms.columns(features), score=score, budget=wanted, cost=cost,
-                retain_where=retain_where, retain_sample=sampled, fresh=fresh, delta=least,
-                random_state=drawn,
+                features=terms.columns(features), components=reduced, score=score, budget=wanted,
+                cost=cost, retain_where=retain_where, retain_sample=sampled, fresh=fresh,
+                delta=least, random_state=drawn,
             )  # fmt: skip
             if ids_file is not None:
                 ids_file.write_text(domain_show.as_text(plan, str(output)), encoding="utf-8")

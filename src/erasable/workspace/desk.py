@@ -130,6 +130,7 @@ class Desk:
         keywords: Sequence[str] | None = None,
         column: str | None = None,
         features: Sequence[str] | None = None,
+        components: int | None = None,
         score: Any = "density-ratio",
         budget: Any = None,
         cost: str | None = None,
@@ -147,7 +148,7 @@ class Desk:
 
         return planning.plan(
             self.site, dataset, where=where, keywords=keywords, column=column, features=features,
-            score=score, budget=budget, cost=cost, retain_where=retain_where,
+            components=components, score=score, budget=budget, cost=cost, retain_where=retain_where,
             retain_sample=retain_sample, fresh=fresh, delta=delta, random_state=random_state,
         )  # fmt: skip
 

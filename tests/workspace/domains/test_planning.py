@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from domain_scene import NORTH, PLANS, SHOP, TEXTS, bytes_of, opened_in, plan_of, read
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer as Words
 
 from erasable.core.errors import ErasableError
@@ -44,6 +45,23 @@ def test_what_is_chosen_of_text_is_the_choice_of_domain_removal(folder: Path) ->
     assert {name: each.n_records for name, each in effects.items()} == {
         "messages": 20, "bayes": 20, "linear": 20,
     }  # fmt: skip
+
+
+def test_components_of_text_have_a_covariance(folder: Path) -> None:
+    plan = opened_in(folder).plan_removal(
+        "messages", where=SHOP, budget=20, score="lr-maha", components=5
+    )
+    data = read(folder, "messages")
+    own = np.flatnonzero(data["label"] == "shop")
+    other = np.flatnonzero(data["label"] != "shop")
+    words = Words().fit_transform(data["text"][np.concatenate([own, other])])
+    Z = TruncatedSVD(5, random_state=0).fit_transform(words)
+    right = DomainRemoval("lr-maha", budget=20, random_state=0)
+    right.fit(Z[: own.size], Z[own.size :], ids=data["id"][own])
+    assert plan.ids == right.selected_ids_.tolist()
+    assert (plan.features, plan.components, plan.removal.n_features_in_) == (("text",), 5, 5)
+    assert plan.certificate is None
+    assert "components are fitted to the very records" in plan.uncertified
 
 
 @pytest.mark.parametrize(
@@ -142,7 +160,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"features": ["text", "text"]}, "one twice"),
     ({"features": []}, "name no column"),
     ({"score": "best"}, "score='best'"),
-    ({"score": "maha-mu2"}, "sparse"),
+    ({"score": "maha-mu2"}, "pass components=100"),
+    ({"components": 0}, "components=0"),
+    ({"components": True}, "components=True"),
+    ({"components": 10**6}, "at most"),
+    ({"components": 2, "features": ["minutes"]}, "no text"),
     ({"budget": 0}, "n=0"),
     ({"budget": 81}, "1 to 80"),
     ({"budget": 1.5}, "share=1.5"),

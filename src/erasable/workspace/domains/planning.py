@@ -52,6 +52,8 @@ class RemovalPlan:
         Fitted: scores, the frontier, how much the order is to be trusted.
     features : tuple of str
         Columns that records were compared by.
+    components : int or None
+        Of the words of text.
     left_out : tuple of str
         Those of numbers or text that they might have been compared by, too; empty where features
         were named.
@@ -80,6 +82,7 @@ class RemovalPlan:
     ids: list[Any] = field(repr=False)
     removal: DomainRemoval
     features: tuple[str, ...]
+    components: int | None
     left_out: tuple[str, ...]
     certificate: Certificate | None
     uncertified: str | None
@@ -101,6 +104,7 @@ def plan(
     keywords: Sequence[str] | None = None,
     column: str | None = None,
     features: Sequence[str] | None = None,
+    components: int | None = None,
     score: Any = "density-ratio",
     budget: Any = None,
     cost: str | None = None,
@@ -124,6 +128,8 @@ def plan(
         Of text, where keywords are.
     features : sequence of str, default=None
         Columns to compare records by; see `choose_features`.
+    components : int, default=None
+        Compare text by so many components of its words: `maha-mu2` and `lr-maha` need them.
     score, budget, delta
         As for `erasable.removal.DomainRemoval`.
     cost : str, default=None
@@ -169,7 +175,13 @@ def plan(
     forget = np.flatnonzero(mask)
     retain = _retained(table, known, mask, retain_where, retain_sample, random_state)
     _refuse_few(forget.size, retain.size, mask.size, known.name)
-    both = vectors(table.take(np.concatenate([forget, retain])), chosen)
+    both = vectors(table.take(np.concatenate([forget, retain])), chosen, components)
+    if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
+        raise WorkspaceError(
+            f"score={score!r} needs a covariance, and words have too many columns for one; "
+            "expected components of them, or a cosine score; pass components=100, on the command "
+            "line --components 100"
+        )
     if cost is not None:
         budget = Cost(_costs(table, known, cost)[forget], amount)
     removal = DomainRemoval(score, budget=budget, delta=delta, random_state=random_state)
@@ -177,13 +189,13 @@ def plan(
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         removal.fit(both[: forget.size], both[forget.size :])
-        certificate, uncertified = _certified(removal, issparse(both))
+        certificate, uncertified = _certified(removal, issparse(both), components)
     ids = [names[row] for row in removal.selected_.tolist()]
     foreseen = preview(site, [(tokens_of(site, known.name, ids), None)])
     _refuse_confused(foreseen, len(ids), known)
     return RemovalPlan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
-        removal, chosen, left_out, certificate, uncertified,
+        removal, chosen, components, left_out, certificate, uncertified,
         _copies(table, known, forget, forget[removal.selected_]),
         foreseen, given, _told(raised), predicate, retain_where, state,
         known,
@@ -300,9 +312,13 @@ def _told(raised: Sequence[Any]) -> list[str]:
     return list(dict.fromkeys(str(each.message) for each in users))
 
 
-def _certified(removal: DomainRemoval, sparse: bool) -> tuple[Certificate | None, str | None]:
+def _certified(
+    removal: DomainRemoval, sparse: bool, components: int | None
+) -> tuple[Certificate | None, str | None]:
     if sparse:
         return None, "vectors of words are sparse, and no covariance of them is fitted"
+    if components is not None:
+        return None, "components are fitted to the very records that would be certified"
     try:
         return removal.certificate_, None
     except InvalidInputError as error:

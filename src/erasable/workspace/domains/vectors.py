@@ -1,4 +1,4 @@
-"""From columns to what scores compare: numbers scaled, text as TF-IDF."""
+"""From columns to what scores compare: numbers scaled, text as TF-IDF, whole or in components."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def choose_features(
     )
 
 
-def vectors(table: pa.Table, features: Sequence[str]) -> Any:
+def vectors(table: pa.Table, features: Sequence[str], components: int | None = None) -> Any:
     """Make vectors of records.
 
     Parameters
@@ -91,32 +91,46 @@ def vectors(table: pa.Table, features: Sequence[str]) -> Any:
     table : pyarrow.Table
         Of both domains: numbers are scaled, and words weighted, by all of it.
     features : sequence of str
+    components : int, default=None
+        Reduce words to so many numbers, by a singular value decomposition of what there is. The
+        same records, in the same order, have the same.
 
     Returns
     -------
     ndarray or csr_array of shape (n_records, n_columns), float64
-        Numbers with mean 0 and standard deviation 1; with text, sparse.
+        Numbers with mean 0 and standard deviation 1; with text, sparse, unless in components.
 
     Raises
     ------
     InvalidDataError
         Gaps in numbers, infinity, or texts without a word.
+    WorkspaceError
+        Components of no text, or more than there are.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> vectors(pa.table({"age": [1, 3]}), ["age"]).tolist()
     [[-1.0], [1.0]]
-    >>> vectors(pa.table({"text": ["two words", "one two"]}), ["text"]).shape
-    (2, 3)
+    >>> texts = pa.table({"text": ["two words", "one two", "three words"]})
+    >>> vectors(texts, ["text"]).shape, vectors(texts, ["text"], components=2).shape
+    ((3, 4), (3, 2))
     """
     parts = []
     numbers = [name for name in features if str(table[name].type) != _TEXT]
+    if components is not None and len(numbers) == len(features):
+        raise WorkspaceError(
+            "components are asked for, and there is no text among what records are compared by; "
+            "expected a column of text; name one with --features, or leave components out"
+        )
     if numbers:
         parts.append(_scaled(table, numbers))
     for name in features:
         if name not in numbers:
-            parts.append(_weighted(table[name].to_pylist(), name))
+            words = _weighted(table[name].to_pylist(), name)
+            parts.append(words if components is None else _reduced(words, components, name))
+    if components is not None:
+        return np.column_stack(parts)
     if len(parts) == 1:
         return parts[0]
     from scipy.sparse import csr_array, hstack
@@ -157,6 +171,22 @@ def _weighted(texts: Sequence[str | None], name: str) -> Any:
             "with --features"
         ) from None
     return csr_array(made)
+
+
+def _reduced(words: Any, components: int, name: str) -> Any:
+    from sklearn.decomposition import TruncatedSVD
+
+    most = min(words.shape) - 1
+    if isinstance(components, bool) or not isinstance(components, int) or components < 1:
+        raise WorkspaceError(
+            f"components={str(components)[:40]}; expected a whole number, 1 or more; pass 100"
+        )
+    if components > most:
+        raise WorkspaceError(
+            f"components={components}, and the {words.shape[1]} words of {name!r} in "
+            f"{words.shape[0]} records have {most} at most; expected no more; pass {most}"
+        )
+    return TruncatedSVD(components, random_state=0).fit_transform(words)
 
 
 def _refuse_unsuited(types: dict[str, str], named: Sequence[str]) -> None:
