@@ -102,6 +102,8 @@ def test_without_probabilities_there_is_no_log_loss() -> None:
 
 WRONG = [
     (lambda: measure(KMeans(2).fit(X), {"all": (X, Y)}), "predicts no target"),
+    (lambda: measure("bayes", {"all": (X, Y)}), "str predicts no target"),
+    (lambda: remove_domain(None, "norm", X, Y, forget=Y == "spam"), "pass DomainRemoval()"),
     (lambda: measure(Plain().fit(X, Y), {"all": (X, Y[:3])}), "3 targets"),
     (lambda: measure(Plain().fit(X, Y), {"all": X}), "no targets"),
     (lambda: measure(Plain().fit(X, Y), {"all": (X, None)}), "no targets"),
@@ -230,6 +232,8 @@ REFUSED = [
     ({"forget": np.arange(2 * N) == 3}, "1 record"),
     ({"forget": np.arange(N)}, "true or false"),
     ({"forget": SPAM[:5]}, "true or false"),
+    ({"forget": [[True], [True, False]]}, "true or false"),
+    ({"ids": 7}, "7 came in the place of"),
     ({"features": X[:5]}, "features have 5 rows"),
     ({"ids": IDS[:5]}, "5 ids"),
     ({"ids": "id"}, "id"),

@@ -211,7 +211,9 @@ def test_data_that_a_score_cannot_use(score: Any, forget: Any, retain: Any, mess
     [
         MeanDistance("manhattan"), MeanMargin(3), MeanDistance(shrinkage=1.5),
         MeanDistance(shrinkage="ledoit"), NeighborRatio(0), NeighborRatio(True), CCS(0),
-        CCS(hardest=1.0), GradMatch(-1.0), GradMatch("much"),
+        CCS(hardest=1.0), CCS(hardest="half"), CCS(difficulty=3), GradMatch(-1.0),
+        GradMatch("much"), NeighborRatio(algorithm="fast"), MeanDistance(np.ones(2)),
+        MeanDistance(shrinkage=np.ones(2)),
     ],
 )  # fmt: skip
 def test_parameters_that_a_score_cannot_use(score: Any) -> None:

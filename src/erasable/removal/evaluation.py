@@ -181,9 +181,11 @@ def measure(
     >>> sorted(found["retain"]), found["retain"]["predicted_forget"], found["fresh"]
     (['accuracy', 'log_loss', 'predicted_forget'], 0.0, {})
     """
-    check_is_fitted(model)
-    classifies = is_classifier(model)
-    if not (classifies or is_regressor(model)):
+    estimates = hasattr(model, "fit")
+    if estimates:
+        check_is_fitted(model)
+    classifies = estimates and is_classifier(model)
+    if not (classifies or (estimates and is_regressor(model))):
         raise InvalidParameterError(
             f"{type(model).__name__} predicts no target; expected a classifier or a regressor, "
             "which can be judged by what it predicts; pass one"

@@ -131,7 +131,7 @@ class Custom(Score):
         given = self.function(forget, retain)
         try:
             scores: NDArray[np.float64] = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             scores = np.empty((0, 0))
         n = forget.shape[0]
         if scores.shape != (n,) or not np.isfinite(scores).all():
