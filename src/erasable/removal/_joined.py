@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
-from erasable.core.frames import as_frame, index_of, refuse_missing_column
+from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
 from erasable.core.ids import shorten
 from erasable.removal._domain import DomainRemoval
 from erasable.removal._reading import as_array
@@ -78,6 +78,14 @@ def remove_domain(
             f"removal is {shorten(removal)}; expected what chooses the records; pass "
             "DomainRemoval()"
         )
+    if not callable(getattr(model, "delete", None)):
+        raise InvalidInputError(
+            f"{type(model).__name__} has no delete; expected an estimator of erasable; delete "
+            "removal.selected_ids_ from the records, and fit it anew"
+        )
+    refuse_other_index(as_frame(X), ids, "ids")
+    refuse_other_index(as_frame(X), forget, "forget")
+    refuse_other_index(as_frame(X), features, "features")
     X, ids = _with_ids(X, ids)
     _refuse_other_length(X, y, "X")
     mask = _mask(forget, _length(X), "forget")
@@ -136,6 +144,7 @@ def _fresh(fresh: Any) -> dict[str, Any]:
         )
     X, y, forget = fresh
     _refuse_other_length(X, y, "fresh")
+    refuse_other_index(as_frame(X), forget, "forget")
     mask = _mask(forget, _length(X), "the forget mask of fresh")
     return {"fresh forget": _part(X, y, mask), "fresh retain": _part(X, y, ~mask)}
 
@@ -151,6 +160,7 @@ def _mask(given: Any, n: int, name: str) -> Any:
 
 
 def _refuse_other_length(X: Any, y: Any, name: str) -> None:
+    refuse_other_index(as_frame(X), y, "y")
     n = None if y is None else _length(y)
     if n != _length(X):
         raise InvalidDataError(

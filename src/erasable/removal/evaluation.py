@@ -203,7 +203,7 @@ def measure(
         elif classifies:
             found[name] = _of_classes(model, X, y, forget_label)
         else:
-            errors = np.abs(np.asarray(model.predict(X), dtype=np.float64) - y.astype(np.float64))
+            errors = np.abs(np.asarray(model.predict(X), dtype=np.float64) - _numbers(name, y))
             found[name] = {"mean_absolute_error": float(errors.mean())}
     return found
 
@@ -285,6 +285,16 @@ def _log_loss(shares: Any, classes: Any, y: Any) -> float:
         rows = y == label
         own[rows] = shares[rows, place]
     return float(np.log(1.0 / np.clip(own, np.finfo(np.float64).eps, 1.0)).mean())
+
+
+def _numbers(name: str, y: Any) -> Any:
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidDataError(
+            f"the group {shorten(name)} has targets that are no numbers; expected numbers, which a "
+            "regressor predicts; pass those"
+        ) from None
 
 
 def _read(name: str, group: Any) -> tuple[Any, Any]:
