@@ -303,7 +303,25 @@ def test_json_and_errors_go_their_own_ways(folder: Path) -> None:
     assert found["budget"] == "coverage:0.8"
 
 
-@pytest.mark.parametrize("text", ["", " ", "%", "1e999", "nan", "cost::", "cost:a:"])
+def test_a_budget_that_needs_no_deletion(folder: Path) -> None:
+    args = (*SHOP, "--budget", "min-removal:0")
+    shown = erasable("remove-domain", *args, folder=folder)
+    assert shown.stdout.endswith("the budget is met without a deletion, so there is none to make\n")
+    before = bytes_of(folder)
+    result = erasable("remove-domain", *args, "--yes", "--output", "ids.txt", folder=folder)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: the plan chooses no record")
+    assert bytes_of(folder) == before
+    assert not (folder / "ids.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "%", "1e999", "nan", "cost::", "cost:a:", "20%%", "max-shift:5%", "min-removal:5%",
+        "cost:minutes:50%",
+    ],
+)  # fmt: skip
 def test_what_is_no_budget(text: str) -> None:
     with pytest.raises(ErasableError) as error:
         terms.budget(text)

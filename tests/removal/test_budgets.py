@@ -32,6 +32,7 @@ def curve(weights: Any = WEIGHTS) -> Curve:
         (Coverage(0.5), [2]), (Coverage(0.51), [2, 0]), (Coverage(), [2, 0]),
         (Coverage(1.0), [2, 0, 3]),
         (Cost([2.0, 1.0, 3.0, 4.0], 5.0), [2, 0]), (Cost([9.0, 1.0, 3.0, 9.0], 4), [2, 1]),
+        (Cost([0.1, 0.1, 0.1, 0.1], 0.3), [2, 0, 3]), (Cost([0.1, 0.1, 0.1, 0.1], 0.2999), [2, 0]),
         (MinRemoval(0.0), []), (MinRemoval(0.1), []), (MinRemoval(0.3), [2]),
         (MinRemoval(0.31), [2, 0, 3]), (MinRemoval(0.6), [2, 0, 3]),
         (MaxShift(0.0), [2, 0, 3, 1]), (MaxShift(0.29), [2, 0, 3, 1]), (MaxShift(0.3), [2, 0, 3]),
@@ -54,6 +55,7 @@ def test_what_a_budget_takes(budget: Any, rows: list[int]) -> None:
         (Share(0.0), "share=0.0"), (Share(1.1), "above 0 to 1"), (Share(np.nan), "share=nan"),
         (Coverage(-1), "share=-1"), (MinRemoval(-0.1), "alpha=-0.1"), (MaxShift("1"), "'1'"),
         (MaxShift(-1e-9), "epsilon"), (Cost(np.ones(4), np.inf), "budget=inf"),
+        (Share(10**40), "share="), (Cost([10**400] * 4, 1.0), "4 records of forget"),
     ],
 )  # fmt: skip
 def test_what_a_budget_refuses(budget: Any, message: str) -> None:

@@ -307,6 +307,10 @@ X = np.random.default_rng(0).normal(size=(12, 2))
         ((X, X, [0], 0.1, np.eye(3)), InvalidParameterError, "covariance of shape (2, 2)"),
         ((X, X, [0], 0.1, np.ones((2, 2))), InvalidParameterError, "of sigma is singular"),
         ((X, X, [0], 0.1, [[1, 0.5], [0, 1]]), InvalidParameterError, "not symmetric"),
+        ((X, X, [0], 0.1, 1e-200), InvalidParameterError, "sigma=1e-200"),
+        ((X, X, [0], 0.1, [[1, 2], [3]]), InvalidParameterError, "covariance of shape (2, 2)"),
+        ((X, X, [[1, 2], [3]], 0.1), InvalidInputError, "expected rows from 0 to 11"),
+        ((X, X, [0], 10**400), InvalidParameterError, "delta="),
         ((X, "text", [0], 0.1), InvalidDataError, "retain: "),
     ],
 )

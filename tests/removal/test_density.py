@@ -18,6 +18,7 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.removal import DensityRatio
 from erasable.removal._sets import Sets
 from erasable.removal.scores import _classifiers as classifiers
+from erasable.removal.scores import _density
 from removal import plain_scores as plain
 
 
@@ -178,3 +179,19 @@ def test_scores_that_are_no_numbers_are_refused() -> None:
         DensityRatio(NotANumber()).rank(sets, 0)
     with pytest.raises(InvalidInputError, match="forget has 1 record"):
         DensityRatio().rank(Sets(sets.forget[:1], sets.retain), 0)
+
+
+@pytest.mark.parametrize("seed", [14, 41])
+def test_a_column_that_all_folds_but_one_are_constant_in(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both of two odd records may be in one fold: two Gaussians, if chosen, have no covariance."""
+    rng = np.random.default_rng(seed)
+    odd = (np.arange(60) < 2)[:, None] * 1.0
+    values = rng.normal(size=(60, 1)), 3 * rng.normal(size=(60, 1))
+    sets = Sets(*(np.hstack([each, odd]) for each in values))
+    assert np.isfinite(DensityRatio().rank(sets, seed).scores).all()
+    choose = _density._simplest_first  # the control: nothing to fall back on
+    monkeypatch.setattr(_density, "_simplest_first", lambda *given: choose(*given)[:1])
+    with pytest.raises(InvalidInputError, match="singular"):
+        DensityRatio().rank(sets, seed)

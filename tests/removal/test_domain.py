@@ -228,6 +228,7 @@ BAD: list[tuple[Any, Any, dict[str, Any], str]] = [
     (FORGET, RETAIN, {"budget": MinRemoval(99.0)}, r"alpha=99 cannot be reached; expected at most"),
     (FORGET, RETAIN, {"delta": 1.0}, "delta=1.0"),
     (FORGET, RETAIN, {"covariance": "diagonal"}, "covariance='diagonal'"),
+    (FORGET, RETAIN, {"covariance": np.eye(2)}, "covariance=a ndarray"),
     (FORGET, RETAIN, {"random_state": "luck"}, "random_state='luck'"),
     (["a", "b"], ["c"], {}, "in forget: "),
     (np.ma.masked_less(FORGET, 0), RETAIN, {}, "in forget: X hides"),

@@ -102,6 +102,13 @@ def test_without_probabilities_there_is_no_log_loss() -> None:
 
 WRONG = [
     (lambda: measure(KMeans(2).fit(X), {"all": (X, Y)}), "predicts no target"),
+    (lambda: measure("bayes", {"all": (X, Y)}), "str predicts no target"),
+    (lambda: measure(Ridge().fit(X, X[:, 0]), {"all": (X, Y)}), "targets that are no numbers"),
+    (
+        lambda: remove_domain(Plain().fit(X, Y), removal(), X, Y, forget=Y == "spam"),
+        "GaussianNB has no delete",
+    ),
+    (lambda: remove_domain(None, "norm", X, Y, forget=Y == "spam"), "pass DomainRemoval()"),
     (lambda: measure(Plain().fit(X, Y), {"all": (X, Y[:3])}), "3 targets"),
     (lambda: measure(Plain().fit(X, Y), {"all": X}), "no targets"),
     (lambda: measure(Plain().fit(X, Y), {"all": (X, None)}), "no targets"),
@@ -230,6 +237,8 @@ REFUSED = [
     ({"forget": np.arange(2 * N) == 3}, "1 record"),
     ({"forget": np.arange(N)}, "true or false"),
     ({"forget": SPAM[:5]}, "true or false"),
+    ({"forget": [[True], [True, False]]}, "true or false"),
+    ({"ids": 7}, "7 came in the place of"),
     ({"features": X[:5]}, "features have 5 rows"),
     ({"ids": IDS[:5]}, "5 ids"),
     ({"ids": "id"}, "id"),
@@ -249,6 +258,21 @@ def test_nothing_is_deleted_on_error(changes: dict[str, Any], told: str) -> None
     with pytest.raises(ErasableError, match="no targets"):
         remove_domain(model, removal(), X, None, forget=SPAM, ids=IDS)
     assert model.digest() == before
+
+
+@pytest.mark.parametrize("part", ["y", "forget", "features"])
+def test_labels_in_another_order_delete_nothing(part: str) -> None:
+    """A Series that was shuffled marks other rows by its labels than by its places."""
+    frame = pd.DataFrame(X, columns=["a", "b"], index=IDS)
+    given: dict[str, Any] = {
+        "y": pd.Series(Y, index=IDS), "forget": pd.Series(SPAM, index=IDS), "features": frame * 2,
+    }  # fmt: skip
+    model = GaussianNB().fit(frame, Y)
+    before = model.digest()
+    with pytest.raises(ErasableError, match=f"{part} (is|are) a .* in another order"):
+        remove_domain(model, removal(), frame, **{**given, part: given[part][::-1]})
+    assert model.digest() == before
+    assert remove_domain(model, removal(), frame, **given)["deleted forget"].n_records == 15
 
 
 def test_a_budget_that_cannot_be_reached_deletes_nothing() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from erasable.removal import DomainRemoval, _frontier
+from erasable.removal import DomainRemoval, MaxShift, _frontier
 from erasable.removal._frontier import trace
 from erasable.removal._sets import Sets
 from removal import plain_scores as plain
@@ -125,6 +125,31 @@ def test_free_variances_of_wide_and_sparse_sets(kind: Any, monkeypatch: pytest.M
     alpha, epsilon = free(forget, retain, order, full=False)
     np.testing.assert_allclose(found.alpha, alpha, rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(found.epsilon, epsilon, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_sets_that_are_far_apart(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As columns of time are: nothing is lost when the farther set has left, nor is there a gap."""
+    monkeypatch.setattr(_frontier, "FULL_COVARIANCE", 512 if full else 0)
+    rng = np.random.default_rng(3)
+    forget, retain = rng.normal(size=(300, 3)) + 1e5, rng.normal(size=(300, 3))
+    order = rng.permutation(300)
+    found = trace(Sets(forget, retain), order, np.ones(300), "free")
+    alpha, epsilon = free(forget, retain, order, full=full)
+    np.testing.assert_allclose(found.alpha, alpha, rtol=1e-3)
+    np.testing.assert_allclose(found.epsilon, epsilon, rtol=1e-3, atol=1e-9)
+
+
+@pytest.mark.parametrize("covariance", ["shared", "free"])
+@pytest.mark.parametrize("kind", [np.array, csr_array])
+def test_nothing_of_forget_left_shifts_nothing(kind: Any, covariance: str) -> None:
+    rng = np.random.default_rng(1)
+    forget, retain = kind(rng.random((30, 3))), kind(rng.random((40, 3)) + 0.3)
+    removal = DomainRemoval(
+        "random", budget=MaxShift(0.0), covariance=covariance, random_state=0
+    ).fit(forget, retain)
+    assert len(removal.selected_) == 30
+    assert removal.epsilon_ == 0.0
 
 
 def test_only_a_free_covariance_shows_a_spread() -> None:

@@ -209,6 +209,8 @@ def test_the_same_domain_twice() -> None:
         ("poisson", 1.0, 2.0, -0.1, "alpha=-0.1; expected finite numbers from 0"),
         ("poisson", 1.0, 2.0, float("inf"), "alpha=inf"),
         ("poisson", 1.0, 2.0, "much", "alpha='much'"),
+        ("poisson", 1.0, 2.0, [[1.0], [1.0, 2.0]], "alpha=a list"),
+        ("poisson", 1.0, 10**400, 1.0, "theta2="),
     ],
 )
 def test_bad_input(family: str, theta1: Any, theta2: Any, alpha: Any, told: str) -> None:

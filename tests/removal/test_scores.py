@@ -195,7 +195,8 @@ LINE = np.arange(6.0)[:, None]
         (MeanDistance("mahalanobis"), np.ones((2, 1025)), np.ones((2, 1025)), "1025 columns"),
         (NeighborRatio(), LINE[:1], LINE, "forget has 1 record"),
         (Custom(lambda F, R: F), LINE, LINE, r"an array of shape \(6, 1\)"),
-        (Custom(lambda F, R: F[:, 0] * np.nan), LINE, LINE, "expected a finite number for each"),
+        (Custom(lambda F, R: F[:, 0] * np.nan), LINE, LINE, r"expected a finite number, up to"),
+        (Custom(lambda F, R: F[:, 0] + 1e308), LINE, LINE, r"expected a finite number, up to"),
         (Custom(lambda F, R: "high"), LINE, LINE, "'high'"),
         (CCS(difficulty=lambda F: F), LINE, LINE, r"shape \(6, 1\)"),
     ],
@@ -211,7 +212,9 @@ def test_data_that_a_score_cannot_use(score: Any, forget: Any, retain: Any, mess
     [
         MeanDistance("manhattan"), MeanMargin(3), MeanDistance(shrinkage=1.5),
         MeanDistance(shrinkage="ledoit"), NeighborRatio(0), NeighborRatio(True), CCS(0),
-        CCS(hardest=1.0), GradMatch(-1.0), GradMatch("much"),
+        CCS(hardest=1.0), CCS(hardest="half"), CCS(difficulty=3), GradMatch(-1.0),
+        GradMatch("much"), NeighborRatio(algorithm="fast"), MeanDistance(np.ones(2)),
+        MeanDistance(shrinkage=np.ones(2)),
     ],
 )  # fmt: skip
 def test_parameters_that_a_score_cannot_use(score: Any) -> None:

@@ -46,11 +46,11 @@ def budget(text: str | None) -> tuple[Any, str | None]:
         column, _, amount = rest.rpartition(":")
         if not column:
             _refuse(text)
-        return _number(text, amount), column
+        return _number(text, amount, percent=False), column
     kinds = {"coverage": Coverage, "min-removal": MinRemoval, "max-shift": MaxShift}
     if kind not in kinds:
         _refuse(text)
-    return kinds[kind](_number(text, rest)), None
+    return kinds[kind](_number(text, rest, percent=kind == "coverage")), None
 
 
 def keywords(path: str | None) -> list[str] | None:
@@ -92,10 +92,10 @@ def columns(text: str | None) -> list[str] | None:
     return None if text is None else [each.strip() for each in text.split(",")]
 
 
-def _number(text: str, part: str) -> float:
-    percent = part.endswith("%")
+def _number(text: str, part: str, *, percent: bool = True) -> float:
+    percent = percent and part.endswith("%")
     try:
-        value = float(part.rstrip("%"))
+        value = float(part.removesuffix("%") if percent else part)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

@@ -193,4 +193,6 @@ def register(app: typer.Typer) -> None:
         if removed is None:
             show.line(
                 f"dry run: nothing was changed; --yes deletes {show.words(len(plan.ids), 'record')}"
+                if plan.ids
+                else "dry run: the budget is met without a deletion, so there is none to make"
             )

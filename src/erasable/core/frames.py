@@ -245,12 +245,12 @@ def refuse_other_index(frame: Any, values: Any, name: str) -> None:
     ----------
     frame : what `as_frame` returned
     values : ids, groups or targets; only a pandas Series or frame has labels
-    name : {"ids", "groups", "y"}
+    name : {"ids", "groups", "y", "forget", "features"}
 
     Raises
     ------
     InvalidIdsError
-        For ids and groups; InvalidDataError for targets.
+        For ids and groups; InvalidDataError for the others.
 
     Examples
     --------
@@ -273,10 +273,12 @@ def refuse_other_index(frame: Any, values: Any, name: str) -> None:
     reordered = set(other) == set(index)
     told = "the index of X in another order" if reordered else "another index than X"
     by_label = f"{name}.loc[X.index] to go by label, or " if reordered else ""
-    error: type[InvalidInputError] = InvalidDataError if name == "y" else InvalidIdsError
+    error: type[InvalidInputError] = InvalidDataError
+    if name in ("ids", "groups"):
+        error = InvalidIdsError
     raise error(
-        f"{name} {'is' if name == 'y' else 'are'} a {type(values).__name__} with {told}; expected "
-        f"the index of X; pass {by_label}{name}.to_numpy() to go by position"
+        f"{name} {'is' if name in ('y', 'forget') else 'are'} a {type(values).__name__} with "
+        f"{told}; expected the index of X; pass {by_label}{name}.to_numpy() to go by position"
     )
 
 

@@ -233,7 +233,7 @@ def shrunk_metric(
 def check_shrinkage(shrinkage: Any) -> None:
     """Raise unless it is "auto" or from 0 to 1."""
     number = isinstance(shrinkage, int | float | np.number) and not isinstance(shrinkage, bool)
-    if shrinkage == "auto" or (number and 0 <= shrinkage <= 1):
+    if (isinstance(shrinkage, str) and shrinkage == "auto") or (number and 0 <= shrinkage <= 1):
         return
     from erasable.core.errors import InvalidParameterError
 

@@ -288,7 +288,7 @@ def _detached(what: str) -> DetachedError:
 
 
 def _check(covariance: Any, delta: Any) -> None:
-    if covariance not in ("shared", "free"):
+    if not isinstance(covariance, str) or covariance not in ("shared", "free"):
         raise InvalidParameterError(
             f"covariance={shorten(covariance)}; expected 'shared' or 'free'; pass one"
         )

@@ -86,6 +86,8 @@ def trace(sets: Sets, order: Ints, weights: Floats, covariance: str = "shared") 
         alpha, epsilon = _sparse(sets, order)
     else:
         alpha, epsilon = _dense(sets, order, full)
+    alpha, epsilon = np.maximum(alpha, 0.0), np.maximum(epsilon, 0.0)
+    epsilon[-1] = 0.0  # retain alone is left: `MaxShift(0.0)` is not to fail by a rounding
     held = np.concatenate([[0.0], np.cumsum(weights[order])])
     share = held / held[-1] if held[-1] > 0 else np.arange(held.size) / max(order.size, 1)
     return Frontier(np.arange(order.size + 1), alpha, epsilon, share)

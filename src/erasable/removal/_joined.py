@@ -8,8 +8,10 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
-from erasable.core.frames import as_frame, index_of, refuse_missing_column
+from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
+from erasable.core.ids import shorten
 from erasable.removal._domain import DomainRemoval
+from erasable.removal._reading import as_array
 from erasable.removal.evaluation import GROUPS, RemovalReport, measure, removal_report
 
 __all__ = ["remove_domain"]
@@ -71,6 +73,19 @@ def remove_domain(
     >>> [each.n_records for each in report.groups], len(model.ids_)
     ([100, 100, 200, 0, 0], 300)
     """
+    if not isinstance(removal, DomainRemoval):
+        raise InvalidInputError(
+            f"removal is {shorten(removal)}; expected what chooses the records; pass "
+            "DomainRemoval()"
+        )
+    if not callable(getattr(model, "delete", None)):
+        raise InvalidInputError(
+            f"{type(model).__name__} has no delete; expected an estimator of erasable; delete "
+            "removal.selected_ids_ from the records, and fit it anew"
+        )
+    refuse_other_index(as_frame(X), ids, "ids")
+    refuse_other_index(as_frame(X), forget, "forget")
+    refuse_other_index(as_frame(X), features, "features")
     X, ids = _with_ids(X, ids)
     _refuse_other_length(X, y, "X")
     mask = _mask(forget, _length(X), "forget")
@@ -113,10 +128,10 @@ def _with_ids(X: Any, ids: Any) -> tuple[Any, Any]:
         refuse_missing_column(X, frame, ids, "ids")
         return frame.drop(ids).to_native(), frame[ids].to_numpy()
     found = index_of(frame) if ids is None and frame is not None else ids
-    if found is not None and len(found) != _length(X):
+    if found is not None and _length(found) != _length(X):
         raise InvalidIdsError(
-            f"{len(found)} ids for {_length(X)} records; expected one for each; pass those that "
-            "the model was fitted with"
+            f"{_length(found)} ids for {_length(X)} records; expected one for each; pass those "
+            "that the model was fitted with"
         )
     return X, found
 
@@ -129,12 +144,13 @@ def _fresh(fresh: Any) -> dict[str, Any]:
         )
     X, y, forget = fresh
     _refuse_other_length(X, y, "fresh")
+    refuse_other_index(as_frame(X), forget, "forget")
     mask = _mask(forget, _length(X), "the forget mask of fresh")
     return {"fresh forget": _part(X, y, mask), "fresh retain": _part(X, y, ~mask)}
 
 
 def _mask(given: Any, n: int, name: str) -> Any:
-    mask = np.asarray(given)
+    mask = as_array(given)
     if mask.dtype != np.bool_ or mask.shape != (n,):
         raise InvalidInputError(
             f"{name} is an array of {mask.dtype} and shape {mask.shape}; expected true or false "
@@ -144,6 +160,7 @@ def _mask(given: Any, n: int, name: str) -> Any:
 
 
 def _refuse_other_length(X: Any, y: Any, name: str) -> None:
+    refuse_other_index(as_frame(X), y, "y")
     n = None if y is None else _length(y)
     if n != _length(X):
         raise InvalidDataError(
@@ -158,4 +175,10 @@ def _part(X: Any, y: Any, mask: Any) -> Any:
 
 
 def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    try:
+        return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    except (TypeError, IndexError):
+        raise InvalidDataError(
+            f"{shorten(X)} came in the place of records, one value for each, or ids; expected an "
+            "array, a frame or a list; pass one"
+        ) from None

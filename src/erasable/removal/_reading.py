@@ -16,6 +16,7 @@ from erasable.core.seeds import is_integer
 from erasable.core.values import Accepts, read_values
 
 __all__ = [
+    "as_array",
     "read_count",
     "read_covariance",
     "read_deleted",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+_DEVIATIONS = 1e-150, 1e150  # whose squares float64 holds
 
 
 class _Reader(BaseEstimator):
@@ -86,7 +88,7 @@ def read_deleted(deleted: Any, n: int) -> NDArray[np.bool_]:
     InvalidInputError
         Neither a mask of `n` nor rows from 0 to ``n - 1``, each once.
     """
-    given = np.asarray(deleted)
+    given = as_array(deleted)
     if given.dtype == np.bool_ and given.shape == (n,):
         return given
     rows = given.astype(np.int64) if given.size == 0 else given
@@ -152,12 +154,13 @@ def read_covariance(sigma: Any, d: int) -> Floats:
     InvalidParameterError
         Not above 0, of another shape, not symmetric, or singular.
     """
-    if np.ndim(sigma) == 0:
-        deviation = read_number(sigma, "sigma", 0.0, np.inf, ends="()")
+    given = as_array(sigma)
+    if given.ndim == 0:
+        deviation = read_number(sigma, "sigma", *_DEVIATIONS)
         return deviation**2 * np.eye(d)
     try:
-        matrix = np.asarray(sigma, dtype=np.float64)
-    except (TypeError, ValueError):
+        matrix = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         matrix = np.zeros(0)
     if matrix.shape != (d, d) or not np.isfinite(matrix).all():
         raise InvalidParameterError(
@@ -194,12 +197,22 @@ def refuse_singular(
     )
 
 
+def as_array(value: Any) -> NDArray[Any]:
+    """Return what came as an array; rows of different lengths as one of objects."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        found = np.empty(len(value), dtype=object)
+        found[:] = value
+        return found
+
+
 def _number(value: Any) -> float:
-    if isinstance(value, bool | np.bool_ | str | bytes) or np.ndim(value):
+    if isinstance(value, bool | np.bool_ | str | bytes) or as_array(value).ndim:
         return np.nan
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.nan
 
 

@@ -14,7 +14,7 @@ from erasable.removal._sets import Sets
 
 __all__ = ["diagonal_refits", "full_refits"]
 
-_AFRESH = 256  # deletions after which the inverse is made again, so that errors do not grow
+_AFRESH = 256  # records after which the inverse is made again, so that errors do not grow
 
 
 def full_refits(sets: Sets, order: Ints, metric: Metric) -> tuple[Floats, Floats]:
@@ -35,25 +35,28 @@ def full_refits(sets: Sets, order: Ints, metric: Metric) -> tuple[Floats, Floats
     means = np.array([rows.mean(axis=0) for rows in white])
     covariances = np.array([_shrunk(rows - m, prior) for rows, m in zip(white, means, strict=True)])
     determinants = np.linalg.slogdet(covariances)[1]
-    n1, n2 = (float(len(rows)) for rows in white)
-    forget = white[0][order]
-    total = forget.sum(axis=0) + white[1].sum(axis=0)
-    products = forget.T @ forget + white[1].T @ white[1] + prior * np.eye(d)
+    n2 = float(len(white[1]))
+    # From the last budget to the first: sums of products that only grow lose nothing, however far
+    # apart the sets are, and those from which the larger part is taken away do.
+    forget = white[0][order[::-1]]
+    total = white[1].sum(axis=0)
+    products = white[1].T @ white[1] + prior * np.eye(d)
     found = np.empty((2, len(forget) + 1))
     for start in range(0, len(forget) + 1, _AFRESH):
         part = forget[start : start + _AFRESH]
         last = start + len(part) == len(forget) and len(part) < _AFRESH
-        # After the last deletion there is a budget more, whose row is not deleted.
+        # After the last record there is a budget more, to which none is added.
         rows = np.concatenate([part, np.zeros((1, d))]) if last else part
         out = np.empty((2, len(rows)))
         kernels.refits(
             rows, np.linalg.inv(products), np.linalg.slogdet(products)[1], total.copy(),
-            n1 + n2 - start, prior, means, covariances, determinants, out,
+            n2 + start, prior, means, covariances, determinants, out,
         )  # fmt: skip
         found[:, start : start + len(rows)] = out
-        total = total - part.sum(axis=0)
-        products = products - part.T @ part
-    return found[0], found[1]
+        total = total + part.sum(axis=0)
+        products = products + part.T @ part
+    alpha, epsilon = found[:, ::-1].copy()
+    return alpha, epsilon
 
 
 def _shrunk(deviations: Floats, prior: float) -> Floats:
@@ -73,27 +76,29 @@ def diagonal_refits(sets: Sets, order: Ints, columns: Ints, scale: Floats) -> tu
     means = np.array([(m.mean()[columns] - centre) * scale for m in moments])
     spreads = np.array([m.variance()[columns] * scale**2 for m in moments])
     sizes = np.array([[float(n1)], [float(n2)]])
-    total = (sizes * means).sum(axis=0)
-    squares = (sizes * (spreads + means**2)).sum(axis=0)
     variances = (sizes * spreads + 1.0) / (sizes + 1.0)
+    # From the last budget to the first, as in `full_refits`.
+    total = n2 * means[1]
+    squares = n2 * (spreads[1] + means[1] ** 2)
+    forget = order[::-1]
     found = np.empty((2, n1 + 1))
     size = max(1, min(_AFRESH, 2**21 // max(1, columns.size)))
     for start in range(0, n1 + 1, size):
-        rows = _some(sets.forget, order[start : start + size], columns)
-        rows = (rows - centre) * scale
+        rows = (_some(sets.forget, forget[start : start + size], columns) - centre) * scale
         count = min(size, n1 + 1 - start)
-        sums = total - np.concatenate([np.zeros((1, columns.size)), np.cumsum(rows, axis=0)])
-        left = squares - np.concatenate([np.zeros((1, columns.size)), np.cumsum(rows**2, axis=0)])
-        n = (n1 + n2 - start - np.arange(count))[:, None]
+        sums = np.cumsum(np.concatenate([total[None, :], rows]), axis=0)
+        held = np.cumsum(np.concatenate([squares[None, :], rows**2]), axis=0)
+        n = (n2 + start + np.arange(count))[:, None]
         mean = sums[:count] / n
-        variance = (np.maximum(left[:count] - n * mean**2, 0.0) + 1.0) / (n + 1.0)
+        variance = (np.maximum(held[:count] - n * mean**2, 0.0) + 1.0) / (n + 1.0)
         for i in range(2):
             ratio = (variances[i] + (mean - means[i]) ** 2) / variance - 1.0
             found[i, start : start + count] = 0.5 * (ratio + np.log(variance / variances[i])).sum(
                 axis=1
             )
-        total, squares = sums[-1], left[-1]
-    return found[0], found[1]
+        total, squares = sums[-1], held[-1]
+    alpha, epsilon = found[:, ::-1].copy()
+    return alpha, epsilon
 
 
 def _some(matrix: Any, rows: Ints, columns: Ints) -> Floats:

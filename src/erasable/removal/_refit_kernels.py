@@ -1,4 +1,4 @@
-"""Kernel of a Gaussian that is refitted, mean and covariance, after every deletion."""
+"""Kernel of a Gaussian that is refitted, mean and covariance, with every record."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def refits(
     log_determinants: Floats,
     out: Floats,
 ) -> None:
-    """Fill `out` with KL(p1, p) and KL(p2, p) before each of the rows is deleted.
+    """Fill `out` with KL(p1, p) and KL(p2, p) before each of the rows is added.
 
-    With K the sum of products of what is left and of `prior` times the identity, the covariance of
-    n rows of mean m is ``(K - n m m') / (n + prior)``. `inverse` is that of K, and `total` the sum
-    of what is left; both are used up: a deletion changes K by one product, and its inverse and
+    With K the sum of products of the rows so far and of `prior` times the identity, the covariance
+    of n rows of mean m is ``(K - n m m') / (n + prior)``. `inverse` is that of K, and `total` the
+    sum of the rows; both are used up: a row changes K by one product, and its inverse and
     determinant by the formulas of Sherman and Morrison.
     """
     d = total.size
@@ -54,11 +54,11 @@ def refits(
             out[i, b] = 0.5 * (size * (trace + away) - d + spread - log_determinants[i])
         row = rows[b]
         times_row = inverse @ row
-        less = 1.0 - row @ times_row
+        more = 1.0 + row @ times_row
         for j in range(d):
             for k in range(d):
-                inverse[j, k] += times_row[j] * times_row[k] / less
-        log_determinant += math.log(less)
+                inverse[j, k] -= times_row[j] * times_row[k] / more
+        log_determinant += math.log(more)
         for j in range(d):
-            total[j] -= row[j]
-        n -= 1.0
+            total[j] += row[j]
+        n += 1.0

@@ -167,8 +167,9 @@ class Cost(Budget):
         budget = _in_range("budget", self.budget, 0.0, np.inf)
         costs = _read_costs(self.costs, curve.order.size)
         chosen, left = [], budget
+        rounding = budget * 1e-12  # three times 0.1 is 0.30000000000000004 in floats, and means 0.3
         for row, cost in zip(curve.order.tolist(), costs[curve.order].tolist(), strict=True):
-            if cost <= left:
+            if cost <= left + rounding:
                 chosen.append(row)
                 left -= cost
         if not chosen:
@@ -306,14 +307,10 @@ def as_budget(budget: Any) -> Budget:
 def _in_range(name: str, value: Any, low: float, high: float, *, lowest: bool = False) -> float:
     """Return a number above `low`, or at it where `lowest`, and up to a finite `high`."""
     number = isinstance(value, int | float | np.integer | np.floating)
-    if (
-        number
-        and not isinstance(value, bool)
-        and np.isfinite(value)
-        and (low < value or (lowest and value == low))
-        and value <= high
-    ):
-        return float(value)
+    if number and not isinstance(value, bool):
+        largest = min(high, float(np.finfo(np.float64).max))
+        if (low < value or (lowest and value == low)) and value <= largest:
+            return float(value)
     bounds = f"{'from' if lowest else 'above'} {low:g}" + (f" to {high:g}" if high < np.inf else "")
     raise InvalidParameterError(
         f"{name}={shorten(value)}; expected a finite number {bounds}{' up' if lowest else ''}; "
@@ -324,7 +321,7 @@ def _in_range(name: str, value: Any, low: float, high: float, *, lowest: bool = 
 def _read_costs(costs: Any, n: int) -> NDArray[np.float64]:
     try:
         given = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = np.empty((0, 0))
     if given.shape != (n,) or not ((given > 0) & (given < np.inf)).all():
         told = (

@@ -181,9 +181,11 @@ def measure(
     >>> sorted(found["retain"]), found["retain"]["predicted_forget"], found["fresh"]
     (['accuracy', 'log_loss', 'predicted_forget'], 0.0, {})
     """
-    check_is_fitted(model)
-    classifies = is_classifier(model)
-    if not (classifies or is_regressor(model)):
+    estimates = hasattr(model, "fit")
+    if estimates:
+        check_is_fitted(model)
+    classifies = estimates and is_classifier(model)
+    if not (classifies or (estimates and is_regressor(model))):
         raise InvalidParameterError(
             f"{type(model).__name__} predicts no target; expected a classifier or a regressor, "
             "which can be judged by what it predicts; pass one"
@@ -201,7 +203,7 @@ def measure(
         elif classifies:
             found[name] = _of_classes(model, X, y, forget_label)
         else:
-            errors = np.abs(np.asarray(model.predict(X), dtype=np.float64) - y.astype(np.float64))
+            errors = np.abs(np.asarray(model.predict(X), dtype=np.float64) - _numbers(name, y))
             found[name] = {"mean_absolute_error": float(errors.mean())}
     return found
 
@@ -283,6 +285,16 @@ def _log_loss(shares: Any, classes: Any, y: Any) -> float:
         rows = y == label
         own[rows] = shares[rows, place]
     return float(np.log(1.0 / np.clip(own, np.finfo(np.float64).eps, 1.0)).mean())
+
+
+def _numbers(name: str, y: Any) -> Any:
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidDataError(
+            f"the group {shorten(name)} has targets that are no numbers; expected numbers, which a "
+            "regressor predicts; pass those"
+        ) from None
 
 
 def _read(name: str, group: Any) -> tuple[Any, Any]:

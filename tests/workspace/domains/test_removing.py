@@ -24,8 +24,8 @@ from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import MultinomialNB
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
+from erasable.removal import MinRemoval
 from erasable.workspace import Workspace
-from erasable.workspace.domains import judging
 from erasable.workspace.evidence import receipts
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.models import deleting
@@ -209,6 +209,16 @@ def test_who_was_removed_is_kept_out(folder: Path) -> None:
     assert not workspace.import_suppression_list(listed).requests  # nothing has come back
 
 
+def test_a_plan_that_chooses_nothing_is_not_carried_out(folder: Path) -> None:
+    workspace = opened_in(folder)
+    plan = workspace.plan_removal("messages", where=SHOP, budget=MinRemoval(0.0))
+    assert plan.ids == []
+    before = bytes_of(folder)
+    with pytest.raises(WorkspaceError, match="chooses no record"):
+        workspace.remove_domain(plan)
+    assert bytes_of(folder) == before
+
+
 def test_requests_of_others_still_wait(folder: Path) -> None:
     workspace = opened_in(folder)
     plan = plan_of(workspace, folder, PLANS[0])
@@ -276,66 +286,6 @@ def test_an_interrupted_removal_is_ended_by_the_next_process(
     done = opened_in(folder).process()
     assert (len(done.requests), done.n_records) == (1, 20)
     assert {each.verdict for each in workspace.verify(["bayes", "linear"])} == {"equal"}
-
-
-def test_fresh_records_that_a_model_cannot_take_stop_it_before_anything_has_changed(
-    folder: Path,
-) -> None:
-    workspace = opened_in(folder)
-    rows = [f"{i},{'a' if i % 2 else 'b'},{'red' if i % 3 else 'blue'},{i % 5}" for i in range(60)]
-    head = "id,ward,colour,age\n"
-    (folder / "colours.csv").write_text(head + "\n".join(rows) + "\n")
-    (folder / "green.csv").write_text(head + "x1,a,green,3\nx2,b,green,4\n")
-    workspace.add_dataset("colours", folder / "colours.csv", id_column="id")
-    workspace.fit(
-        "hue", "sklearn.preprocessing.OneHotEncoder->sklearn.tree.DecisionTreeClassifier",
-        datasets=["colours"], target="age", features=["colour"],
-    )  # fmt: skip
-    asked: dict[str, Any] = {"where": "ward = 'a'", "budget": 3, "score": "random"}
-    plan = workspace.plan_removal("colours", **asked, fresh=str(folder / "green.csv"))
-    before = bytes_of(folder)
-    with pytest.raises(WorkspaceError, match="'hue' cannot be judged") as error:
-        workspace.remove_domain(plan)
-    assert "\n" not in str(error.value)
-    assert bytes_of(folder) == before
-    assert workspace.remove_domain(workspace.plan_removal("colours", **asked)).n_records == 3
-
-
-def test_an_odd_model_after_the_deletion_is_told_and_hides_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = opened_in(folder)
-    plan = plan_of(workspace, folder, PLANS[0])
-
-    def fail(*_: Any, **__: Any) -> None:
-        raise TypeError("odd\nindeed")
-
-    monkeypatch.setattr(judging, "removal_report", fail)
-    done = workspace.remove_domain(plan)
-    assert done.n_records == 20
-    assert {each.remarks for each in done.models} == {("not judged: odd indeed",)}
-
-
-def test_many_records_are_judged_by_a_sample(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = opened_in(folder)
-    monkeypatch.setattr(judging, "MOST", 13)
-    done = workspace.remove_domain(plan_of(workspace, folder, PLANS[0]))
-    (found,) = (each for each in done.models if each.model == "bayes")
-    assert [each.n_records for each in found.report.groups] == [13] * 5
-    assert "retain: judged by 13 of 80 records, drawn by id" in found.remarks
-
-
-def test_fresh_records_with_gaps_are_left_out(folder: Path) -> None:
-    table = pyarrow.csv.read_csv(folder / "fresh_visits.csv").to_pydict()
-    table["age"][0] = table["sick"][1] = None
-    pyarrow.csv.write_csv(pa.table(table), folder / "gappy.csv")
-    workspace = opened_in(folder)
-    plan = workspace.plan_removal("visits", where=NORTH, budget=10, fresh=str(folder / "gappy.csv"))
-    found = {each.model: each for each in workspace.remove_domain(plan).models}
-    for name, n in (("sick", 48), ("value", 49)):  # of these, cost has no gap
-        groups = [found[name].report[f"fresh {each}"] for each in ("forget", "retain")]
-        assert sum(each.n_records for each in groups) == n
-        assert f"{50 - n} fresh records have gaps" in found[name].remarks[0]
 
 
 def test_without_models_numbers_are_compared_or_the_one_text(folder: Path) -> None:

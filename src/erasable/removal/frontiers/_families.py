@@ -68,7 +68,7 @@ def _gaussian(theta1: Any, theta2: Any) -> Ray | None:
             given_mean, given_covariance = theta
             mean = np.atleast_1d(np.asarray(given_mean, dtype=np.float64))
             covariance = np.atleast_2d(np.asarray(given_covariance, dtype=np.float64))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise _outside(theta, name, wanted) from None
         finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
         if mean.ndim != 1 or covariance.shape != 2 * mean.shape or not finite:
@@ -89,7 +89,7 @@ def _gaussian(theta1: Any, theta2: Any) -> Ray | None:
 def _positive(theta: Any, name: str, shape: tuple[int, ...] | None, wanted: str) -> Floats:
     try:
         mean = np.asarray(theta, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _outside(theta, name, wanted) from None
     if (shape is not None and mean.shape != shape) or not ((mean > 0) & (mean < np.inf)).all():
         raise _outside(theta, name, wanted)

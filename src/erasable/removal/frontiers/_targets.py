@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.removal._reading import as_array
 
 __all__ = ["read_targets"]
 
@@ -23,7 +24,7 @@ def read_targets(alpha: Any) -> NDArray[np.float64]:
     InvalidParameterError
         Something that is no number from 0 on, or too large to compute with.
     """
-    given = np.asarray(alpha)
+    given = as_array(alpha)
     plain = given.dtype.kind in "iuf"
     targets = given.astype(np.float64) if plain else np.zeros(0)
     if not plain or not ((targets >= 0) & (targets <= _LARGEST)).all():

@@ -17,6 +17,8 @@ from erasable.removal._sets import Sets
 
 __all__ = ["Custom", "Ranking", "Reference", "RowScore", "Score", "by_score"]
 
+_LARGEST = 1e290  # of a score, so that differences and sums of many are finite
+
 Reference = Callable[[Sets, Any, int], Floats]
 """Scores rows by what it learns from two sets in which they are not."""
 
@@ -131,14 +133,14 @@ class Custom(Score):
         given = self.function(forget, retain)
         try:
             scores: NDArray[np.float64] = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             scores = np.empty((0, 0))
         n = forget.shape[0]
-        if scores.shape != (n,) or not np.isfinite(scores).all():
+        if scores.shape != (n,) or not (np.abs(scores) <= _LARGEST).all():
             told = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
             raise InvalidInputError(
-                f"the score returned {told}; expected a finite number for each of {n} records; "
-                "return an array in the order of forget"
+                f"the score returned {told}; expected a finite number, up to {_LARGEST:g}, for "
+                f"each of {n} records; return an array in the order of forget"
             )
         return scores
 

@@ -62,23 +62,32 @@ class DensityRatio(Score):
         """Score the forget set."""
         n1, n2 = sets.forget.shape[0], sets.retain.shape[0]
         self._check(n1)
-        classifier = self.classifier
         rng = np.random.default_rng(seed)
-        if classifier is None:
-            classifier = _simplest(sets, rng)
+        given = self.classifier is not None
+        choices = [self.classifier] if given else _simplest_first(sets, rng)
         fold = np.empty(n1, dtype=np.int64)
         fold[rng.permutation(n1)] = np.arange(n1) % min(self.n_folds, n1)
-        scores = np.empty(n1)
-        for each in range(int(fold.max()) + 1):
-            left_out = np.flatnonzero(fold == each)
-            others = np.flatnonzero(fold != each)
-            scorer = self._learn(classifier, sets, others, np.arange(n2), rng)
-            scores[left_out] = scorer(sets.forget[left_out])
+        for last, classifier in enumerate(choices, start=1):
+            try:
+                scores = self._cross_fitted(classifier, sets, fold, rng)
+                break
+            except InvalidInputError:  # a column may vary in halves, and in all folds but one
+                if last == len(choices):
+                    raise
         # What a deletion gains (see above); log(1 + e^x), which does not overflow.
         gains = np.logaddexp(0.0, scores + np.log(n1 / n2))
         return by_score(
             scores, gains, reference=partial(self._outside, classifier), learns_from_forget=True
         )
+
+    def _cross_fitted(self, classifier: Any, sets: Sets, fold: Ints, rng: Any) -> Floats:
+        scores = np.empty(fold.size)
+        everyone = np.arange(sets.retain.shape[0])
+        for each in range(int(fold.max()) + 1):
+            left_out, others = np.flatnonzero(fold == each), np.flatnonzero(fold != each)
+            scorer = self._learn(classifier, sets, others, everyone, rng)
+            scores[left_out] = scorer(sets.forget[left_out])
+        return scores
 
     def _outside(self, classifier: Any, sets: Sets, rows: Any, seed: int) -> Floats:
         rng = np.random.default_rng(seed)
@@ -128,11 +137,12 @@ def _stacked(sets: Sets, own: Ints, other: Ints) -> tuple[Any, Ints]:
     return X, np.repeat(np.array([1, 0]), [own.size, other.size])
 
 
-def _simplest(sets: Sets, rng: Any) -> Any:
-    """Choose the simplest candidate whose log-loss is not clearly worse than the least.
+def _simplest_first(sets: Sets, rng: Any) -> list[Any]:
+    """List the simplest candidate whose log-loss is not clearly worse than the least.
 
-    Losses are of halves that it was not fitted on; clearly is by more than a standard error of
-    the difference, record by record.
+    After it comes the simplest of all, which can be fitted to anything. Losses are of halves that
+    it was not fitted on; clearly is by more than a standard error of the difference, record by
+    record.
     """
     rows = _at_most(
         _COMPARED, np.arange(sets.forget.shape[0]), np.arange(sets.retain.shape[0]), rng
@@ -142,7 +152,7 @@ def _simplest(sets: Sets, rng: Any) -> Any:
     n = sum(pair[0].size for pair in halves)
     found = classifiers.candidates(sets.sparse, n, sets.n_features)
     if smallest < 2:
-        return found[0]  # too few to compare
+        return found[:1]  # too few to compare
     seed = int(rng.integers(2**32))
     tried = [(each, _losses(sets, each, halves, seed)) for each in found]
     learnt = [(each, loss) for each, loss in tried if loss is not None]
@@ -153,7 +163,8 @@ def _simplest(sets: Sets, rng: Any) -> Any:
     above = [sum(float(g.mean()) for g in pair) for pair in gaps]
     errors = [np.sqrt(sum(float(g.var()) / g.size for g in pair)) for pair in gaps]
     close = (gap <= error for gap, error in zip(above, errors, strict=True))
-    return next(each for (each, _), near in zip(learnt, close, strict=True) if near)
+    chosen = next(each for (each, _), near in zip(learnt, close, strict=True) if near)
+    return [chosen, found[0]]
 
 
 def _losses(sets: Sets, candidate: Any, halves: Any, seed: int) -> Any:

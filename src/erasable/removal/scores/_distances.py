@@ -130,7 +130,7 @@ class Coreset(RowScore):
 
 
 def _check(score: Any) -> None:
-    if score.metric not in METRICS:
+    if not isinstance(score.metric, str) or score.metric not in METRICS:
         raise InvalidParameterError(
             f"metric={shorten(score.metric)}; expected one of {', '.join(METRICS)}; pass one"
         )

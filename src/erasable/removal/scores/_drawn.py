@@ -78,9 +78,15 @@ class CCS(Score):
             raise InvalidParameterError(
                 f"n_strata={shorten(self.n_strata)}; expected an integer of 1 or more; pass one"
             )
-        if isinstance(self.hardest, bool) or not 0 <= self.hardest < 1:
+        number = isinstance(self.hardest, int | float | np.number)
+        if not number or isinstance(self.hardest, bool) or not 0 <= self.hardest < 1:
             raise InvalidParameterError(
                 f"hardest={shorten(self.hardest)}; expected a share from 0 to below 1; pass one"
+            )
+        if self.difficulty is not None and not callable(self.difficulty):
+            raise InvalidParameterError(
+                f"difficulty={shorten(self.difficulty)}; expected a function of the forget set, or "
+                "None; pass one"
             )
         difficulty = self._difficulty(sets)
         n = difficulty.size

@@ -57,9 +57,8 @@ class KCenter(Score):
             order[step] = place
             scores[place] = np.sqrt(nearest[place])
             np.minimum(nearest, distances_to(_row(rows, place), rows), out=nearest)
-            nearest[
-                place
-            ] = -1.0  # also below the distance to itself, which a sum may leave above 0
+            # It is below every distance, also below one to itself that a sum may leave above 0.
+            nearest[place] = -1.0
         scores[order[0]] = scores[order[min(1, n - 1)]]
         return Ranking(scores, order, scores)
 

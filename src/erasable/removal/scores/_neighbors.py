@@ -16,6 +16,8 @@ from erasable.removal.scores._base import Ranking, Score, by_score
 
 __all__ = ["NeighborRatio"]
 
+ALGORITHMS = ("auto", "brute", "kd_tree", "ball_tree")
+
 
 class NeighborRatio(Score):
     """Log ratio of the densities around a record, by its k-th nearest neighbours: ``knn-ratio``.
@@ -52,6 +54,11 @@ class NeighborRatio(Score):
         if not is_integer(type(self.k)) or self.k < 1:
             raise InvalidParameterError(
                 f"k={shorten(self.k)}; expected an integer of 1 or more; pass one"
+            )
+        if not isinstance(self.algorithm, str) or self.algorithm not in ALGORITHMS:
+            raise InvalidParameterError(
+                f"algorithm={shorten(self.algorithm)}; expected one of {', '.join(ALGORITHMS)}; "
+                "pass one"
             )
         if sets.forget.shape[0] < 2:
             raise InvalidInputError(

@@ -88,13 +88,20 @@ class Judge:
                 f"the model {name!r} cannot be judged: {_line(error)}; nothing was changed"
             ) from error
 
-    def after(self) -> Judged:
-        """Judge the model as it is now; nothing is raised, because all of it is done by now."""
+    def after(self, updated: bool) -> Judged:
+        """Judge the model as it is now; nothing is raised, because all of it is done by now.
+
+        Parameters
+        ----------
+        updated : bool
+            Whether the removal made a version of it: it made none where the model had been trained
+            on no record that left.
+        """
         if self._before is None:
             return Judged(self.name, None, tuple(self.remarks))
         try:
             _, version, stored = opened(self._site, self.name)
-            if version.number != self._version + 1:
+            if version.number != self._version + updated:
                 self.remarks.append("another command changed the model meanwhile")
             report = removal_report(
                 self._before, of_bytes(stored), self._groups, forget_label=self._label

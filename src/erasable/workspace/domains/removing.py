@@ -63,9 +63,14 @@ def remove(site: Site, plan: RemovalPlan) -> Removed:
     Raises
     ------
     WorkspaceError
-        Records have changed since it was planned, or a model cannot be updated; no data set and no
-        model has changed, and the request, if it was taken in, is cancelled.
+        Nothing was chosen, records have changed since, or a model cannot be updated; no data set
+        and no model has changed, and the request, if it was taken in, is cancelled.
     """
+    if not plan.ids:
+        raise WorkspaceError(
+            "the plan chooses no record, because its budget is met without a deletion; expected "
+            "one or more to delete; nothing was changed, ask for more"
+        )
     judged = judges(site, plan)
     with site.ledger.transaction() as connection:
         known = catalogue.find(connection, plan.dataset)
@@ -93,7 +98,8 @@ def remove(site: Site, plan: RemovalPlan) -> Removed:
         with suppress(ErasableError):  # it is past that: the next one that processes ends it
             intake.cancel(site, request.id, _GIVEN_UP)
         raise
+    updated = {each["model"] for each in done.treatments}
     return Removed(
-        request.id, done.n_records, done.treatments, [each.after() for each in judged],
-        done.seconds, done.warnings,
+        request.id, done.n_records, done.treatments,
+        [each.after(each.name in updated) for each in judged], done.seconds, done.warnings,
     )  # fmt: skip
