@@ -128,6 +128,7 @@ def promised(
             yield found, bounds.RemovalBounds(papers[0].alpha, papers[1].epsilon)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mean", [0.2, 0.5, 1.0, 2.5, 5.0])
 @pytest.mark.parametrize("n", [(1000, 1000), (300, 300), (1000, 5000), (5000, 1000), (100, 10**4)])
 def test_they_are_tighter_than_what_the_paper_makes_of_the_same_data(
@@ -139,6 +140,7 @@ def test_they_are_tighter_than_what_the_paper_makes_of_the_same_data(
             assert paper.epsilon.is_vacuous or found.epsilon < paper.epsilon.value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mean", [0.5, 2.5, 5.0])
 def test_in_the_set_ups_of_the_paper_they_are_tighter_although_it_is_told_the_divergence(
     mean: float,
@@ -205,6 +207,7 @@ def test_one_dimension_of_unknown_variance_by_hand() -> None:
     assert found.epsilon == pytest.approx((far**2 / variance + largest.max()) / 2, abs=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(few(9)))
 def test_distances_to_an_ellipsoid(seed: int) -> None:
     rng = np.random.default_rng(seed)

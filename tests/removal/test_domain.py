@@ -123,6 +123,7 @@ def test_a_target_is_met_where_it_can_be(name: str) -> None:
     assert removal.frontier_.alpha[k] == removal.frontier_.alpha[within].max()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_retain", [4, 15, 200])
 def test_trust_is_what_another_sample_agrees(n_retain: int) -> None:
     """What one sample says of itself is, on average, how two samples agree."""

@@ -40,6 +40,7 @@ ONE_NUMBER = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ONE_NUMBER)
 @pytest.mark.parametrize("seed", range(few(9)))
 def test_families_of_one_number(family: str, seed: int) -> None:
@@ -57,6 +58,7 @@ def test_families_of_one_number(family: str, seed: int) -> None:
         assert found == pytest.approx(expected, abs=CLOSE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(few(9)))
 def test_categories(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -78,6 +80,7 @@ def covariance(rng: np.random.Generator, d: int) -> np.ndarray:
     return root @ root.T + 0.3 * np.eye(d)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(few(7)))
 def test_gaussians_of_free_mean_and_covariance(d: int, seed: int) -> None:

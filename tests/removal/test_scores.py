@@ -68,6 +68,7 @@ def test_sparse_rows_score_like_dense_ones(name: str) -> None:
     np.testing.assert_allclose(sparse, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list(plain.ORDERS))
 @pytest.mark.parametrize("seed", range(few(6)))
 def test_greedy_orders_are_those_of_enumeration(name: str, seed: int) -> None:

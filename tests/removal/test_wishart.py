@@ -43,6 +43,7 @@ def test_the_moments_that_the_stein_radius_is_made_of() -> None:
     assert loss.mean() == pytest.approx(-digammas, rel=0.1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("d", [2, 5])
 @pytest.mark.parametrize("seed", range(few(9)))
 def test_the_worst_of_a_stein_ball(d: int, seed: int) -> None:
