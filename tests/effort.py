@@ -1,13 +1,16 @@
-"""How much is tried: the beginning by ``make test``, all of it by ``make soak``."""
+"""How much is tried: the beginning by ``make test``, all or more of it by ``make soak``."""
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["THOROUGH", "examples", "few", "skip"]
+__all__ = ["THOROUGH", "examples", "few", "in_turn", "skip"]
 
 THOROUGH = os.environ.get("ERASABLE_THOROUGH", "0") != "0"
 """Whether everything is tried; ``make soak`` sets the variable."""
+
+SEED = int(os.environ.get("ERASABLE_SEED", "1"))
+"""Which soak it is; ``make soak SEED=2`` sets the variable."""
 
 SHARE, LEAST = 4, 6
 
@@ -25,3 +28,8 @@ def few(many: int) -> int:
 def skip(step: int) -> int:
     """Say how many steps on the next point is that is tried, where `step` are wanted in all."""
     return step if THOROUGH else 2 * step + 1
+
+
+def in_turn(number: int, of: int) -> bool:
+    """Tell whether a point is tried by this soak, which has no time for all: `of` soaks try all."""
+    return (number + SEED) % of == 0

@@ -114,6 +114,35 @@ def _holds_tests(text: str) -> bool:
     return any(function.name.startswith("test_") for function in functions)
 
 
+def _strange_imports(folder: Path) -> list[str]:
+    """Return what scripts import from their neighbours that is not there."""
+    trees = {path.stem: ast.parse(path.read_text()) for path in folder.glob("*.py")}
+    given = {
+        name: {node.name for node in tree.body if hasattr(node, "name")}
+        | {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+        for name, tree in trees.items()
+    }
+    return [
+        f"{name}: {each.name} of {node.module}"
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in given and not node.level
+        for each in node.names
+        if each.name not in given[str(node.module)]
+    ]
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "experiments"])
+def test_scripts_import_what_there_is(folder: str) -> None:
+    assert not _strange_imports(ROOT / folder)
+
+
+def test_a_strange_import_is_found(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("from two import here, gone\n")
+    (tmp_path / "two.py").write_text("here = 1\n")
+    assert _strange_imports(tmp_path) == ["one: gone of two"]
+
+
 def _lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     code = "from importlinter.cli import lint_imports_command as run; run(['--no-cache'])"
     return subprocess.run(

@@ -82,6 +82,18 @@ POOLS: dict[str, Sequence[str]] = {
     ],
     "params": ["n_clusters=2", "alpha=0.5", "max_depth=2", "max_depth=x", "gone=1", "alpha"],
     "retrain": ["true", "false", "cp {data} {out}", "no-such-program {data} {out}", "'", ""],
+    "backup": ["../backup.tar", *PLACES],
+    "to": ["mlflow:risk", "mlflow:", "mlflow:a/b", "none", "risk", "restored", "missing/restored"],
+    "suppressions": PLACES,
+    "head": PLACES,
+    "keys": PLACES,
+    "retire": NAMES,
+    "tracking_uri": [
+        "http://127.0.0.1:1",
+        "http://nobody:zq-secret-person@127.0.0.1:1",
+        "sqlite:///mlflow.db",
+        "nonsense",
+    ],
     "hook": ["true", "false", "no-such-program {model}", "'", ""],
     "regulation": ["gdpr", "ccpa", "none", "GDPR"],
     "received": ["2026-01-31", "2026-01-31T09:30", "2999-01-01", "0001-01-01", "31.1.2026"],
@@ -142,6 +154,17 @@ POOLS: dict[str, Sequence[str]] = {
     "plot": ["curve.svg", "curve.png", "curve", "missing/curve.svg", "ledger.db"],
     "reason": ["a legal duty", ""],
     "hold": ["identity in doubt", ""],
+    "database": [
+        "postgresql://nobody@127.0.0.1:1/none",
+        "postgresql://nobody:zq-secret-person@127.0.0.1:1/none",
+        "postgresql://",
+        "sqlite:///ledger.db",
+        "nonsense",
+    ],
+    "schema": ["clinic", "public", "a b"],
+    "poll": ["0.1", "0"],
+    "attempts": ["1", "0"],
+    "backoff": ["0.1", "x"],
 }
 RUN = frozenset({"retrain", "hook"})
 """What is run as a program is never made up."""
@@ -183,6 +206,8 @@ def command_lines(draw: Any, requests: Sequence[str]) -> tuple[list[str], str | 
     if draw(st.integers(0, 9)) == 0:
         at = draw(st.integers(0, len(args)))
         args.insert(at, draw(st.sampled_from([*HOSTILE, "--gone", "--json", "--help", "-p"])))
+    if path == ("work",):  # which else has no end
+        args += ["--drain", "--attempts", "1"]
     stdin = draw(st.none() | st.sampled_from([f"{SECRET}-1\npatient-9\n", "", "\0", "patient-3"]))
     return [*path, *args], stdin
 

@@ -26,7 +26,8 @@ EXPECTED = [
     "dataset list", "dataset show", "model fit", "model list", "model show", "model predict",
     "model register", "model export", "model retire", "receipt show", "receipt check", "log show",
     "log verify", "log head", "subject show", "subject link", "suppress list", "suppress release",
-    "suppress export", "suppress import",
+    "suppress export", "suppress import", "workspace migrate", "workspace copy",
+    "work", "tasks", "retry", "backup", "restore", "model publish",
 ]  # fmt: skip
 
 
@@ -98,20 +99,22 @@ def test_the_page_shows_no_command_that_is_gone() -> None:
     assert sorted(SECTIONS) == PATHS
 
 
-def test_json_has_the_names_that_the_page_says(tmp_path: Path) -> None:
-    page.lay_out(tmp_path)
+def test_json_has_the_names_that_the_page_says(tmp_path: Path, server: Any) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    page.lay_out(folder)
     seen: dict[tuple[str, ...], str] = {}
 
     def run(args: list[str]) -> str:
-        result = erasable(*args, folder=tmp_path)
+        result = erasable(*args, folder=folder)
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    for line, args in page.tour(run):
+    for line, args in page.tour(run, lambda: server.url(server.database())):
         path = page.path_of(args)
         found = json.loads(run([*args, "--json"]))
         if path == ("key",):
-            (tmp_path / "workspace.pub").write_text(found["public_key"])
+            (folder / "workspace.pub").write_text(found["public_key"])
         seen.setdefault(path, page.keys(found))
         assert "patient-" not in json.dumps(found), line
     assert sorted(seen) == PATHS

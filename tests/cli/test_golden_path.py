@@ -146,6 +146,11 @@ def test_a_head_that_was_kept_holds_later(folder: Path) -> None:
     assert extended["request"]["due_at"] > request["due_at"]
     assert told("hold", request["id"], "--reason", "who is it", folder=folder)["request"]["hold"]
     assert "on hold" in run("requests", folder=folder)
+    (counted,) = [
+        line for line in run("status", folder=folder).splitlines() if line.startswith("requests")
+    ]
+    numbers = [int(word) for word in counted.replace(",", " ").split() if word.isdigit()]
+    assert sum(numbers) == len(told("requests", folder=folder)["requests"])
     assert not told("hold", request["id"], "--lift", folder=folder)["request"]["hold"]
     assert told("cancel", request["id"], folder=folder)["request"]["state"] == "cancelled"
 

@@ -36,6 +36,22 @@ def test_lines_come_once_a_second() -> None:
     assert lines == [f"rewriting visits {n}/16" for n in (3, 6, 9, 12, 15)]
 
 
+def test_a_total_that_nobody_knows_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, clock = io.StringIO(), Clock()
+    with Meter(stream, clock)("reading visits", None) as advance:
+        for _ in range(4):
+            clock.now += 0.6
+            advance(100)
+    assert stream.getvalue().splitlines() == [f"reading visits {n}" for n in (200, 400)]
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    terminal = Terminal()
+    with Meter(terminal)("reading visits", None) as advance:
+        for timer in [each for each in threading.enumerate() if isinstance(each, threading.Timer)]:
+            timer.join()
+        advance(100)
+    assert "reading visits" in terminal.getvalue()
+
+
 def test_nothing_is_said_within_a_second() -> None:
     stream, clock = io.StringIO(), Clock()
     with Meter(stream, clock)("rewriting visits", 16) as advance:

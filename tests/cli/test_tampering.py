@@ -11,15 +11,19 @@ import pytest
 
 from cli.running import erasable, make_tiny
 from erasable.workspace.ledger.kinds import Json, Moment
-from erasable.workspace.ledger.schema import metadata
+from erasable.workspace.ledger.schema import PASSING, metadata
 from naming import named
 
-COMMANDS = [["log", "verify"], ["suppress", "list"], ["model", "show", "risk"], ["verify", "risk"]]
+COMMANDS = [
+    ["log", "verify"], ["suppress", "list"], ["model", "show", "risk"], ["verify", "risk"],
+    ["tasks"],
+]  # fmt: skip
 """Together they read every table."""
 
 KEPT = [
     (table.name, column.name)
     for table in metadata.sorted_tables
+    if table.name not in PASSING
     for column in table.columns
     if isinstance(column.type, Json | Moment)
 ]
@@ -51,6 +55,8 @@ def test_every_kind_of_column_is_tried() -> None:
 
 @pytest.mark.parametrize(("table", "column"), KEPT, ids=named)
 def test_what_cannot_be_read_is_an_error_of_the_ledger(copy: Path, table: str, column: str) -> None:
+    if table == "failure":  # of which a life without workers has none
+        tamper(copy, "insert into failure values ('model', 1, 1, 'it failed', 0, 0)")
     tamper(copy, f"update {table} set {column} = 'xyz'")
     told = set()
     for args in COMMANDS:

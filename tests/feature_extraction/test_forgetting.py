@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from sklearn.base import clone
 from effort import examples
 from erasable import Records, load
 from erasable.core.errors import TooFewRecordsError
-from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
+from erasable.feature_extraction import CountVectorizer, TfidfVectorizer, _vectorizer
+from erasable.feature_extraction._counts import TermCounts
 from erasable.utils._checks.compare import assert_same
 from erasable.utils._checks.reach import reachable
 from erasable.utils.estimator_checks import parametrize_with_law_checks
@@ -280,3 +282,25 @@ def test_the_real_messages(data_dir: Path) -> None:
     mine, other = (m._transform_held(m._held.live_rows()) for m in (model, refit))
     assert isinstance(mine, csr_array)
     assert mine.data.tobytes() == other.data.tobytes()
+
+
+def test_models_of_the_same_documents_cut_them_once_and_forget_apart(monkeypatch):
+    texts = ["a cat", "the cat sat", "on a hat", "cat hat mat"]
+    whole, left = CountVectorizer().fit(texts), CountVectorizer().fit(texts[1:], ids=[1, 2, 3])
+    cut, fit = [], TermCounts.fit
+    monkeypatch.setattr(TermCounts, "fit", lambda *a, **k: cut.append(1) or fit(*a, **k))
+    values, names = Records(texts), Records(np.zeros((4, 1)))
+    first = CountVectorizer().fit(names.twin(values, None))
+    second = CountVectorizer().fit(names.twin(values, None))
+    assert len(cut) == 1
+    first.delete([0])
+    assert first.digest() == left.digest()
+    assert second.digest() == CountVectorizer().fit(names.twin(values, None)).digest()
+    assert second.digest() == whole.digest() != left.digest()
+    assert len(cut) == 1
+    CountVectorizer(binary=True).fit(names.twin(values, None))
+    CountVectorizer().fit(names.twin(Records(texts), None))
+    assert len(cut) == 3
+    del values
+    gc.collect()
+    assert not _vectorizer._counted

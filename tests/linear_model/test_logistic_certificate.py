@@ -21,7 +21,7 @@ from erasable.linear_model._softmax_dense import DenseDesign
 from erasable.linear_model._softmax_exact import (
     add_double,
     divide_double,
-    exp_double,
+    exp_doubles,
     times_double,
 )
 from erasable.linear_model._softmax_kernels import EXP_ERROR, expose
@@ -65,11 +65,12 @@ def test_the_exponentials() -> None:
         for value, found in zip(x.tolist(), out.tolist(), strict=True):
             true = mp.exp(mp.mpf(value))
             assert abs(found / true - 1) < 0.5 * EXP_ERROR
-        for value in [*(-np.abs(x))[::10].tolist(), 0.0, -699.0]:
-            low = value * 1e-17
-            high, rest = exp_double(value, low)
-            true = mp.exp(mp.mpf(value) + mp.mpf(low))
-            wrong = abs(mp.mpf(high) + mp.mpf(rest) - true)
+        values = np.array([*(-np.abs(x))[::10].tolist(), 0.0, -699.0, -700.0, -1e300])
+        highs, lows = values.copy(), values * 1e-17
+        exp_doubles(highs, lows, np.zeros(values.size, dtype=np.int64))
+        for value, high, rest in zip(values, highs, lows, strict=True):
+            true = mp.exp(mp.mpf(max(value, -700.0)) * (1 + (value > -700.0) * mp.mpf(1e-17)))
+            wrong = abs(mp.mpf(float(high)) + mp.mpf(float(rest)) - true)
             assert wrong < true * mp.mpf(2) ** -100 + mp.mpf(2) ** -1060
     limits = np.array([-1e300, 1e300, np.nan, -np.inf])
     expose(limits, np.zeros(4, dtype=np.int64))
@@ -120,6 +121,36 @@ def test_gradients_are_as_right_as_they_say(m: int, reference: bool, intercept: 
                 assert norm <= found.energy + metric.noise(found.summing)[0] + 1e-18
                 sharp = min(design.energy(theta, found.logits), found.energy)
                 assert norm <= sharp + metric.noise(found.summing)[0] + 1e-18
+
+
+@pytest.mark.parametrize(("m", "reference"), [(1, True), (2, False)])
+@pytest.mark.parametrize("size", [1.0, 300.0])
+def test_exact_gradients_are_those_of_a_hundred_digits(
+    m: int, reference: bool, size: float
+) -> None:
+    """With more records than are taken at once, and logits beyond what exponentials can tell."""
+    rng = np.random.default_rng(m)
+    n, d = 300, 3
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    weights, codes = rng.random(n) * (rng.random(n) < 0.9), rng.integers(0, m + reference, n)
+    rest = (weights, codes.astype(np.int32), m, reference, True, np.zeros(d), np.ones(d))
+    theta, low = size * rng.normal(size=(m, d + 1)), 1e-20 * rng.normal(size=(m, d + 1))
+    with mp.workdps(60):
+        rows = [[mp.mpf(x) for x in row] + [mp.mpf(1)] for row in X.tolist()]
+        slopes = [[mp.mpf(a) + mp.mpf(b) for a, b in zip(*each, strict=True)]
+                  for each in zip(theta.tolist(), low.tolist(), strict=True)]  # fmt: skip
+        wanted = [[mp.mpf(0)] * (d + 1) for _ in range(m)]
+        for row, weight, code in zip(rows, weights.tolist(), codes.tolist(), strict=True):
+            powers = [mp.exp(mp.fdot(row, each)) for each in slopes] + [mp.mpf(1)] * reference
+            for k in range(m):
+                share = mp.mpf(weight) * (powers[k] / mp.fsum(powers) - (k == code))
+                wanted[k] = [w + share * x for w, x in zip(wanted[k], row, strict=True)]
+        for design in (DenseDesign(X, *rest), SparseDesign(csr_array(X), *rest)):
+            found = design.evaluate_exactly(theta, low)
+            for k in range(m):
+                for j in range(d + 1):
+                    told = mp.mpf(float(found.gradient[k, j])) + mp.mpf(float(found.rest[k, j]))
+                    assert abs(told - wanted[k][j]) < size * mp.mpf(2) ** -80
 
 
 @pytest.mark.parametrize(("m", "reference"), [(1, True), (3, True), (3, False)])

@@ -1,28 +1,37 @@
-"""What the children do: steps of a command, or a look at a workspace, told through a pipe."""
+"""What the children do: steps of a command, or a look at a workspace."""
 
 from __future__ import annotations
 
 import gc
-import json
-import os
-import select
-import signal
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from crashes import referred_to
 from sites import write_csv
-from sqlalchemy import func
+from sqlalchemy import Connection, func
 from sqlalchemy import select as query
 from traces import compressed, numbers_in, texts_in, tokens_in
 
+from erasable.core.errors import WorkspaceServerError
 from erasable.workspace import Workspace
 from erasable.workspace.data import catalogue
-from erasable.workspace.ledger.schema import log_entry, receipt, request, suppression
-from erasable.workspace.store import points
+from erasable.workspace.evidence import log
+from erasable.workspace.ledger.schema import (
+    failure,
+    garbage,
+    lease,
+    log_entry,
+    model,
+    model_version,
+    receipt,
+    request,
+    step,
+    suppression,
+)
+from erasable.workspace.requests.working import Done
+from erasable.workspace.site import Site
 
 ONCE = ("request-acknowledged", "request-erased", "request-completed", "request-denied",
         "request-cancelled")  # fmt: skip
@@ -92,9 +101,13 @@ def create(path: Path, rows: dict[str, dict[str, list[str]]], sources: Path) -> 
     workspace.register("copy", datasets=["letters"], retrain="cp {data} {out}")
 
 
-def do(workspace: Workspace, step: dict[str, Any], sources: Path) -> Any:
+def do(
+    workspace: Workspace, step: dict[str, Any], sources: Path, tell: Callable[[Any], None]
+) -> Any:
     """Carry out a step; return what was acknowledged."""
     kind = step["do"]
+    if kind == "work":
+        return _work(workspace, tell)
     if kind == "request":
         named = {"where": step["where"], "dataset": "visits"} if "where" in step else {}
         made = workspace.request(step.get("values", ()), hold=step.get("hold"), **named)
@@ -118,95 +131,23 @@ def do(workspace: Workspace, step: dict[str, Any], sources: Path) -> Any:
     return workspace.head()
 
 
-# -- children --------------------------------------------------------------------------------------
+def _work(workspace: Workspace, tell: Callable[[Any], None]) -> list[str]:
+    """Work until nothing is left to do; tell what went wrong; return what was completed."""
+    completed: list[str] = []
 
+    def hear(done: Done) -> None:
+        if done.processed is not None:
+            completed.extend(done.processed.requests)
+        if done.failure is not None:
+            tell({"failed": f"{done.failure.name}: {done.failure.error}"})
 
-class Child:
-    """A process that runs steps, and is killed at a point, or after a time, or not at all."""
-
-    def __init__(self, run: Callable[[Callable[[Any], None]], None]) -> None:
-        reading, writing = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(reading)
-            self._be_child(run, writing)
-        os.close(writing)
-        self._pipe = reading
-        self.told: list[Any] = []
-        self.began = time.monotonic()
-        self.seconds = 0.0
-
-    @staticmethod
-    def _be_child(run: Callable[[Callable[[Any], None]], None], writing: int) -> None:
-        code = 1
-
-        def tell(what: Any) -> None:
-            data = (json.dumps(what) + "\n").encode()
-            while data:
-                data = data[os.write(writing, data) :]
-
+    while True:
         try:
-            run(tell)
-            code = 0
-        except BaseException:
-            tell({"error": traceback.format_exc()})
-        finally:
-            os._exit(code)
-
-    def wait(self, kill_after: float | None = None) -> int:
-        """Wait for the end; return the exit code, or minus the signal."""
-        data = b""
-        while True:
-            rest = None if kill_after is None else self.began + kill_after - time.monotonic()
-            ready, _, _ = select.select(
-                [self._pipe], [], [], None if rest is None else max(0, rest)
-            )
-            if not ready:
-                os.kill(self.pid, signal.SIGKILL)
-                kill_after = None
-                continue
-            part = os.read(self._pipe, 1 << 16)
-            if not part:
-                break
-            data += part
-        os.close(self._pipe)
-        _, status = os.waitpid(self.pid, 0)
-        self.seconds = time.monotonic() - self.began
-        whole, _, _ = data.rpartition(b"\n")
-        self.told = [json.loads(line) for line in whole.splitlines()]
-        return os.waitstatus_to_exitcode(status)
-
-
-def steps_in_child(
-    path: Path, steps: Sequence[dict[str, Any]], sources: Path, die_at: int | None
-) -> Child:
-    """Run steps in a child that tells of each when it has returned."""
-
-    def run(tell: Callable[[Any], None]) -> None:
-        passed = 0
-
-        def watch(effect: str, where: str) -> None:
-            nonlocal passed
-            passed += 1
-            if passed == die_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        with points.watch(watch):
-            workspace = Workspace.open(path)
-            for step in steps:
-                tell({"done": do(workspace, step, sources)})
-        tell({"points": passed})
-
-    return Child(run)
-
-
-def in_child(run: Callable[[], Any]) -> Any:
-    """Return what a function says in a child; this process never opens a ledger itself."""
-    child = Child(lambda tell: tell(run()))
-    code = child.wait()
-    if code != 0:
-        raise AssertionError(child.told[-1]["error"] if child.told else f"exit code {code}")
-    return child.told[-1]
+            workspace.work(drain=True, poll=0.05, backoff=0.05, tell=hear)
+            return completed
+        except WorkspaceServerError as error:  # who does not drain would go on by itself
+            tell({"trouble": str(error)})
+            time.sleep(0.05)
 
 
 # -- a look ----------------------------------------------------------------------------------------
@@ -226,26 +167,44 @@ def observe(path: Path, people: Sequence[str], heads: Sequence[Any]) -> dict[str
                 row[known.id_column]: [names[row[each]] for each in known.subject_columns]
                 for row in table.to_pylist()
             }
-        rows = connection.execute(query(request)).mappings()
         requests = {
             row["id"]: {
                 "state": row["state"], "hold": row["hold"], "matched": row["matched"],
                 "what": _what(row, names),
             }
-            for row in rows
+            for row in connection.execute(query(request)).mappings()
         }  # fmt: skip
         kept_out = [
             names.get(t, "") for t in connection.execute(query(suppression.c.token)).scalars()
         ]
         problems = list(_repeated(connection))
-    problems += workspace.verify_log()
-    for head in heads:
-        problems += workspace.verify_log(head)
+        rows = {
+            table.name: connection.execute(query(func.count()).select_from(table)).scalar()
+            for table in (step, lease, failure, garbage)
+        }
+        models = dict(_models(site, connection))
+    problems += workspace.verify_log(*heads[:1])
+    for head in heads[1:]:
+        problems += log.verify_since(site, head)
     return {
         "records": records, "requests": requests, "problems": problems,
         "out": sorted(name for name in kept_out if name), "n_out": len(kept_out),
-        "orphans": _orphans(workspace),
+        "orphans": _orphans(workspace), "rows": rows, "models": models,
     }  # fmt: skip
+
+
+def _models(site: Site, connection: Connection) -> Iterator[tuple[str, list[str] | None]]:
+    """Yield each model with the records that it has learned from; None if it is retired."""
+    of = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
+    columns = model.c.name, model.c.state, model.c.datasets, model_version.c.dataset_versions
+    for row in connection.execute(query(*columns).outerjoin(model_version, of)).all():
+        if row.state == "retired" or row.dataset_versions is None:
+            yield row.name, None
+            continue
+        ((dataset, number),) = zip(row.datasets, row.dataset_versions, strict=True)
+        column = catalogue.get(connection, dataset).id_column
+        table = catalogue.table(site, connection, dataset, number, [column])
+        yield row.name, table[column].to_pylist()
 
 
 def _what(row: Any, names: dict[str, str]) -> str | None:
@@ -291,18 +250,17 @@ def verify_all(
     records: set[str],
     revisions: int,
     heads: Sequence[Any],
-    thin: Set[str] = frozenset(),
+    retired: Set[str] = frozenset(),
 ) -> list[str]:
     """Verify every model and head, and look for tokens of people and numbers of records too.
 
-    A model may be retired where its data set is thin, or was: too few records were left.
+    Of some models it is known that they are retired, and why.
     """
     workspace = Workspace.open(path)
     wrong = [
         f"model {each.model} is {each.verdict}: {each.detail}"
         for each in workspace.verify(retrain=True)
-        if each.verdict != "equal"
-        and not (each.verdict == "retired" and MODELS[each.model] in thin)
+        if each.verdict != ("retired" if each.model in retired else "equal")
     ]
     for head in heads:
         wrong += workspace.verify_log(head)

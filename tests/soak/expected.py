@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +37,6 @@ class Expected:
     records_out: set[str] = field(default_factory=set)  # of visits
     owners: dict[str, list[str]] = field(default_factory=dict)  # of every record that ever came
     versions: dict[str, list[set[str]]] = field(default_factory=dict)  # what is left of each
-    thin: set[str] = field(default_factory=set)  # data sets with a version of too few records
 
     def after(self, step: dict[str, Any]) -> Expected:
         """Return what is expected when a step has been done."""
@@ -49,7 +49,11 @@ class Expected:
 
     def _request(self, step: dict[str, Any]) -> None:
         what = [step["where"]] if "where" in step else step["values"]
-        self.new += [Asked(each, "held" if step.get("hold") else "open") for each in what]
+        new = [Asked(each, "held" if step.get("hold") else "open") for each in what]
+        if "ids" in step:  # as they were told
+            self.requests.update(zip(step["ids"], new, strict=True))
+        else:
+            self.new += new
 
     def _deny(self, step: dict[str, Any]) -> None:
         self.requests[step["id"]].state = "denied"
@@ -73,15 +77,6 @@ class Expected:
     def _replace(self, name: str, records: dict[str, list[str]]) -> None:
         self.records[name] = records
         self.versions.setdefault(name, []).append(set(records))
-        self._see_what_is_thin()
-
-    def _see_what_is_thin(self) -> None:
-        """A model may be of any version: erasures that leave one too few records retire it."""
-        self.thin |= {
-            name
-            for name, versions in self.versions.items()
-            if any(len(ids) < FEWEST for ids in versions)
-        }
 
     def _admitted(self, step: dict[str, Any]) -> dict[str, list[str]]:
         rows: dict[str, list[str]] = step["rows"]
@@ -94,7 +89,7 @@ class Expected:
         }
 
     def _process(self, step: dict[str, Any]) -> None:
-        asked = [each for each in self.requests.values() if each.state == "open"]
+        asked = self.waiting()
         before = copy.deepcopy(self.records)
         for each in asked:
             each.state, each.matched = "erased", 0
@@ -105,6 +100,15 @@ class Expected:
                         self.records[name].pop(id, None)
             if each.matched:
                 self._keep_out(each)
+
+    def left(self, name: str, ids: Iterable[str]) -> list[str]:
+        """Return those records of a data set that nobody has had erased."""
+        gone = self.records_out if name == "visits" else set()
+        return [id for id in ids if id not in gone and not self.out & set(self.owners[id])]
+
+    def waiting(self) -> list[Asked]:
+        """Return the requests that are to be carried out."""
+        return [each for each in [*self.requests.values(), *self.new] if each.state == "open"]
 
     def _keep_out(self, each: Asked) -> None:
         if each.record is None:
@@ -118,7 +122,6 @@ class Expected:
                     for id in ids
                     if each.what in self.owners[id] or (name == "visits" and id == each.record)
                 }
-        self._see_what_is_thin()
 
     def differences(self, seen: dict[str, Any]) -> list[str]:
         """Tell where a workspace differs from this; empty where it does not."""
@@ -131,7 +134,7 @@ class Expected:
         found += [f"request {id} is lost" for id in gone]
         fresh = [one for id, one in seen["requests"].items() if id not in self.requests]
         if sorted((each.what, each.state) for each in self.new) != sorted(
-            (one["what"], _coarse(one)) for one in fresh
+            (self._what(one), _coarse(one)) for one in fresh
         ):
             found.append(f"{len(fresh)} new requests, expected {len(self.new)}")
         for id, each in self.requests.items():
@@ -146,13 +149,19 @@ class Expected:
                     found.append(f"request {id} was carried out twice")
         return found
 
+    def _what(self, one: dict[str, Any]) -> str:
+        """Return what a new request asks for; of one that is carried out, nobody knows any more."""
+        if one["what"] is None and len(self.new) == 1:
+            return self.new[0].what
+        return str(one["what"])
+
     settled: set[str] = field(default_factory=set)
 
     def adopt(self, seen: dict[str, Any]) -> None:
         """Learn what only the workspace knows: ids of requests, counts over old versions."""
         for id, one in seen["requests"].items():
             if id not in self.requests:
-                self.requests[id] = Asked(one["what"], _coarse(one))
+                self.requests[id] = Asked(self._what(one), _coarse(one))
             each = self.requests[id]
             if each.state == "erased" and id not in self.settled:
                 self.settled.add(id)
@@ -171,7 +180,9 @@ class Expected:
                 else:
                     records.add(each.record)
         records |= {id for id, owners in self.owners.items() if people & set(owners)}
-        return people, records
+        # A request that waits names a record, also where that went with its person.
+        waiting = (each for each in self.requests.values() if each.state in ("open", "held"))
+        return people, records - {each.record for each in waiting}
 
 
 def _coarse(one: dict[str, Any]) -> str:

@@ -18,6 +18,8 @@ from erasable.ensemble import (
     RandomForestRegressor,
 )
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from erasable.tree import _forest as forest_module
+from erasable.tree._layout import BLOCK
 from naming import named
 from tree.trees import assert_grown, expected, tables
 
@@ -75,6 +77,27 @@ def test_large_trees_are_the_oracles(kind: Any) -> None:
         owners = groups[alive].tolist()
         y_alive = y[alive] * 1.0 if not is_classifier(kind) else y[alive]
         assert_grown(model, X[alive], y_alive, owners)
+
+
+@pytest.mark.parametrize("kind", [MODELS[4], MODELS[6], MODELS[7]], ids=named)
+@pytest.mark.parametrize("by_column", [False, True])
+def test_trees_of_many_values_are_the_oracles(
+    monkeypatch: pytest.MonkeyPatch, kind: Any, by_column: bool
+) -> None:
+    """With nodes of several blocks, in columns of more values than are counted one by one."""
+    monkeypatch.setattr(forest_module, "_MANY", 0 if by_column else 10**9)
+    rng = np.random.default_rng(5)
+    n = 2 * BLOCK + 77
+    X = np.column_stack([rng.normal(size=n), rng.normal(size=n).round(3), rng.integers(0, 4, n)])
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 1.0).astype(int) + (X[:, 2] > 2)
+    y = y if is_classifier(kind) else y * 0.75
+    kind = clone(kind).set_params(random_state=4, max_depth=3)
+    ids = np.arange(n)
+    model = kind.fit(X, y, ids=ids)
+    assert_grown(model, X, y, ids.tolist())
+    model.delete(ids[: BLOCK // 2])
+    left = slice(BLOCK // 2, None)
+    assert_grown(model, X[left], y[left], ids[left].tolist())
 
 
 def test_the_oracle_notices() -> None:

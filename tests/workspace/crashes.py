@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -50,12 +49,6 @@ def make_workspace(folder: Path) -> Path:
     workspace.request(where="age > 65", dataset="visits")
     workspace.request(["nobody"])
     return folder / "ws"
-
-
-def copy_of(workspace: Path, folder: Path) -> Path:
-    """Copy a workspace, to spoil the copy."""
-    shutil.copytree(workspace, folder)
-    return folder
 
 
 def count(action: Callable[[Workspace], object], path: Path) -> int:

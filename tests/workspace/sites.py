@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import backends
 import pyarrow as pa
 import pyarrow.csv
 
@@ -63,9 +64,9 @@ def write_csv(path: Path, columns: dict[str, list[Any]]) -> Source:
 def scan(folder: Path, *markers: str) -> list[str]:
     """Return the files under a folder in whose bytes, or names, a marker occurs."""
     found = []
-    for path in sorted(folder.rglob("*")):
+    for path in {*folder.rglob("*"), *backends.files_of(folder)}:
         data = path.read_bytes() if path.is_file() else b""
         for marker in markers:
             if marker.encode() in data or marker in path.name:
-                found.append(f"{path.relative_to(folder)}: {marker}")
-    return found
+                found.append(f"{backends.name_of(path, folder)}: {marker}")
+    return sorted(found)

@@ -8,13 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from filelock import FileLock
 from sites import visits, write_csv
 
 import erasable
 from erasable.core.errors import NotInWorkspaceError, WorkspaceBusyError
 from erasable.workspace import Workspace
-from erasable.workspace.site import LOCK, Site
+from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
 
@@ -43,7 +42,7 @@ def test_who_reads_files_that_may_go_waits_its_turn(
     path, out = workspace.site.root, tmp_path / "out"
     other = Workspace(Site.open(path, wait=0.01))
     with (
-        FileLock(path / LOCK, is_singleton=False),
+        Site.open(path).lock(),
         pytest.raises(WorkspaceBusyError, match="another process is at work"),
     ):
         look(other, out)

@@ -12,10 +12,13 @@ from sites import visits, write_csv
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
+from erasable.workspace.backups.place import RESTORING_LOCK
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS
+from erasable.workspace.ledger.address import PLACE
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.site import ARTIFACTS, LEDGER, LOCK, SCRATCH
+from erasable.workspace.site import ARTIFACTS, LEDGER, LOCK, RESTORING, SCRATCH
 from erasable.workspace.store import own
+from erasable.workspace.store.location import STORE
 
 WRITERS = {
     "report": lambda workspace, path: workspace.report(path),
@@ -47,8 +50,8 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("write", WRITERS.values(), ids=list(WRITERS))
 @pytest.mark.parametrize(
     "name",
-    ["ledger.db", "LEDGER.DB", "ledger.db-wal", "keys.json", "lock", "artifacts", "artifacts/x",
-     "artifacts/models/risk", "scratch/x", "elsewhere/../keys.json", ".partial-1"],
+    ["ledger.db", "LEDGER.DB", "ledger.db-wal", "ledger.json", "keys.json", "lock", "artifacts",
+     "artifacts/x", "artifacts/models/risk", "scratch/x", "elsewhere/../keys.json", ".partial-1"],
 )  # fmt: skip
 def test_nothing_is_written_over_them(
     workspace: Workspace, write: Callable[[Workspace, Path], None], name: str
@@ -111,7 +114,8 @@ def test_what_is_exported_at_each_batch_is_not_written_there_either(tmp_path: Pa
 
 
 def test_all_of_its_names_are_known() -> None:
-    assert {ARTIFACTS, KEYS, LOCK, SCRATCH} == own._OWN
+    restoring = {RESTORING, RESTORING_LOCK}
+    assert {ARTIFACTS, KEYS, LOCK, PLACE, SCRATCH, STORE} | restoring == own._OWN
     assert (own._LEDGER, own._KEYS) == (LEDGER, ELSEWHERE)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crashes import MARKERS, copy_of, look_before_restart, make_workspace, restart_and_check
+from backends import copy_of
+from crashes import MARKERS, look_before_restart, make_workspace, restart_and_check
 from power import ForgetfulDisk, losses
 from sites import scan, visits, write_csv
 from sqlalchemy import select

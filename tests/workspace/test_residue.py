@@ -10,14 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from crashes import copy_of, fork
+from backends import copy_of
+from crashes import fork
 from crowd import Crowd, build
 from sites import write_csv
 from sqlalchemy import select
 from traces import compressed, numbers_in, texts_in, tokens_in
 
 from erasable.workspace import Workspace
-from erasable.workspace.ledger import engine
+from erasable.workspace.ledger import engine, sqlite
 from erasable.workspace.ledger.schema import suppression
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
@@ -27,7 +28,7 @@ GONE = [i for i in range(300) if i % 5 in (2, 3)] + [0, 1, 4]
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare(tmp_path_factory.mktemp("residue"), 300)
 
 
@@ -60,6 +61,7 @@ def everything(path: Path, crowd: Crowd, people: list[int]) -> list[object]:
     return [*sorted(crowd.texts(people) | wanted), *sorted(crowd.numbers(people))]
 
 
+@pytest.mark.backend(soak="postgres")
 def test_nothing_is_left_of_a_thousand_people(tmp_path: Path) -> None:
     crowd, people = Crowd(5000), sorted({0, 1, 2, 3, *range(7, 5000, 5)})
     assert len(people) >= 1000
@@ -186,17 +188,19 @@ def test_no_token_is_left_of_somebody_whose_records_went_before(
 # -- each part of it is needed ---------------------------------------------------------------------
 
 
+@pytest.mark.backend("sqlite")
 def test_without_secure_delete_tokens_stay(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lax = [each.replace("secure_delete = ON", "secure_delete = OFF") for each in engine._PRAGMAS]
-    assert lax != list(engine._PRAGMAS)
-    monkeypatch.setattr(engine, "_PRAGMAS", lax)
+    lax = [each.replace("secure_delete = ON", "secure_delete = OFF") for each in sqlite._PRAGMAS]
+    assert lax != list(sqlite._PRAGMAS)
+    monkeypatch.setattr(sqlite, "_PRAGMAS", lax)
     path = copy_of(prepared, tmp_path / "ws")
     erase(Workspace.open(path), FEW, GONE)
     assert left(path, FEW, GONE) != []
 
 
+@pytest.mark.backend("sqlite")
 def test_without_a_checkpoint_tokens_stay(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

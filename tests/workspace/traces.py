@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from backends import database_of, files_of, suppression_files
 
 _WORD = re.compile(rb"[0-9A-Za-z-]{6,}")
 _WIDE = re.compile(rb"(?:[0-9A-Za-z-]\0\0\0){6,}")  # as NumPy keeps text
@@ -26,11 +27,18 @@ def texts_in(folder: Path, wanted: Iterable[str]) -> set[str]:
     Each is of letters, digits and "-", of 6 or more, and is found where it is a word, the end of
     one, or the beginning of one.
     """
-    sought = set(wanted)
+    return _texts_in(files_of(folder), set(wanted))
+
+
+def _texts_in(files: Iterable[Path], sought: set[str]) -> set[str]:
     lengths = sorted({len(each) for each in sought})
     found: set[str] = set()
-    for path in every_file(folder):
+    beginnings = {each[:2] for each in sought}
+    marks = [a + gap + b for a, b in map(_two_bytes, beginnings) for gap in (b"", b"\0", b"\0\0\0")]
+    for path in files:
         data = path.read_bytes()
+        if not any(each in data or each in path.name.encode() for each in marks):
+            continue  # the search for words takes longest
         words = set(_WORD.findall(data)) | {path.name.encode()}
         words |= {each[::4] for each in _WIDE.findall(data)}
         words |= {each[::2] for each in _HALF.findall(data)}
@@ -39,6 +47,10 @@ def texts_in(folder: Path, wanted: Iterable[str]) -> set[str]:
             for length in lengths:
                 found |= {part for part in _parts(text, length) if part in sought}
     return found
+
+
+def _two_bytes(text: str) -> tuple[bytes, bytes]:
+    return text[:1].encode(), text[1:].encode()
 
 
 def _parts(text: str, length: int) -> Iterable[str]:
@@ -56,7 +68,7 @@ def numbers_in(folder: Path, wanted: Iterable[float | int]) -> set[float | int]:
             sought[_bits(struct.pack("<q", number))] = number
     keys = np.array(sorted(sought), dtype=np.int64)
     found = set()
-    for path in every_file(folder):
+    for path in files_of(folder):
         data = path.read_bytes()
         for start in range(8):
             n = (len(data) - start) // 8
@@ -79,9 +91,13 @@ def tokens_in(workspace: Path, wanted: Iterable[str]) -> set[str]:
     """Return the tokens that occur anywhere but in the suppression list.
 
     The list is taken out of a copy of the ledger, where no other byte moves: its rows are
-    overwritten in their places. The write-ahead log is searched as it is.
+    overwritten in their places. The write-ahead log is searched as it is. PostgreSQL keeps the
+    list in files of its own, which are left out.
     """
     wanted = set(wanted)
+    if database_of(workspace) is not None:
+        listing = suppression_files(workspace)
+        return _texts_in((p for p in files_of(workspace) if p.name not in listing), wanted)
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name)
         for path in every_file(workspace):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import typer
 
 from erasable.cli import (
+    backups,
     datasets,
     domains,
     evidence,
     models,
+    moving,
     people,
     requests,
     selection,
     site,
+    workers,
 )
 from erasable.cli.frame import Root
 
@@ -34,5 +37,8 @@ def _options() -> None:
     """Have a group, even were there but one command."""
 
 
-for group in (site, datasets, models, selection, requests, domains, evidence, people):
+for group in (
+    site, moving, backups, datasets, models, selection, requests, workers, domains, evidence,
+    people,
+):  # fmt: skip
     group.register(app)

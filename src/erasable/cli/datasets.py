@@ -16,8 +16,8 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A CSV or TSV file, a Parquet file or a folder of them, or the URL of a database, "
-        "such as sqlite:///shop.db#visits.",
+        help="A CSV or TSV file, a Parquet file, a folder of them or its URL in an object store, "
+        "or the URL of a database, such as sqlite:///shop.db#visits.",
     ),
 ]
 Query = Annotated[
@@ -84,11 +84,15 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Argument(metavar="SOURCE", help="By default where the data came from."),
         ] = None,
+        query: Annotated[
+            str | None,
+            typer.Option(metavar="SQL", help="By default what the data was selected by."),
+        ] = None,
         where: Where = ".",
         as_json: Json = False,
     ) -> None:
         """Bring a data set up to date with its source: what is new, changed or gone there."""
-        _print_change(opened(where).sync(name, source), as_json)
+        _print_change(opened(where).sync(name, source, query=query), as_json)
 
     @command(group, "list", example="erasable dataset list")
     def list_(where: Where = ".", as_json: Json = False) -> None:

@@ -166,6 +166,10 @@ def _register_log(group: typer.Typer) -> None:
             show.facts((name, found[name]) for name in ("workspace", "size", "root", "time"))
 
 
+def _branch(restored: dict[str, Any]) -> str:
+    return f"from a backup, at entry {restored['position']}; this log goes its own way from there"
+
+
 def _print_receipt(says: dict[str, Any]) -> None:
     late = "" if says["in_time"] is None else ", in time" if says["in_time"] else ", LATE"
     show.facts(
@@ -178,6 +182,7 @@ def _print_receipt(says: dict[str, Any]) -> None:
             ("records", f"{says['records']:,}" if says["matched"] else "no match"),
             ("looked for", show.types(says["types"]) if says.get("types") else "by a condition"),
             ("log", f"entry {says['log']['position']} of {says['log']['size']}"),
+            *([("restored", _branch(says["restored"]))] if "restored" in says else []),
         ]
     )
     touched = [("data set", each) for each in says["datasets"]]

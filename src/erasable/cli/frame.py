@@ -34,9 +34,10 @@ __all__ = [
 DEBUG = "ERASABLE_DEBUG"
 
 ORDER = [
-    "init", "status", "report", "key", "dataset", "model", "select", "request", "process",
-    "remove-domain", "requests", "deny", "cancel", "hold", "extend", "verify", "receipt", "log",
-    "subject", "suppress",
+    "init", "status", "report", "key", "workspace", "backup", "restore", "dataset", "model",
+    "select", "request", "process", "work", "tasks", "retry", "remove-domain", "requests", "deny",
+    "cancel", "hold",
+    "extend", "verify", "receipt", "log", "subject", "suppress",
 ]  # fmt: skip
 """The commands as the help lists them."""
 

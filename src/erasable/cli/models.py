@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from erasable.cli import show
+from erasable.cli import publishing, show
 from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import Group, Json, Where, command, fail, opened
 
@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
     _register_training(group)
     _register_looking(group)
     _register_using(group)
+    publishing.register(group)
 
     @command(app, "verify", example="erasable verify risk", panel="Evidence")
     def verify(

@@ -43,29 +43,30 @@ class Meter:
         self._bars: Any = None
 
     @contextmanager
-    def __call__(self, label: str, total: int) -> Iterator[Callable[..., None]]:
-        """Tell how much of `total` is done, as the value is called."""
+    def __call__(self, label: str, total: int | None) -> Iterator[Callable[..., None]]:
+        """Tell how much of `total` is done, as the value is called; None where nobody knows it."""
         how = self._bar if _is_terminal(self._stream) else self._lines
         with how(label, total) as advance:
             yield advance
 
     @contextmanager
-    def _lines(self, label: str, total: int) -> Iterator[Callable[..., None]]:
+    def _lines(self, label: str, total: int | None) -> Iterator[Callable[..., None]]:
         told, done = self._clock(), 0
 
         def advance(n: int = 1) -> None:
             nonlocal told, done
             done += n
             now = self._clock()
-            if done < total and now - told >= PATIENCE:
+            if (total is None or done < total) and now - told >= PATIENCE:
                 told = now
-                self._stream.write(f"{label} {done}/{total}\n")
+                of = "" if total is None else f"/{total}"
+                self._stream.write(f"{label} {done}{of}\n")
                 self._stream.flush()
 
         yield advance
 
     @contextmanager
-    def _bar(self, label: str, total: int) -> Iterator[Callable[..., None]]:
+    def _bar(self, label: str, total: int | None) -> Iterator[Callable[..., None]]:
         if self._bars is not None:  # one within another
             with self._task(label, total) as advance:
                 yield advance
@@ -91,7 +92,7 @@ class Meter:
             self._bars = None
 
     @contextmanager
-    def _task(self, label: str, total: int) -> Iterator[Callable[..., None]]:
+    def _task(self, label: str, total: int | None) -> Iterator[Callable[..., None]]:
         task = self._bars.add_task(label, total=total)
         try:
             yield lambda n=1: self._bars.advance(task, n)

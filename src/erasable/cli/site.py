@@ -10,6 +10,7 @@ import typer
 from erasable.cli import show
 from erasable.cli.files import replacing
 from erasable.cli.frame import Json, Where, command, opened
+from erasable.cli.moving import Database, Schema, Store
 
 __all__ = ["register"]
 
@@ -37,18 +38,29 @@ def register(app: typer.Typer) -> None:
                 "the signed head of the log are written after each change.",
             ),
         ] = None,
+        database: Database = None,
+        schema: Schema = None,
+        store: Store = None,
         where: Where = ".",
         as_json: Json = False,
     ) -> None:
         """Make a workspace in a folder."""
         from erasable.workspace import Workspace
 
-        made = Workspace.create(where, export=export)
+        made = Workspace.create(where, export=export, database=database, schema=schema, store=store)
         place = str(made.site.root)
         if as_json:
             show.print_json({"workspace": place, "key_id": made.site.keys.key_id, "export": export})
             return
         show.line(f"made a workspace in {show.one_line(place)}")
+        if database is not None:
+            from erasable.workspace.ledger.address import SCHEMA
+
+            schema = schema or SCHEMA
+            rest = "; data and models here" if store is None else ""
+            show.line(f"its ledger is in the schema {schema} of the database{rest}")
+        if store is not None:
+            show.line(f"its data and models are in {show.one_line(store)}")
         show.line("its keys are in keys.json: keep a copy elsewhere, readable by you alone")
 
     @command(app, "status", example="erasable status", panel=PANEL)
@@ -91,18 +103,46 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     now = datetime.now(UTC)
     requests, models = dict(found["requests"]), dict(found["models"])
     late = f", {found['late']} LATE" if found["late"] else ""
-    held = f", {found['held']} on hold" if found["held"] else ""
+    requests["pending"] = requests.get("pending", 0) - found["held"]
+    if found["held"]:
+        requests["on hold"] = found["held"]
     stale = f"; stale: {', '.join(found['stale'])}" if found["stale"] else ""
     sets, records = found["datasets"], found["n_records"]
+    published = [("published", "; ".join(map(_published, found["published"])))]
+    restored = [("restored", _restored(found["restored"]))] if found["restored"] else []
     return [
-        ("requests", (_counted(requests) or "none") + held + late),
+        ("requests", (_counted(requests) or "none") + late),
         ("next due", show.due(found["next_due"], now) if found["next_due"] else "nothing"),
+        *_failed(found["failed"]),
         ("data", f"{show.words(sets, 'data set')}, {show.words(records, 'record')}"),
         ("models", (_counted(models) or "none") + stale),
         ("kept out", show.words(found["suppressed"], "identity", "identities")),
         ("log", show.words(found["log_size"], "entry", "entries")),
+        *(published if found["published"] else []),
+        *restored,
         ("out of reach", "; ".join(found["unreached"])),
     ]
+
+
+def _failed(counts: dict[str, int]) -> list[tuple[str, str]]:
+    """Say what workers could not do, if anything."""
+    told = [
+        f"{n} {'tried again' if state == 'waiting' else state}" for state, n in counts.items() if n
+    ]
+    return [("failed", f"{', '.join(told)}: see `erasable tasks`")] if told else []
+
+
+def _published(found: dict[str, Any]) -> str:
+    behind = ", BEHIND: the next process tries again" if found["behind"] else ""
+    n = len(found["superseded"])
+    older = f", {show.words(n, 'older version')} there still" if n else ""
+    return f"{found['model']} as {found['to']}{older}{behind}"
+
+
+def _restored(found: dict[str, Any]) -> str:
+    size, covered = found["log_size"], found["head_size"]
+    head = "no head was taken in" if covered is None else f"a head of {covered:,} was taken in"
+    return f"{found['at'][:10]}, from a backup with {size:,} entries of the log; {head}"
 
 
 def _counted(counts: dict[str, int]) -> str:

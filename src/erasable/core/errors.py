@@ -22,6 +22,7 @@
         ├── NotInWorkspaceError (LookupError)   no such workspace, data set, model or request
         ├── WorkspaceBusyError           another process is at work on it
         ├── WorkspaceDiskError (OSError) a file of it cannot be read or written
+        ├── WorkspaceServerError (ConnectionError)   its database or object store cannot be reached
         ├── WorkspaceVersionError        it was made by another version of erasable
         ├── LedgerError                  its ledger is damaged, or was tampered with
         ├── SourceError (ValueError)     a source of data cannot be read, or has changed
@@ -62,6 +63,7 @@ __all__ = [
     "WorkspaceBusyError",
     "WorkspaceDiskError",
     "WorkspaceError",
+    "WorkspaceServerError",
     "WorkspaceVersionError",
 ]
 
@@ -143,6 +145,10 @@ class WorkspaceBusyError(WorkspaceError, RuntimeError):
 
 class WorkspaceDiskError(WorkspaceError, OSError):
     """A file of the workspace cannot be read or written; ``errno`` is the system's reason."""
+
+
+class WorkspaceServerError(WorkspaceError, ConnectionError):
+    """The server of a workspace's database, or its object store, cannot be reached, or refuses."""
 
 
 class WorkspaceVersionError(WorkspaceError, RuntimeError):

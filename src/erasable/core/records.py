@@ -61,6 +61,8 @@ class Records:
         Erased rows are 0 or "".
     groups : ndarray of shape (n_rows,), int64, uint64 or object, or None
     feature_names : list of str, or None
+    source : weak reference to Records, or None
+        Those whose values these were made with, see `twin`.
 
     Raises
     ------
@@ -109,6 +111,7 @@ class Records:
         self._id_index: IdIndex | None = None
         self._id_set: NDArray[np.uint64] | None = None  # of all rows, while none is withdrawn
         self._group_index: GroupIndex | None = None
+        self.source: weakref.ref[Records] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -151,6 +154,7 @@ class Records:
         made = values.take(np.arange(self.n_rows))
         made.y, made.ids, made.groups = y, self.ids.copy(), copy.copy(self.groups)
         made._id_index, made._id_set = copy.copy(self._id_index), self.attach().id_set()
+        made.source = weakref.ref(values)
         return made
 
     def _rows_of_ids(self, ids: list[int | str]) -> NDArray[np.int64]:
@@ -221,14 +225,8 @@ class Records:
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the records that no model has deleted, so that a pickle holds no others."""
         kept = self if not self._withdrawn.any() else self.take(np.flatnonzero(~self._withdrawn))
-        return {
-            "matrix": kept.matrix,
-            "y": kept.y,
-            "weights": kept.weights,
-            "ids": kept.ids,
-            "groups": kept.groups,
-            "feature_names": kept.feature_names,
-        }
+        names = ("matrix", "y", "weights", "ids", "groups", "feature_names")
+        return {name: getattr(kept, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Hold arrays that can be erased, even where joblib mapped them read-only."""

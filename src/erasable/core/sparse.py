@@ -23,18 +23,19 @@ from erasable.core.grid import MAX_ROWS, GridChange
 __all__ = ["SparseGrid", "blank_rows", "canonical", "parts", "take_rows", "tops"]
 
 
-def canonical(X: Any) -> csr_array:
-    """Copy a sparse matrix into the one form that its values have: sorted, without stored zeros.
+def canonical(X: Any, *, copy: bool = True) -> csr_array:
+    """Bring a sparse matrix into the one form that its values have: sorted, without stored zeros.
 
     Parameters
     ----------
     X : sparse matrix or array of shape (n_rows, n_features)
         Of any format.
+    copy : bool, default=True
+        Whether the result must share no memory with `X`; else `X` may be changed.
 
     Returns
     -------
     csr_array of shape (n_rows, n_features), float64 or float32
-        Shares no memory with `X`.
 
     Examples
     --------
@@ -44,7 +45,7 @@ def canonical(X: Any) -> csr_array:
     array([3.])
     """
     dtype = np.float32 if X.dtype == np.float32 else np.float64
-    rows = csr_array(X, dtype=dtype, copy=True)
+    rows = csr_array(X, dtype=dtype, copy=copy)
     rows.sum_duplicates()
     rows.eliminate_zeros()
     rows.sort_indices()

@@ -261,6 +261,13 @@ class Stateful(BaseEstimator):
             model._attach_to(records, vouched)
         return model
 
+    def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
+        """Tell whether to fit anew is faster than to load a model and to delete so many records.
+
+        What comes out is the same.
+        """
+        return False
+
     def _attach_to(self, records: Records | tuple[Any, ...], vouched: bool = False) -> None:
         if not isinstance(records, Records):
             if not (isinstance(records, tuple) and len(records) in (2, 3)):

@@ -6,6 +6,7 @@ pass as changes and not as matrices. `erasable.pipeline` says who tells what to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from erasable.core.records import Attachment, Records
@@ -40,10 +41,22 @@ class Rows:
 class _Table(Records):
     """Other values for the same records: whose they are, and who holds them, is shared."""
 
-    def __init__(self, records: Records, matrix: Values) -> None:
+    def __init__(self, records: Records, matrix: Values | Callable[[], Values]) -> None:
         self.__dict__.update(records.__dict__)
-        self.matrix = matrix
+        self.__dict__.pop("matrix", None)
+        self._matrix = matrix
         self.feature_names = None
+
+    @property
+    def matrix(self) -> Values:
+        """The values, made by now."""
+        if callable(self._matrix):
+            self._matrix = self._matrix()
+        return self._matrix
+
+    @matrix.setter
+    def matrix(self, matrix: Values) -> None:
+        self._matrix = matrix
 
 
 class View(Attachment):
@@ -56,8 +69,9 @@ class View(Attachment):
     ----------
     held : Attachment
         The pipeline's hold.
-    matrix : ndarray of shape (n_rows, n_features_out), or csr_array
-        One row for each of the records, in their order; those not live are blank.
+    matrix : ndarray of shape (n_rows, n_features_out), or csr_array, or callable
+        One row for each of the records, in their order; those not live are blank. A callable
+        makes it when somebody asks for it.
 
     Examples
     --------
@@ -70,7 +84,7 @@ class View(Attachment):
     ([[1.0, 1.0], [3.0, 9.0]], ['a', 'c'], 2)
     """
 
-    def __init__(self, held: Attachment, matrix: Values) -> None:
+    def __init__(self, held: Attachment, matrix: Values | Callable[[], Values]) -> None:
         self.held = held
         self.records = _Table(held.records, matrix)
         self.live = held.live

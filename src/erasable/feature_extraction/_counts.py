@@ -198,6 +198,11 @@ class TermCounts:
         made._tally(live_rows, 1, made.df, made.tf)
         return made
 
+    def copy(self) -> Self:
+        """Copy all of it, so that a deletion in one is none in the other."""
+        rows = CountRows(self.rows.counts.copy(), self.rows.columns.copy(), self.rows.indptr)
+        return type(self)(self.terms.copy(), self.df.copy(), self.tf.copy(), rows, self.fixed)
+
     def without(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return what `df` and `tf` would be without some documents."""
         df, tf = self.df.copy(), self.tf.copy()

@@ -178,6 +178,11 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
             )
         return self._rarity(self._counts, self._n_documents)
 
+    @property
+    def _changes_all(self) -> bool:
+        """Whether every deletion changes the rows of all documents; see `erasable.pipeline`."""
+        return bool(self._at_fit("use_idf") and not self._at_fit("quantize"))
+
     def _rarity(self, counts: Ints, n_documents: int) -> Floats:
         out = np.ones(counts.size)
         if self._at_fit("use_idf"):
@@ -194,7 +199,7 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
 
     def _tell_changes(self, kept: Ints, counts: Ints, n_gone: int) -> None:
         """Where weights change with `n`, all rows do; else those of words whose weight changed."""
-        if self._at_fit("use_idf") and not self._at_fit("quantize"):
+        if self._changes_all:
             return
         before, after = (np.zeros(self._accelerator.terms.size) for _ in range(2))
         held = self._attached()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import sklearn
@@ -21,6 +22,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import ArtifactError, InvalidDataError
 from erasable.core.estimator import Erasable
+from erasable.core.records import Records
 from erasable.core.steps import Rows
 from erasable.feature_extraction._analysis import (
     check_analysis,
@@ -34,6 +36,12 @@ from erasable.feature_extraction._words import cuts_plainly
 __all__ = ["Vectorizer"]
 
 Ints = NDArray[np.int64]
+
+_counted: WeakKeyDictionary[Records, dict[tuple[bool, bool], TermCounts]] = WeakKeyDictionary()
+"""Counts of documents that several models learn from, for as long as the documents are kept.
+
+To cut them takes most of the time that it takes to lay a model out over them again.
+"""
 
 
 class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -121,11 +129,21 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         held, binary = self._attached(), self._at_fit("binary")
         documents = held.records.matrix[:, 0]
         vocabulary = read_vocabulary(self._at_fit("vocabulary"))
-        analyze = self._tool.build_analyzer()
-        return TermCounts.fit(
-            documents, held.live_rows(), analyze, vocabulary, binary=binary,
-            plain=cuts_plainly(self._tool), lowercase=self._tool.lowercase,
+        analyze, plain = self._tool.build_analyzer(), cuts_plainly(self._tool)
+        of_others = None
+        if plain and vocabulary is None and held.n_live == held.records.n_rows:
+            source = None if held.records.source is None else held.records.source()
+            of_others = None if source is None else _counted.setdefault(source, {})
+        how = (bool(binary), bool(self._tool.lowercase))
+        if of_others is not None and how in of_others:
+            return of_others[how].copy()
+        made = TermCounts.fit(
+            documents, held.live_rows(), analyze, vocabulary, binary=binary, plain=plain,
+            lowercase=self._tool.lowercase,
         )  # fmt: skip
+        if of_others is not None:
+            of_others[how] = made.copy()
+        return made
 
     def _choose(self, df: Ints, tf: Ints, *, n_gone: int = 0) -> Ints:
         if self.fixed_vocabulary_:

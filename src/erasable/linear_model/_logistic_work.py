@@ -86,6 +86,7 @@ class Work:
     ) -> None:
         self.held, self._settings = held, settings
         self.taught = TaughtClasses(held, settings["classes"], settings["class_weight"])
+        self._columns: Columns | None = None
         self._solver: Solver | None = None
         self._total = 0.0
         self._solved: list[Any] = []
@@ -97,7 +98,15 @@ class Work:
     def open(self) -> None:
         """Look at the columns, once it is known that there are records enough."""
         matrix = self.held.records.matrix
-        self.columns = Columns(matrix, self.taught.rows(), self._settings["fit_intercept"])
+        self._columns = Columns(matrix, self.taught.rows(), self._settings["fit_intercept"])
+
+    @property
+    def columns(self) -> Columns:
+        """Origins and units of the columns."""
+        if self._columns is None:
+            self.open()
+        assert self._columns is not None
+        return self._columns
 
     @property
     def _is_dense(self) -> bool:
@@ -110,13 +119,14 @@ class Work:
     def remove(self, rows: Ints) -> int:
         """Forget rows that can still be read; return how many columns were scanned again."""
         teaching = rows[self.taught.teaches[rows]]
+        columns = self.columns
         if self._solver is not None and teaching.size:
             self._correct(self._solver, teaching)
         if self.taught.remove(rows):
             self._restart()
         if teaching.size == 0:
             return 0
-        return self.columns.remove(self.held.records.matrix, teaching, self.taught.rows)
+        return columns.remove(self.held.records.matrix, teaching, self.taught.rows)
 
     def resume(self, rows: Ints, origin: Ints) -> None:
         """Forget rows, and go on with another table.

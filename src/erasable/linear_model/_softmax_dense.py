@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.linear_model import _softmax_kernels as kernels
+from erasable.linear_model._exact_gradients import exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_design import (
     BLOCK,
@@ -18,7 +19,6 @@ from erasable.linear_model._softmax_design import (
     Workspace,
     curvatures,
 )
-from erasable.linear_model._softmax_exact import exact_gradient
 from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
 
 __all__ = ["DenseDesign"]

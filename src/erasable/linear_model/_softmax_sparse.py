@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
 from erasable.core.sparse import parts
+from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_design import (
     BLOCK,
@@ -20,7 +21,6 @@ from erasable.linear_model._softmax_design import (
     Workspace,
     curvatures,
 )
-from erasable.linear_model._softmax_exact import exact_gradient_sparse
 from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
 
 __all__ = ["SparseDesign"]

@@ -47,7 +47,11 @@ A step says what it is with these private names, all of which have defaults:
     default, and makes the next step learn again at every deletion), and for each output column,
     where it was before, or -1 if it is new (None: where it is now).
 ``_transform_held(rows)``
-    Of a transformer, if it has it: its output for records at these positions, from a cache.
+    Of a transformer, if it has it: its output for records at these positions, from a cache, in
+    arrays that nobody else has.
+``_changes_all``
+    Of a transformer, if it has it: whether every deletion changes its output for all records that
+    stay. What is loaded then does not make the table of before.
 ``_update_rows(rows, changed, before) -> Outcome``
     Of any step, if it has it: ``_delete_rows(rows)`` where besides the input rows at positions
     `changed` have other values now; `before` are those they had.

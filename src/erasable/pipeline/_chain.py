@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -85,7 +86,11 @@ class Chain:
         source = self._tables[-1] if self._tables else held
         reads: Attachment = source
         if stage.tabled:
-            reads = View(held, tabulate(stage.table, source))
+            make = partial(tabulate, stage.table, source)
+            # What is loaded is mostly about to lose records: a table that no deletion leaves as
+            # it is may never be asked for.
+            late = held.vouched and any(link.changes_all() for link in stage.table)
+            reads = View(held, make if late else make())
             self._tables.append(reads)
         elif stage.mapped:
             reads = View(held, source.records.matrix)
@@ -147,7 +152,7 @@ class Chain:
     def _follow(self, stage: Stage, source: Attachment, rows: Ints, change: Change) -> Outcome:
         """Delete from a step whose input has changed, besides."""
         step, reads = stage.step, self._reads[stage.name]
-        width = reads.records.n_features
+        width = step.n_features_in_
         before = None
         if not stage.tabled:
             reads.records.matrix = source.records.matrix
@@ -243,7 +248,8 @@ def tabulate(path: Sequence[Link], source: Attachment) -> Values:
     live = source.live_rows()
     first = path[0]
     if first.learns and not first.raw and hasattr(first.step, "_transform_held"):
-        return _spread([carry(as_table(first.step._transform_held(live)), path[1:])], live, n_rows)
+        made = as_table(first.step._transform_held(live), fresh=True)
+        return _spread([carry(made, path[1:])], live, n_rows)
     step = max(1, _BLOCK // max(1, width))
     blocks = [carry(_read(source, live[:step]), path)]
     if not all(link.learns or link.selects() for link in path):
@@ -256,7 +262,7 @@ def tabulate(path: Sequence[Link], source: Attachment) -> Values:
 def _spread(blocks: list[Values], live: Ints, n_rows: int) -> Values:
     """Put rows where their records are."""
     if issparse(blocks[0]):
-        stacked = vstack(blocks, format="csr")
+        stacked = blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
         starts = np.zeros(n_rows + 1, dtype=stacked.indptr.dtype)
         starts[live + 1] = np.diff(stacked.indptr)
         starts = np.cumsum(starts, dtype=stacked.indptr.dtype)

@@ -156,6 +156,10 @@ class Chained(_BaseComposition, Erasable):
             chain.prepare()
         self._accelerator = self._chains
 
+    def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
+        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        return any(part._fits_sooner(n_gone, n_records) for part in parts)
+
     def _abandon(self) -> None:
         super()._abandon()
         for _, part in self._parts():

@@ -49,6 +49,10 @@ class Link:
         """Tell whether it is a map of each column, and nothing else."""
         return self.learns and bool(self.step._is_affine)
 
+    def changes_all(self) -> bool:
+        """Tell whether every deletion changes the rows of all records that stay."""
+        return self.learns and bool(getattr(self.step, "_changes_all", False))
+
     def ends_in_map(self) -> bool:
         """Tell whether it ends in such a map, and does something else before."""
         return self.learns and not self.step._is_affine and bool(self.step._ends_in_map)
@@ -189,10 +193,13 @@ def carry(rows: Values, path: Iterable[Link]) -> Values:
     return rows
 
 
-def as_table(out: Any) -> Values:
-    """Bring what a transformer of erasable made into the form in which steps read it."""
+def as_table(out: Any, *, fresh: bool = False) -> Values:
+    """Bring what a transformer of erasable made into the form in which steps read it.
+
+    What is `fresh` is nobody else's, and need not be copied.
+    """
     if issparse(out):
-        return canonical(out.astype(np.float64, copy=False))
+        return canonical(out.astype(np.float64, copy=False), copy=not fresh)
     table = np.asarray(out)
     if table.dtype == object:
         return table

@@ -26,6 +26,8 @@ from erasable.tree._targets import Targets
 
 __all__ = ["TreeModel"]
 
+_MANY, _SHARE = 100, 0.005  # of the records: from there on a loaded tree is slower than a new one
+
 
 class TreeModel(Erasable):
     """Base of trees and forests; a subclass says what they learn, and how many trees there are.
@@ -133,6 +135,10 @@ class TreeModel(Erasable):
         self._targets = self._fit_targets()
         self._accelerator = self._grown()
         return Outcome("refit", self._attached().n_live, {"nodes": self._n_trees()})
+
+    def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
+        """Tell whether nearly every node would be asked again that was just laid out."""
+        return n_gone >= _MANY and n_gone > _SHARE * n_records
 
     # -- keeping -------------------------------------------------------------------------------
 

@@ -12,13 +12,17 @@ from erasable.core._jit import kernel
 from erasable.core._tape_kernels import siphash24_integers
 from erasable.core.tape import Tape
 from erasable.tree._layout import Floats, Ints, Words
+from erasable.tree._rank_kernels import rank
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "turn"]
 
 # Second half of SipHash's key, and the first byte of what is hashed; see `erasable.core.tape`.
 _FOR_VALUES = np.uint64(int.from_bytes(b"values\0\0", "little"))
 _TAG = np.uint64(ord("f"))
 _32 = np.uint64(32)
+_AT_ONCE = 64
+_TOGETHER = 8
+"""Columns that are ranked before they are written beside each other: a line of the cache."""
 
 
 @dataclass(eq=False, slots=True)
@@ -58,17 +62,24 @@ class Columns:
         n_rows, d = matrix.shape
         packed = np.zeros((n_rows, d + 1), dtype=np.uint64)
         parts, sizes, offsets = [], [], np.zeros(d + 1, dtype=np.int64)
-        for j in range(d):
-            own = np.ascontiguousarray(matrix[live, j], dtype=np.float64)
-            values, codes, counts = np.unique(own, return_inverse=True, return_counts=True)
-            hashes = np.empty(values.size, dtype=np.uint64)
-            words = values.view(np.uint64)
-            siphash24_integers(np.uint64(tape.seed), _FOR_VALUES, _TAG, words, hashes)
-            words = (hashes >> _32 << _32) | np.arange(values.size, dtype=np.uint64)
-            packed[live, j] = words[codes]
-            parts.append(values)
-            sizes.append(counts)
-            offsets[j + 1] = offsets[j] + values.size
+        every = live.size == n_rows
+        for start in range(0, d, _TOGETHER):
+            some = slice(start, min(start + _TOGETHER, d))
+            columns = np.zeros((some.stop - start, n_rows), dtype=np.uint64)
+            turn(matrix[:, some], columns.view(np.float64))
+            for j, column in enumerate(columns, start):
+                own = column.view(np.float64)
+                values, counts, codes = rank(own if every else own[live])
+                hashes = np.empty(values.size, dtype=np.uint64)
+                words = values.view(np.uint64)
+                siphash24_integers(np.uint64(tape.seed), _FOR_VALUES, _TAG, words, hashes)
+                words = (hashes >> _32 << _32) | np.arange(values.size, dtype=np.uint64)
+                column[:] = 0
+                column[live] = words[codes]
+                parts.append(values)
+                sizes.append(counts)
+                offsets[j + 1] = offsets[j] + values.size
+            turn(columns.T, packed[:, some].T)
         return cls(np.concatenate(parts), np.concatenate(sizes), offsets, packed)
 
     @property
@@ -90,6 +101,16 @@ class Columns:
     def forget(self, rows: Ints) -> None:
         """Overwrite the values of rows."""
         _forget(self.packed, self.offsets, self.counts, self.values, rows)
+
+
+@kernel
+def turn(table: NDArray[Any], out: NDArray[Any]) -> None:
+    """Copy a table of shape (n, d) to one of shape (d, n), in blocks that stay in the cache."""
+    n, d = table.shape
+    for start in range(0, n, _AT_ONCE):
+        for j in range(d):
+            for i in range(start, min(start + _AT_ONCE, n)):
+                out[j, i] = table[i, j]
 
 
 @kernel

@@ -29,6 +29,7 @@ from erasable.tree._layout import (
     Work,
 )
 from erasable.tree._score_kernels import gain_of, is_pure, pick
+from erasable.tree._slot_kernels import by_column
 from erasable.tree._survey_kernels import survey
 
 __all__ = ["decide", "gather"]
@@ -43,12 +44,15 @@ _ROW = (1 << ROW_BITS) - 1
 def gather(plant: Plant, table: Table, work: Work, node: int) -> int:
     """Fetch the records of a node into `work`; return how many there are."""
     start = plant.nodes[node, START]
+    wide, d = by_column(table, plant.nodes[node, CAPACITY]), table.names.size
+    targets = table.by_column[:, d] if wide else table.packed[:, d]
     m = 0
     for i in range(start, start + plant.nodes[node, CAPACITY]):
         entry = np.int64(plant.rows[i])
         if entry != NONE:
             row = entry & _ROW
-            work.rows[m], work.weights[m], work.y[m] = row, entry >> ROW_BITS, table.y[row]
+            work.rows[m], work.weights[m] = row, entry >> ROW_BITS
+            work.y[m] = np.int64(targets[row])
             m += 1
     return m
 
@@ -155,7 +159,8 @@ def _search(
             if m < 0:
                 m = gather(plant, table, work, node)
             race = mix64(key ^ table.names[f]) & _LOW
-            packed = table.packed[:, f]
+            wide = by_column(table, m)
+            packed = table.by_column[:, f] if wide else table.packed[:, f]
             found, last = survey(packed, table.n_values[f], m, race, rules, work, code, count, left)
             if slot >= 0:
                 plant.features[slot, place] = f

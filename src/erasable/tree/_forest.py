@@ -11,13 +11,28 @@ from numpy.typing import NDArray
 
 from erasable.core.digest import LeafHash
 from erasable.core.tape import Stream, Tape
-from erasable.tree._columns import Columns
+from erasable.tree._columns import Columns, turn
 from erasable.tree._flat import Flat, forest_hash
 from erasable.tree._grown import Grown, bag_of
 from erasable.tree._hash_kernels import bag_weights
-from erasable.tree._layout import SQUARES, Floats, Ints, Rules, Table, Words, Work, work_for
+from erasable.tree._layout import (
+    SQUARES,
+    Floats,
+    Ints,
+    Rules,
+    Table,
+    Words,
+    Work,
+    beside,
+    work_for,
+)
 
 __all__ = ["Draws", "Forest"]
+
+_MANY = 2**16
+"""Records from which on forests grow from a table that lies there by rows and by columns,"""
+_MOST = 2**31
+"""unless it takes more bytes than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +124,16 @@ class Forest:
         targets = columns.packed.view(np.int64)[:, -1]
         targets[:] = y
         table = Table(
-            columns.packed, columns.n_values, draws.names, draws.ranks, targets, class_weight
-        )
+            columns.packed, columns.n_values, draws.names, draws.ranks, targets, class_weight,
+            beside(columns.packed.shape[1], 1),
+        )  # fmt: skip
         n_trees = draws.keys.size
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
         work = forest._room(n_stats)
+        many = live.size > _MANY and columns.packed.nbytes <= _MOST
+        if known is None and n_trees > 1 and many:
+            table = table._replace(by_column=beside(columns.packed.shape[1], y.size))
+            turn(columns.packed, table.by_column.T)
         keys = np.zeros(live.size, dtype=np.uint64) if record_keys is None else record_keys
         for t in range(n_trees):
             weights = forest._weights_in(t, keys)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "BLOCK",
     "BUSY",
     "CACHE",
     "CAPACITY",
@@ -48,6 +49,7 @@ __all__ = [
     "Table",
     "Words",
     "Work",
+    "beside",
     "work_for",
 ]
 
@@ -84,6 +86,8 @@ HISTOGRAM = 1024
 """Columns of at most so many values are counted value by value."""
 SMALL = 24
 """Nodes of at most so many records sort them."""
+BLOCK = 1024
+"""So many records of a larger one are looked at together, which stay in the processor's cache."""
 
 
 class Rules(NamedTuple):
@@ -135,6 +139,10 @@ class Table(NamedTuple):
         Class, or target on the grid in quanta: the last column of `packed`.
     class_weight : ndarray of shape (n_classes,), float64
         Empty where all classes weigh the same.
+    by_column : ndarray of shape (n_rows, n_features + 1), uint64
+        The same as `packed`, but all of a column side by side: a large node, which has most
+        records, reads a column forwards. It is there while many trees of many records are grown;
+        otherwise it has one row, and is not asked.
     """
 
     packed: Words
@@ -143,6 +151,7 @@ class Table(NamedTuple):
     ranks: Ints
     y: Ints
     class_weight: Floats
+    by_column: Words
 
 
 class Plant(NamedTuple):
@@ -199,11 +208,17 @@ class Work(NamedTuple):
     ----------
     rows, y, weights : ndarray of shape (n,), int64
         Records of the node at hand.
-    codes, bins : ndarray of shape (n,), int32
-        Their codes in a feature, and between which candidates these lie.
+    codes : ndarray of shape (n,), int32
+        Their codes in a feature.
+    hashes, bins : ndarray of shape (BLOCK,), uint32 and int32
+        Of some of them: hashes of their values, and between which candidates their codes lie.
+    bounds : ndarray of shape (sample + 4,), int32
+        Codes of the candidates, and behind them some that are larger than any.
+    tallies : ndarray of shape (2, 2 * sample + 1, n_stats), int64
+        What is counted between candidates, by every other record.
     side : ndarray of shape (n,), uint32
         Rows that go to the right.
-    histogram : ndarray of shape (max(HISTOGRAM, sample + 1), n_stats), int64
+    histogram : ndarray of shape (HISTOGRAM, n_stats), int64
     sizes : ndarray of shape (HISTOGRAM,), int64
     heads : ndarray of shape (HISTOGRAM,), uint64
     drawn : ndarray of shape (sample,), uint64
@@ -229,7 +244,10 @@ class Work(NamedTuple):
     y: Ints
     weights: Ints
     codes: Codes
+    hashes: NDArray[np.uint32]
     bins: Codes
+    bounds: Codes
+    tallies: NDArray[np.int64]
     side: NDArray[np.uint32]
     histogram: Ints
     sizes: Ints
@@ -247,19 +265,26 @@ class Work(NamedTuple):
     call_constants: Words
 
 
+def beside(n_columns: int, n_rows: int) -> Words:
+    """Make room for `Table.by_column`, of no contiguous type: kernels know one type of column."""
+    return np.empty((n_columns, n_rows + 1), dtype=np.uint64)[:, :n_rows].T
+
+
 def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
     """Make room for trees of some size; pages that are not touched cost nothing."""
-    wide = max(HISTOGRAM, sample + 1)
     return Work(
         rows=np.empty(n_rows, dtype=np.int64),
         y=np.empty(n_rows, dtype=np.int64),
         weights=np.empty(n_rows, dtype=np.int64),
         codes=np.empty(n_rows, dtype=np.int32),
-        bins=np.empty(n_rows, dtype=np.int32),
+        hashes=np.empty(BLOCK, dtype=np.uint32),
+        bins=np.empty(BLOCK, dtype=np.int32),
+        bounds=np.empty(sample + 4, dtype=np.int32),
+        tallies=np.empty((2, 2 * sample + 1, n_stats), dtype=np.int64),
         side=np.empty(n_rows, dtype=np.uint32),
-        histogram=np.empty((wide, n_stats), dtype=np.int64),
-        sizes=np.empty(wide, dtype=np.int64),
-        heads=np.empty(wide, dtype=np.uint64),
+        histogram=np.empty((HISTOGRAM, n_stats), dtype=np.int64),
+        sizes=np.empty(HISTOGRAM, dtype=np.int64),
+        heads=np.empty(HISTOGRAM, dtype=np.uint64),
         drawn=np.empty(sample, dtype=np.uint64),
         code=np.empty(sample, dtype=np.int32),
         tally=np.empty((sample, 2), dtype=np.int32),

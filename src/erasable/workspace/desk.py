@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,13 @@ from erasable.workspace.site import Site
 if TYPE_CHECKING:
     from erasable.workspace.domains.planning import RemovalPlan
     from erasable.workspace.domains.removing import Removed
+    from erasable.workspace.requests.failures import Failure
     from erasable.workspace.requests.history import History
     from erasable.workspace.requests.intake import Request
     from erasable.workspace.requests.preview import Preview
     from erasable.workspace.requests.process import Processed
     from erasable.workspace.requests.restoring import Imported
+    from erasable.workspace.requests.working import Done
 
 __all__ = ["Desk"]
 
@@ -72,6 +75,55 @@ class Desk:
         from erasable.workspace.requests import process
 
         return process.process(self.site, only)
+
+    def work(
+        self,
+        *,
+        drain: bool = False,
+        poll: float = 1.0,
+        attempts: int = 5,
+        backoff: float = 5.0,
+        tell: Callable[[Done], None] | None = None,
+        stopped: threading.Event | None = None,
+    ) -> None:
+        """Carry out requests as they come, beside any number of others who do.
+
+        Parameters
+        ----------
+        drain : bool, default=False
+            Return when there is nothing left to do, which fails no more and is at nobody's hands.
+        poll : float, default=1.0
+            Seconds between two looks for requests.
+        attempts : int, default=5
+            After so many a model or data set that fails is dead, until `retry`.
+        backoff : float, default=5.0
+            Seconds to the second attempt; from one to the next it doubles.
+        tell : callable, default=None
+            Called with each `erasable.workspace.requests.working.Done`.
+        stopped : threading.Event, default=None
+            Set from elsewhere, has this return after what is under way.
+        """
+        from erasable.workspace.requests.failures import Patience
+        from erasable.workspace.requests.working import Worker
+
+        worker = Worker(self.site, Patience(attempts, backoff), poll)
+        if tell is not None:
+            worker.tell = tell
+        if stopped is not None:
+            worker.stopped = stopped
+        worker.run(drain=drain)
+
+    def tasks(self) -> dict[str, Any]:
+        """Return who is at work on what ("at_work"), and what failed ("failed")."""
+        from erasable.workspace.requests import working
+
+        return working.tasks(self.site)
+
+    def retry(self, names: Sequence[str] = ()) -> list[Failure]:
+        """Have models and data sets that failed be tried again at once; by default all of them."""
+        from erasable.workspace.requests import failures
+
+        return failures.retry(self.site, names)
 
     def requests(self, states: Sequence[str] | None = None) -> list[Request]:
         """List requests, those due first at the top."""

@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
-from erasable.core.errors import WorkspaceError
 from erasable.workspace.desk import Desk
+from erasable.workspace.ledger.address import Address
+from erasable.workspace.ledger.engine import REVISION
+from erasable.workspace.offsite import Offsite
 from erasable.workspace.site import Site
+from erasable.workspace.store.location import Location
 from erasable.workspace.store.own import refuse_own
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from erasable.workspace.copying import Copied
     from erasable.workspace.data.datasets import Change
     from erasable.workspace.models.fitting import Fitted
     from erasable.workspace.models.verifying import Verdict
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Workspace"]
 
 
-class Workspace(Desk):
+class Workspace(Desk, Offsite):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters
@@ -52,19 +56,33 @@ class Workspace(Desk):
     """
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, export: str | None = None) -> Self:
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        export: str | None = None,
+        database: str | None = None,
+        schema: str | None = None,
+        store: str | None = None,
+    ) -> Self:
         """Make a workspace in a folder, which is made too if it is not there.
 
         Into `export`, a folder elsewhere, what a restored backup needs is written by each batch.
+        The ledger is a file in the folder, or, with `database`, the URL of a PostgreSQL database
+        without a password, in a `schema` of that, by default "erasable". Data and models are in
+        the folder, or, with `store`, below a URL of an object store: ``s3://bucket/prefix``.
 
         Raises
         ------
         WorkspaceError
             There is one already, or `export` is a folder of the workspace's own.
+        WorkspaceServerError
+            The server of the database, or the object store, cannot be reached, or refuses.
         """
         if export is not None:
             refuse_own(export, path)
-        site = Site.create(path)
+        location = None if store is None else Location.parse(store)
+        site = Site.create(path, Address.of(database, schema), location)
         if export is not None:
             with site.ledger.transaction() as connection:
                 site.ledger.set(connection, "export", os.path.abspath(export))
@@ -74,6 +92,38 @@ class Workspace(Desk):
     def open(cls, path: str | os.PathLike[str] = ".") -> Self:
         """Open a workspace; see `erasable.workspace.site.Site.open` for what may be wrong."""
         return cls(Site.open(path))
+
+    @classmethod
+    def migrate(cls, path: str | os.PathLike[str] = ".") -> tuple[str, str]:
+        """Bring the tables of a workspace's ledger up to date; return revisions, before and after.
+
+        A ledger that is a file is brought up to date by `open`, too. One in PostgreSQL is not,
+        because others may be at work on it with an older version.
+        """
+        site = Site.find(path)
+        before = site.ledger.revision()
+        if before != REVISION:
+            site.ledger.create()
+        return before, site.ledger.revision()
+
+    def copy(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        database: str,
+        schema: str | None = None,
+        store: str | None = None,
+    ) -> Copied:
+        """Copy all of it to another folder, with the ledger in PostgreSQL; this one stays.
+
+        Data and models are copied into that folder, or below the URL `store` of an object store.
+
+        See `erasable.workspace.copying.copy`.
+        """
+        from erasable.workspace import copying
+
+        location = None if store is None else Location.parse(store)
+        return copying.copy(self.site, path, Address.parse(database, schema), location)
 
     # -- data sets ---------------------------------------------------------------------------------
 
@@ -108,21 +158,30 @@ class Workspace(Desk):
 
         return datasets.append(self.site, name, Source.parse(os.fspath(source), query))
 
-    def sync(self, name: str, source: str | os.PathLike[str] | None = None) -> Change:
+    def sync(
+        self,
+        name: str,
+        source: str | os.PathLike[str] | None = None,
+        *,
+        query: str | None = None,
+    ) -> Change:
         """Bring a data set up to date; see `erasable.workspace.data.syncing.sync`.
 
-        `source` is asked for where its credentials were not kept, or where it has moved.
+        `source` is asked for where its credentials were not kept, or where it has moved; a query
+        that the data came by is kept.
         """
         from erasable.workspace.data import catalogue, syncing
         from erasable.workspace.data.sources import Source
 
         with self.site.ledger.reading() as connection:
             known = catalogue.find(connection, name).source
-        found = (
-            Source.from_json(known)
-            if source is None
-            else Source.parse(os.fspath(source), known.get("query"))
-        )
+        if source is None and query is None:
+            found = Source.from_json(known)
+        else:
+            place = known["place"] if source is None else os.fspath(source)
+            if query is None and Source.takes_query(place):
+                query = known.get("query")
+            found = Source.parse(place, query)
         return syncing.sync(self.site, name, found)
 
     def datasets(self) -> list[dict[str, Any]]:
@@ -158,10 +217,12 @@ class Workspace(Desk):
         """
         from erasable.workspace.models import fitting
 
-        return fitting.fit(
+        fitted = fitting.fit(
             self.site, name, estimator, datasets=datasets, target=target, features=features,
             params=params, hook=hook,
         )  # fmt: skip
+        self._publish_due()
+        return fitted
 
     def register(
         self,
@@ -185,6 +246,7 @@ class Workspace(Desk):
         from erasable.workspace.models import fitting
 
         fitting.retire(self.site, name)
+        self._publish_due()
 
     def models(self) -> list[dict[str, Any]]:
         """Describe every model."""
@@ -240,7 +302,7 @@ class Workspace(Desk):
             known = intake.find(connection, request)
             body = receipts.fetch(connection, request)
         if body is None:
-            raise WorkspaceError(
+            raise errors.WorkspaceError(
                 f"request {request} is {known.state.replace('_', ' ')}; expected one that is "
                 "completed, which has a receipt; run `erasable process` first"
             )

@@ -7,40 +7,50 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, select
 
 from erasable.core.errors import (
+    ErasableError,
     EvidenceError,
     NotInWorkspaceError,
-    WorkspaceBusyError,
     WorkspaceError,
 )
-from erasable.workspace.ledger.engine import Ledger, sqlite_url
-from erasable.workspace.ledger.schema import fragment, garbage, model_version
-from erasable.workspace.store.artifacts import ArtifactStore, LocalStore
-from erasable.workspace.store.disk import PARTIAL, Disk, told
+from erasable.workspace.ledger.address import PLACE, Address
+from erasable.workspace.ledger.engine import Ledger
+from erasable.workspace.ledger.schema import fragment, garbage, model_version, step
+from erasable.workspace.ledger.sqlite import sqlite_url
+from erasable.workspace.locking import Claim, FolderLock, Lock
+from erasable.workspace.locking.leases import Leases, OvertakenError
+from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, new_key, owner_of
+from erasable.workspace.store.disk import PARTIAL, Disk
+from erasable.workspace.store.location import STORE, Location
+from erasable.workspace.store.objects import ObjectStore
 from erasable.workspace.store.points import at
 
 if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
 
-__all__ = ["Progress", "Site"]
+__all__ = ["RESTORING", "Progress", "Site"]
 
 LEDGER, LOCK, SCRATCH, ARTIFACTS = "ledger.db", "lock", "scratch", "artifacts"
 
-Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
-"""Called with a label and a total; the context is a function that advances."""
+RESTORING = "restoring.json"
+"""A workspace's folder has it while a backup is being restored there, and is not to be used."""
+
+_AT_ONCE = 500  # SQL takes so many parameters
+
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[..., None]]]
+"""Called with a label and a total, or None; the context is a function that advances."""
 
 
 @contextmanager
-def _silent(label: str, total: int) -> Iterator[Callable[..., None]]:
+def _silent(label: str, total: int | None) -> Iterator[Callable[..., None]]:
     yield lambda n=1: None
 
 
@@ -62,6 +72,8 @@ class Site:
     store : ArtifactStore
         Models and data.
     ledger : Ledger
+    locks : Lock
+        Of the folder, where the ledger is a file in it; leases, where it is in PostgreSQL.
     keys : Keys
     progress : callable
         Given a label and a total, returns a context whose value advances; says nothing unless a
@@ -81,52 +93,132 @@ class Site:
     def __init__(self, root: str | os.PathLike[str], *, wait: float = 10.0) -> None:
         self.root = Path(root).resolve()
         self.disk = Disk(self.root, private=True)
-        self.store: ArtifactStore = LocalStore(Disk(self.root / ARTIFACTS, private=True))
-        self.ledger = Ledger(sqlite_url(self.root / LEDGER))
+        location = Location.read(self.disk)
+        self.store: ArtifactStore = (
+            LocalStore(Disk(self.root / ARTIFACTS, private=True))
+            if location is None
+            else ObjectStore(location)
+        )
+        address = Address.read(self.disk)
+        self.ledger = (
+            Ledger(sqlite_url(self.root / LEDGER)) if address is None else address.ledger()
+        )
+        self.locks = self._make_locks()
         self.progress: Progress = _silent
         self._wait = wait
         self._keys: Keys | None = None
 
     @classmethod
-    def create(cls, root: str | os.PathLike[str]) -> Site:
+    def create(
+        cls,
+        root: str | os.PathLike[str],
+        address: Address | None = None,
+        location: Location | None = None,
+    ) -> Site:
         """Make a workspace in a folder, which is made too.
+
+        Parameters
+        ----------
+        root : path-like
+        address : Address, default=None
+            Where its ledger is to be; by default it is a file in the folder.
+        location : Location, default=None
+            Where data and models are to be; by default they are in the folder.
 
         Raises
         ------
         WorkspaceError
-            There is a workspace already.
+            There is a workspace already, or the address or location is in use.
+        WorkspaceServerError
+            The server of the address, or the object store, cannot be reached, or refuses.
         """
-        from erasable.workspace.evidence import log
         from erasable.workspace.identity.keys import Keys
 
         site = cls(root)
-        if (site.root / LEDGER).exists():
+        site._refuse_unfinished()
+        known = Location.read(site.disk)
+        if known is not None and location is not None and known.url == location.url:
+            location = known  # a making that was cut off goes on
+        elsewhere = known is not None and known != location
+        if (site.root / LEDGER).exists() or elsewhere or _is_elsewhere(site, address):
             raise WorkspaceError(
                 f"{str(site.root)!r} holds a workspace already; expected a folder without one; "
                 "use it, or choose another folder"
             )
+        if address is not None:
+            site.ledger = address.check_free()
+            site.locks = site._make_locks()
+        store = None if location is None else ObjectStore(location)
+        if store is not None:
+            store.check_free()
         with at("open", str(site.root)):
             site.root.mkdir(0o700, parents=True, exist_ok=True)
-        site.disk.make(ARTIFACTS)
-        keys = Keys.make(site.disk)
-        site._remove_unfinished_ledger()
+        site._keys = Keys.make(site.disk)
+        if location is None or store is None:
+            site.disk.make(ARTIFACTS)
+            site._make_ledger(address)
+            return site
+        location.write(site.disk)
+        try:
+            store.take()
+            site.store = store
+            site._make_ledger(address)
+        except BaseException:
+            with suppress(ErasableError):  # what is left of it is no reason to say another
+                store.leave()
+            site.disk.remove(STORE)
+            raise
+        return site
+
+    def _make_locks(self) -> Lock:
+        shared = self.ledger.engine.dialect.name != "sqlite"
+        return Leases(self.ledger) if shared else FolderLock(self.root / LOCK)
+
+    def _make_ledger(self, address: Address | None) -> None:
+        if address is None:
+            self._make_file()
+        else:
+            self._make_tables(address)
+
+    def _make_file(self) -> None:
+        """Make the ledger beside its place, and put it there whole."""
+        self._remove_unfinished_ledger()
         # SQLite gives its other files the mode of this one, which it would make for all to read.
-        site.disk.write(f"{LEDGER}.new", b"")
-        building = Ledger(sqlite_url(site.root / f"{LEDGER}.new"))
+        self.disk.write(f"{LEDGER}.new", b"")
+        building = Ledger(sqlite_url(self.root / f"{LEDGER}.new"))
         building.create()
-        now = site.now()
         with building.transaction() as connection:
-            building.set(connection, "workspace", secrets.token_hex(16))
-            building.set(connection, "created_at", now.isoformat())
-            building.set(connection, "key_id", keys.key_id)
-            building.set(connection, "key_fingerprint", keys.fingerprint)
-            site._keys = keys
-            log.append(site, connection, "workspace", keys.key_id, {}, now)
+            self._begin(connection)
         building.checkpoint()
         building.close()
-        site.disk.rename(f"{LEDGER}.new", LEDGER)
-        site._remove_unfinished_ledger()
-        return site
+        self.disk.rename(f"{LEDGER}.new", LEDGER)
+        self._remove_unfinished_ledger()
+
+    def _make_tables(self, address: Address) -> None:
+        """Make the ledger in one transaction, after the folder says where it is.
+
+        A process that dies in between leaves a folder whose schema is empty: it can be made again.
+        """
+        address.write(self.disk)
+        try:
+            with self.ledger.transaction() as connection:
+                address.refuse_taken(connection)  # nobody else makes one there from now on
+                self.ledger.build(connection)
+                self._begin(connection)
+        except BaseException:
+            self.disk.remove(PLACE)
+            raise
+
+    def _begin(self, connection: Connection) -> None:
+        """Write down who this workspace is."""
+        from erasable.workspace.evidence import log
+
+        now = self.now()
+        self.ledger.set(connection, "workspace", secrets.token_hex(16))
+        self.ledger.set(connection, "created_at", now.isoformat())
+        self.ledger.set(connection, "key_id", self.keys.key_id)
+        self.ledger.set(connection, "key_fingerprint", self.keys.fingerprint)
+        log.append(self, connection, "workspace", self.keys.key_id, {}, now)
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], *, wait: float = 10.0) -> Site:
@@ -137,18 +229,43 @@ class Site:
         NotInWorkspaceError
             There is none.
         WorkspaceVersionError
-            It was made by a newer version.
+            It was made by a newer version, or its tables have to be brought up to date.
+        WorkspaceServerError
+            The server of its ledger cannot be reached, or refuses.
         EvidenceError
             The keys are not those of the workspace.
         """
+        site = cls.find(root, wait=wait)
+        site.ledger.check()
+        return site
+
+    @classmethod
+    def find(cls, root: str | os.PathLike[str], *, wait: float = 10.0) -> Site:
+        """Find the workspace of a folder, and do not look into its ledger yet.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is none.
+        WorkspaceError
+            A backup is being restored there.
+        """
         site = cls(root, wait=wait)
-        if not (site.root / LEDGER).is_file():
+        site._refuse_unfinished()
+        if not (site.root / PLACE).is_file() and not (site.root / LEDGER).is_file():
             raise NotInWorkspaceError(
                 f"{str(site.root)!r} holds no workspace; expected one; "
                 "run `erasable init` there, or name its folder with --workspace"
             )
-        site.ledger.check()
         return site
+
+    def _refuse_unfinished(self) -> None:
+        if (self.root / RESTORING).exists():
+            raise WorkspaceError(
+                f"{str(self.root)!r} holds a backup that is not restored yet: who was erased since "
+                "it was made may be in it; expected a restore that has ended; wait for it, or, if "
+                "it was cut off, run `erasable restore` into this folder again"
+            )
 
     @property
     def keys(self) -> Keys:
@@ -173,32 +290,45 @@ class Site:
         return datetime.now(UTC)
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Be the only process that changes data and models; clean up after one that died.
+    def lock(
+        self, changes: Iterable[str] = (), *, reads: Iterable[str] = (), wait: float | None = None
+    ) -> Iterator[None]:
+        """Have data sets and models to oneself inside the block; by default, the whole workspace.
+
+        Parameters
+        ----------
+        changes : iterable of str
+            What is changed: nobody else has it meanwhile. See `erasable.workspace.locking`.
+        reads : iterable of str
+            What is read, and nobody may change meanwhile.
+        wait : float, default=None
+            Seconds to wait for others; by default those of the workspace.
 
         Raises
         ------
         WorkspaceBusyError
-            Another process holds the lock for too long.
+            Another process has some of it for too long.
         """
-        lock = FileLock(self.root / LOCK, timeout=self._wait)
-        with told(self.root / LOCK), at("open", LOCK):
-            try:
-                lock.acquire()
-            except Timeout:  # an OSError, but the disk is well
-                raise WorkspaceBusyError(
-                    "another process is at work on this workspace; expected it to end within "
-                    f"{self._wait:g} seconds; wait for it, and run the command again"
-                ) from None
+        owner = ""
         try:
-            yield
-        finally:
-            lock.release()
+            claim = Claim.of(changes, reads=reads)
+            with self.locks.hold(claim, self._wait if wait is None else wait):
+                before, self.store.owner = self.store.owner, self.locks.owner
+                owner = self.locks.owner
+                try:
+                    yield
+                finally:
+                    self.store.owner = before
+        except OvertakenError:
+            # Whoever has it now may have cleaned up already, before these files were made.
+            with suppress(ErasableError):
+                self._remove_made_by(owner)
+            raise
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """Lend a folder for a program of the user's; it is removed with all it holds."""
-        key = f"{SCRATCH}/{secrets.token_hex(8)}"
+        key = new_key(SCRATCH, self.locks.owner)
         self.disk.make(key)
         try:
             yield self.disk.path(key)
@@ -206,24 +336,57 @@ class Site:
             self.disk.remove_folder(key)
 
     def clean(self) -> None:
-        """Remove what nothing refers to: garbage, unfinished files, scratch. Hold the lock."""
-        if (self.root / SCRATCH).exists():
-            self.disk.remove_folder(SCRATCH)
-        for path in self.root.glob(f"{PARTIAL}*"):
-            self.disk.remove(path.name)
+        """Remove what nothing refers to: garbage, unfinished files, scratch. Hold the lock.
+
+        What others at work are making is not referred to yet, and stays. Files are listed before
+        it is looked who refers to them, and who is at work: what is made meanwhile is not listed.
+        """
+        folders = list((self.root / SCRATCH).glob("*"))
+        keys = set(self.store.list())
+        others = self.locks.others()
+        for path in folders:
+            if owner_of(path.name) not in others:
+                (self.disk.remove_folder if path.is_dir() else self.disk.remove)(
+                    f"{SCRATCH}/{path.name}"
+                )
+        if not others:
+            for path in self.root.glob(f"{PARTIAL}*"):
+                self.disk.remove(path.name)
         self._remove_unfinished_ledger()
         with self.ledger.reading() as connection:
-            kept = set(connection.execute(select(fragment.c.key)).scalars())
-            kept |= set(connection.execute(select(model_version.c.key)).scalars())
+            kept = _referred_to(connection)
             dropped = list(connection.execute(select(garbage.c.key)).scalars())
-        for key in list(self.store.list()):
-            if key not in kept:
-                self.store.delete(key)
+        made = {key for key in keys if owner_of(key) not in others}
+        for key in sorted((made | set(dropped)) - kept):
+            self.store.delete(key)
         if dropped:
             with self.ledger.transaction() as connection:
-                connection.execute(delete(garbage))
+                for start in range(0, len(dropped), _AT_ONCE):
+                    some = garbage.c.key.in_(dropped[start : start + _AT_ONCE])
+                    connection.execute(delete(garbage).where(some))
+
+    def _remove_made_by(self, owner: str) -> None:
+        """Remove the files of a claim that has ended, unless the ledger refers to them."""
+        made = {key for key in self.store.list() if owner and owner_of(key) == owner}
+        with self.ledger.reading() as connection:
+            kept = _referred_to(connection)
+        for key in sorted(made - kept):
+            self.store.delete(key)
 
     def _remove_unfinished_ledger(self) -> None:
         """Remove what the making of the ledger left, where it was cut off or SQLite did."""
         for path in self.root.glob(f"{LEDGER}.new*"):
             self.disk.remove(path.name)
+
+
+def _referred_to(connection: Connection) -> set[str]:
+    kept: set[str] = set()
+    for column in (fragment.c.key, model_version.c.key, step.c.key, step.c.wanted_key):
+        kept.update(connection.execute(select(column)).scalars())
+    return kept
+
+
+def _is_elsewhere(site: Site, address: Address | None) -> bool:
+    """Tell whether a folder says where its ledger is; one whose making was cut off may go on."""
+    known = Address.read(site.disk)
+    return known is not None and known != address

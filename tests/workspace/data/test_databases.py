@@ -19,6 +19,7 @@ from erasable.core.errors import SourceError
 from erasable.workspace.data import databases
 from erasable.workspace.data.databases import place_of
 from erasable.workspace.data.sources import Source
+from erasable.workspace.data.widening import Widening
 from naming import named
 
 SECRET = "Bloggs"
@@ -122,8 +123,10 @@ def test_values_of_other_drivers():
         (None, Decimal("100.5"), None, None, False, None),
     ]
     names = ["uuid", "number", "day", "at", "yes", "none"]
-    parts = [databases._arrow(names, [row], "db") for row in rows]
-    table = databases._joined(names, parts, "db")
+    parts, wide = [databases._arrow(names, [row], "db") for row in rows], Widening("db")
+    for part in parts:
+        wide.add(part.schema)
+    table = pa.concat_tables(map(wide.cast, parts))
     assert [row["uuid"] for row in table.to_pylist()] == [str(UUID(int=1)), None]
     assert table["number"].to_pylist() == [Decimal("1.50"), Decimal("100.5")]
     assert table["day"].to_pylist() == [date(2024, 1, 2), None]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from erasable.core.errors import SourceError
-from erasable.workspace.data import files
+from erasable.workspace.data import delimited
 from erasable.workspace.data.sources import Source
 from naming import named
 
@@ -76,7 +76,7 @@ def test_mark_of_utf8_and_windows_lines_are_read(tmp_path):
 
 
 def test_a_type_that_shows_late_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(delimited, "_BLOCK", 1 << 12)
     body = "".join(f"{i},{i}\n" for i in range(5000)) + "5000,x\n"
     assert read(write(tmp_path / "x.csv", "id,v\n" + body))["v"].to_pylist()[-1] == "x"
 
@@ -104,7 +104,7 @@ def test_wrong_text_files_are_refused(tmp_path, data, told):
 
 
 def test_a_quote_that_does_not_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(delimited, "_BLOCK", 1 << 12)
     body = f'id,who\n1,"{SECRET}\n' + "2,x\n" * 5000
     assert "quote" in refused(write(tmp_path / "x.csv", body), "id")
 

@@ -279,7 +279,7 @@ def test_an_interrupted_removal_is_ended_by_the_next_process(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(process, "_swap", interrupt)
+        broken.setattr(process, "swap", interrupt)
         with pytest.raises(KeyboardInterrupt):
             workspace.remove_domain(plan)
     assert workspace.dataset("messages")["n_records"] == 2 * TEXTS

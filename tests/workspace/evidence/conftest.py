@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import copy_of
 from sqlalchemy import Connection, insert, select, update
 
 from erasable.workspace.evidence import entries, log, receipts
@@ -26,7 +26,7 @@ from workspace_scene import DIGEST, DONE, DUE, HOLD, PERSON, REASON, RECEIVED
 
 
 @pytest.fixture(scope="session")
-def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = Site.create(tmp_path_factory.mktemp("scene") / "ws")
     with site.ledger.transaction() as connection:
         _add_dataset(site, connection)
@@ -45,7 +45,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def scene(_made: Path, tmp_path: Path) -> Site:
     """R-DONE and R-NONE are completed, others in every other state; three models."""
-    shutil.copytree(_made, tmp_path / "ws")
+    copy_of(_made, tmp_path / "ws")
     return Site.open(tmp_path / "ws")
 
 

@@ -34,6 +34,16 @@ from erasable.workspace.ledger.schema import (
 from erasable.workspace.site import Site
 from workspace_scene import DIGEST, DONE, HOLD, PERSON, REASON
 
+DATABASE_KEEPS = {
+    "sqlite": [],
+    "postgres": [
+        "the write-ahead log of the database server, and its archive",
+        "replicas and backups of the database server",
+        "the log files of the database server",
+        "files that the database server leaves in its folder when it crashes",
+    ],
+}
+
 
 def said(body: bytes) -> dict[str, Any]:
     payload: dict[str, Any] = json.loads(base64.b64decode(json.loads(body)["envelope"]["payload"]))
@@ -43,7 +53,7 @@ def said(body: bytes) -> dict[str, Any]:
 # -- what it says ----------------------------------------------------------------------------------
 
 
-def test_it_says_what_was_done(scene: Site, body: bytes) -> None:
+def test_it_says_what_was_done(scene: Site, body: bytes, backend: str) -> None:
     predicate = said(body)["predicate"]
     with scene.ledger.reading() as connection:
         made = [row._asdict() for row in connection.execute(select(model_version))]
@@ -99,6 +109,7 @@ def test_it_says_what_was_done(scene: Site, body: bytes) -> None:
             "snapshots and backups of it",
             "archived logs of other programs",
             "the source of a data set",
+            *DATABASE_KEEPS[backend],
         ],
         "workspace": workspace,
         "key": scene.keys.key_id,

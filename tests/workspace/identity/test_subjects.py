@@ -78,6 +78,19 @@ def test_candidates_of_a_known_value_are_what_it_is_known_as(site):
     assert sorted(kind for kind, _ in unknown) == ["customers/id", "staff/id"]
 
 
+def test_candidates_of_many_are_those_of_each(site):
+    ensure(site, ("staff/id", 17), ("customers/id", 18), ("email", "a@x.com"))
+    values = [18, "A@x.com", 99, 17, 18]
+    with site.ledger.reading() as connection:
+        types = subjects.types_in_use(connection)
+        alone = [subjects.candidates(site, connection, value, types) for value in values]
+        assert subjects.candidates_of(site, connection, values, types) == alone
+        assert alone[0] == [("customers/id", site.keys.token("customers/id", 18))]
+    ensure(site, ("customers/id", 17))
+    with site.ledger.reading() as connection, pytest.raises(InvalidIdsError, match="'staff/id'"):
+        subjects.candidates_of(site, connection, values, types)
+
+
 def test_candidates_in_an_empty_workspace_are_ids(site):
     with site.ledger.reading() as connection:
         assert subjects.candidates(site, connection, 7, subjects.types_in_use(connection)) == [

@@ -21,7 +21,7 @@ from erasable.core.errors import (
     WorkspaceError,
     WorkspaceVersionError,
 )
-from erasable.workspace.ledger import engine
+from erasable.workspace.ledger import engine, sqlite
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import identity, meta, metadata, suppression
 from erasable.workspace.store import points
@@ -121,8 +121,8 @@ def test_nothing_is_left_of_deleted_rows(tmp_path: Path) -> None:
 def test_without_secure_delete_they_would_be_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    careless = tuple(p for p in engine._PRAGMAS if "secure_delete" not in p)
-    monkeypatch.setattr(engine, "_PRAGMAS", (*careless, "PRAGMA secure_delete = OFF"))
+    careless = tuple(p for p in sqlite._PRAGMAS if "secure_delete" not in p)
+    monkeypatch.setattr(sqlite, "_PRAGMAS", (*careless, "PRAGMA secure_delete = OFF"))
     ledger = make(tmp_path)
     fill_and_delete(ledger)
     ledger.checkpoint()
@@ -130,8 +130,8 @@ def test_without_secure_delete_they_would_be_left(
 
 
 def test_a_reader_holds_up_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_WAIT", 0.05)
-    monkeypatch.setattr(engine, "_PRAGMAS", ("PRAGMA busy_timeout = 50", *engine._PRAGMAS[1:]))
+    monkeypatch.setattr(sqlite, "_WAIT", 0.05)
+    monkeypatch.setattr(sqlite, "_PRAGMAS", ("PRAGMA busy_timeout = 50", *sqlite._PRAGMAS[1:]))
     ledger = make(tmp_path)
     with ledger.reading() as connection:
         connection.execute(select(meta)).all()
@@ -143,7 +143,7 @@ def test_a_reader_holds_up_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_two_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_PRAGMAS", ("PRAGMA busy_timeout = 50", *engine._PRAGMAS[1:]))
+    monkeypatch.setattr(sqlite, "_PRAGMAS", ("PRAGMA busy_timeout = 50", *sqlite._PRAGMAS[1:]))
     ledger = make(tmp_path)
     with ledger.transaction() as connection:
         ledger.set(connection, "a", 1)

@@ -6,9 +6,11 @@ import pytest
 from sqlalchemy import select
 
 from erasable.core.errors import WorkspaceError
+from erasable.tree import _base
 from erasable.workspace.evidence import log
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import deleting, estimates, fitting, verifying
+from erasable.workspace.models.training import of_bytes
 from workspace_models import (
     add_visits,
     erased,
@@ -85,6 +87,28 @@ def test_what_is_left_is_what_a_fit_without_the_records_makes(visits, tmp_path, 
     assert after.dataset_versions == before.dataset_versions
     take_out_of_data(visits, GONE)
     assert [each.verdict for each in verifying.verify(visits)] == ["equal"]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    ["tree.DecisionTreeClassifier", "preprocessing.StandardScaler,tree.DecisionTreeClassifier"],
+)
+def test_trees_that_lose_many_records_are_fitted_anew_and_are_the_same(
+    visits, monkeypatch, estimator
+):  # fmt: skip
+    fitting.fit(visits, "t", estimator, datasets=["visits"], target="sick")
+    model, version = found(visits, "t")
+    digests = set()
+    for many, treatment in ((len(GONE), "refitted"), (len(GONE) + 1, "deleted")):
+        monkeypatch.setattr(_base, "_MANY", many)
+        assert deleting.foresee(model, version, len(GONE)) == (treatment, "bitwise")
+        made = prepared(visits, "t", GONE)
+        assert (made.treatment, made.exactness, made.n_records) == (treatment, "bitwise", 116)
+        digests.add(of_bytes(visits.store.open(made.stored)).digest())
+    assert len(digests) == 1
+    monkeypatch.setattr(_base, "_SHARE", len(GONE) / 120)  # too few of so many
+    monkeypatch.setattr(_base, "_MANY", 1)
+    assert deleting.foresee(model, version, len(GONE)) == ("deleted", "bitwise")
 
 
 def test_prepare_changes_no_pointer(visits):

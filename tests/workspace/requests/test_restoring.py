@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import copy_of
 from sites import scan
 from sqlalchemy import delete, select, update
 
@@ -30,7 +30,7 @@ def rows(people: list[str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a workspace, a backup of it, and the list of whom the workspace erased since."""
     folder = tmp_path_factory.mktemp("restoring")
     (folder / "visits.csv").write_text(rows(PEOPLE))
@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace.process()
     workspace.request(["marker-p1"])  # pending when the backup is made
     workspace.site.ledger.close()
-    shutil.copytree(folder / "ws", folder / "backup")
+    copy_of(folder / "ws", folder / "backup")
     workspace = Workspace.open(folder / "ws")
     workspace.link("marker-p2", "marker-p2@example.org", other_type="email")
     workspace.request(["marker-p2", "marker-p3"])
@@ -57,7 +57,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def backup(made: Path, tmp_path: Path) -> Workspace:
-    shutil.copytree(made / "backup", tmp_path / "ws")
+    copy_of(made / "backup", tmp_path / "ws")
     return Workspace.open(tmp_path / "ws")
 
 
@@ -138,7 +138,7 @@ def test_a_request_that_is_on_hold_stays_so(backup: Workspace, listed: dict[str,
 def test_the_workspace_itself_has_nothing_to_bring_up_to_date(
     made: Path, tmp_path: Path, listed: dict[str, Any]
 ) -> None:
-    shutil.copytree(made / "ws", tmp_path / "ws")
+    copy_of(made / "ws", tmp_path / "ws")
     workspace = Workspace.open(tmp_path / "ws")
     before = everything(workspace)
     done = workspace.import_suppression_list(listed)
@@ -155,7 +155,7 @@ def test_whom_somebody_let_in_unseen_is_asked_for_again(
     made: Path, tmp_path: Path, listed: dict[str, Any]
 ) -> None:
     """What the first of these leftovers was: a token is deleted, and its owner comes back."""
-    shutil.copytree(made / "ws", tmp_path / "ws")
+    copy_of(made / "ws", tmp_path / "ws")
     workspace = Workspace.open(tmp_path / "ws")
     token = workspace.site.keys.token("id", "marker-p3")
     with workspace.site.ledger.transaction() as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,12 @@ def test_an_empty_workspace_looks_for_ids(tmp_path: Path) -> None:
     workspace = Workspace.create(tmp_path / "ws")
     assert workspace.request(["p1"])[0].types == ["id"]
     assert workspace.subject("p1")["types"] == ["id"]
+
+
+def test_what_is_told_of_a_new_request_is_what_the_ledger_keeps(workspace: Workspace) -> None:
+    at = datetime(2026, 3, 1, 5, tzinfo=timezone(timedelta(hours=2)))
+    taken = workspace.request(["p1", "p2"], received_at=at, hold="a case in court")
+    taken += workspace.request(["p1"], regulation="none")
+    kept = {each.id: each for each in workspace.requests()}
+    assert [repr(each) for each in taken] == [repr(kept[each.id]) for each in taken]
+    assert taken[0].received_at.isoformat() == "2026-03-01T03:00:00+00:00"

@@ -122,7 +122,21 @@ def test_a_store_never_uses_a_key_twice_and_notices_changes(tmp_path: Path) -> N
     with pytest.raises(WorkspaceError, match="altered or damaged"):
         store.open(one)
     assert store.open(two) == b"abc"
-    assert store.delete(one.key)
-    assert not store.delete(one.key)
+    store.delete(one.key)
+    store.delete(one.key)
+    assert list(store.list()) == [two.key]
     with pytest.raises(NotInWorkspaceError):
         store.open(Stored(one.key, one.sha256))
+
+
+def test_a_file_of_scratch_is_filled_piece_by_piece(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, private=True)
+    with disk.filling("x") as file:
+        file.write(b"ab")
+        file.write(b"c")
+    assert disk.read("x") == b"abc"
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(WorkspaceDiskError, match="File exists"), disk.filling("x"):
+        pass
+    with pytest.raises(WorkspaceDiskError, match="No space left"), disk.filling("y"):
+        raise OSError(28, "No space left on device")

@@ -1,22 +1,23 @@
-"""What may come into a data set, and as what: plain types, ids that differ, tokens for people."""
+"""What may come into a data set, and as what: plain types, tokens for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.core.errors import InvalidIdsError, SourceError
+from erasable.core.errors import SourceError
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.data.sources import Source
 from erasable.workspace.identity import suppression
 from erasable.workspace.site import Site
 
-__all__ = ["admit", "conform", "plain", "read_source", "record_type", "tokens_in"]
+__all__ = ["Gate", "plain", "record_type", "tokens_in"]
 
-_WHOLE = ("int64", "uint64")
+_LATELY = 1 << 17  # identities of a column that are kept in memory while it is read
+
 _PLAIN = (
     (pa.types.is_integer, pa.int64()),
     (pa.types.is_floating, pa.float64()),
@@ -30,30 +31,13 @@ _PLAIN = (
 )
 
 
-def read_source(source: Source, id_column: str, subjects: Sequence[tuple[str, str]]) -> pa.Table:
-    """Read a source into plain types; see `plain`.
-
-    Raises
-    ------
-    SourceError
-        It cannot be read, lacks a column, or one is named twice.
-    """
-    names = [column for column, _ in subjects]
-    if id_column in names or len(set(names)) < len(names):
-        raise SourceError(
-            f"the columns {', '.join([id_column, *names])} name one twice; expected an id column "
-            "and subject columns that differ; name each once, and copy the id column in the "
-            "source where each record is a person"
-        )
-    return plain(source.read(text_columns=[id_column, *names]), identities=names)
-
-
-def plain(table: pa.Table, identities: Sequence[str] = ()) -> pa.Table:
+def plain(table: pa.Table, identities: Sequence[str] = (), *, part: bool = False) -> pa.Table:
     """Bring columns to the few types that data sets keep.
 
     Integers become int64 (uint64 where they are that), other numbers float64, times
     microseconds; text, booleans and days stay. So do decimals in columns of identities: floats
-    do not hold all of their digits.
+    do not hold all of their digits. Columns of nothing but gaps become float64, unless the table is
+    a `part` of one: there they stay, for they say nothing of the others.
 
     Raises
     ------
@@ -63,7 +47,8 @@ def plain(table: pa.Table, identities: Sequence[str] = ()) -> pa.Table:
     arrays = []
     for field, column in zip(table.schema, table.columns, strict=True):
         wanted = _plain_type(field.type)
-        if field.name in identities and pa.types.is_decimal(field.type):
+        of_person = field.name in identities and pa.types.is_decimal(field.type)
+        if of_person or (part and pa.types.is_null(field.type)):
             wanted = field.type
         try:
             arrays.append(column if wanted == field.type else column.cast(wanted))
@@ -86,86 +71,69 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.null()  # nothing but gaps can be cast to it
 
 
-def conform(raw: pa.Table, known: DataSet) -> tuple[pa.Table, DataSet]:
-    """Bring a table to the columns and types of a data set.
+class Gate:
+    """Lets records into a data set: people as tokens, and nobody who was erased before.
 
-    A column of whole numbers becomes one of any numbers where such come in.
+    Whom to keep out is read once, so that one pass over a source has one answer.
 
-    Returns
-    -------
-    table : pyarrow.Table
+    Parameters
+    ----------
+    site : Site
     known : DataSet
-        With the types as they are now.
-
-    Raises
-    ------
-    SourceError
-        Columns are missing or new, or hold values of another type.
     """
-    expected = [name for name, _ in known.columns]
-    missing = [name for name in expected if name not in raw.column_names]
-    new = [name for name in raw.column_names if name not in expected]
-    if missing or new:
-        told = [f"lacks {', '.join(missing)}"] if missing else []
-        told += [f"has {', '.join(new)} besides"] if new else []
-        raise SourceError(
-            f"the source {' and '.join(told)}; expected the columns of {known.name!r}: "
-            f"{', '.join(expected)}; bring them to these, or add it as another data set"
-        )
-    arrays, columns = [], []
-    for name, kind in known.columns:
-        column = raw[name]
-        if name not in known.subject_columns:
-            if kind in _WHOLE and pa.types.is_floating(column.type) and name != known.id_column:
-                kind = "double"
-            try:
-                column = column.cast(pa.type_for_alias(kind))
-            except (pa.ArrowException, ValueError):
-                raise SourceError(
-                    f"column {name!r} holds {column.type}; expected {kind}, as in {known.name!r}; "
-                    "convert it, or add the source as another data set"
-                ) from None
-        arrays.append(column)
-        columns.append((name, kind))
-    return pa.table(arrays, names=expected), replace(known, columns=tuple(columns))
 
+    def __init__(self, site: Site, known: DataSet) -> None:
+        self._keys = site.keys
+        self._known = known
+        self._named = record_type(known.name)
+        self._lately: dict[tuple[str, str], dict[Any, str | None]] = {}
+        with site.ledger.reading() as connection:
+            self._banned = pa.array(suppression.every(connection), pa.string())
+            self._bans_records = suppression.uses(connection, self._named)
 
-def admit(site: Site, known: DataSet, raw: pa.Table) -> tuple[pa.Table, dict[str, str], int]:
-    """Put tokens into the subject columns, and drop records that were erased before.
+    def admit(self, raw: pa.Table) -> tuple[pa.Table, pa.ChunkedArray | None]:
+        """Put tokens into the subject columns, and drop records that were erased before.
 
-    These are the records of suppressed subjects, and those that met the condition of a request.
+        These are the records of suppressed subjects, and those that met the condition of a request.
 
-    Returns
-    -------
-    records : pyarrow.Table
-    tokens : dict of token to type
-        Of the records that stay.
-    n_suppressed : int
-    """
-    _check_ids(raw[known.id_column], known.id_column)
-    records = raw
-    for column, kind in known.subjects:
-        values = site.keys.tokens(kind, records[column].to_pylist())
-        at = records.schema.get_field_index(column)
-        records = records.set_column(at, column, pa.array(values, pa.string()))
-    found = {token: kind for column, kind in known.subjects for token in tokens_in(records[column])}
-    named = record_type(known.name)
-    with site.ledger.reading() as connection:
-        banned = pa.array(sorted(suppression.suppressed(connection, found)), pa.string())
-        ids = records[known.id_column].to_pylist() if suppression.uses(connection, named) else []
-        of_ids = site.keys.tokens(named, ids)
-        erased = suppression.suppressed(connection, [token for token in of_ids if token])
-    if erased:
-        records = records.filter(pa.array([token not in erased for token in of_ids]))
-        found = {t: k for c, k in known.subjects for t in tokens_in(records[c])}
-    if len(banned):
-        leaves = None
-        for column in known.subject_columns:
-            own = pc.is_in(records[column], banned)
-            leaves = own if leaves is None else pc.or_(leaves, own)
-        records = records.filter(pc.invert(leaves))
-        found = {t: k for c, k in known.subjects for t in tokens_in(records[c])}
-    return records, found, raw.num_rows - records.num_rows
+        Returns
+        -------
+        records : pyarrow.Table
+        stays : pyarrow.ChunkedArray of bool or None
+            Of the rows of `raw`; None where all stay.
+
+        Raises
+        ------
+        InvalidIdsError
+            An identity does not suit its type.
+        """
+        records = raw
+        for column, kind in self._known.subjects:
+            values = self._tokens(kind, raw[column])
+            at = records.schema.get_field_index(column)
+            records = records.set_column(at, column, pa.array(values, pa.string()))
+        if not len(self._banned):
+            return records, None
+        leaves = [pc.is_in(records[c], self._banned) for c in self._known.subject_columns]
+        if self._bans_records:
+            own = self._keys.tokens(self._named, raw[self._known.id_column].to_pylist())
+            leaves.append(pc.is_in(pa.chunked_array([own], pa.string()), self._banned))
+        gone = reduce(pc.or_, leaves) if leaves else None
+        if gone is None or not pc.any(gone, min_count=0).as_py():
+            return records, None
+        stays = pc.invert(gone)
+        return records.filter(stays), stays
+
+    def _tokens(self, kind: str, column: pa.ChunkedArray) -> list[str | None]:
+        """Return the tokens of a column; whoever came lately is not hashed again."""
+        values = column.to_pylist()
+        lately = self._lately.setdefault((kind, str(column.type)), {None: None})
+        new = list({value for value in values if value not in lately})
+        if len(lately) + len(new) > _LATELY:
+            lately.clear()
+            new = list({None, *values})
+        lately.update(zip(new, self._keys.tokens(kind, new), strict=True))
+        return list(map(lately.__getitem__, values))
 
 
 def record_type(dataset: str) -> str:
@@ -182,22 +150,3 @@ def record_type(dataset: str) -> str:
 def tokens_in(column: pa.ChunkedArray) -> list[str]:
     """Return each token of a subject column once."""
     return [token for token in pc.unique(column).to_pylist() if token is not None]
-
-
-def _check_ids(ids: pa.ChunkedArray, name: str) -> None:
-    if not (pa.types.is_integer(ids.type) or pa.types.is_string(ids.type)):
-        raise InvalidIdsError(
-            f"column {name!r} holds {ids.type}; expected integers or text, which name each "
-            "record; choose another column with --id"
-        )
-    if ids.null_count:
-        raise InvalidIdsError(
-            f"column {name!r} has {ids.null_count} gaps; expected an id in every row; "
-            "fill them in, or choose another column with --id"
-        )
-    repeated = len(ids) - pc.count_distinct(ids).as_py()
-    if repeated:
-        raise InvalidIdsError(
-            f"column {name!r} repeats {repeated} of its {len(ids)} values; expected each once; "
-            "remove the copies, or choose another column with --id"
-        )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,10 +24,13 @@ from sqlalchemy.exc import (
 )
 
 from erasable.core.errors import SourceError
+from erasable.workspace.data.widening import mixed
 
-__all__ = ["place_of", "read_sql"]
+__all__ = ["place_of", "sql_batches"]
 
-_AT_ONCE = 10_000  # rows held as Python objects
+_AT_ONCE = 10_000  # rows held as Python objects, at most
+_FIRST = 1_000  # rows that are looked at for how long they are
+_BYTES = 1 << 24  # of the values of such rows
 
 
 def place_of(text: str, query: str | None) -> str:
@@ -62,8 +65,8 @@ def place_of(text: str, query: str | None) -> str:
     return place if table is None else f"{place}#{table}"
 
 
-def read_sql(given: str, place: str, query: str | None) -> pa.Table:
-    """Read a table or the rows of a query, some at a time.
+def sql_batches(given: str, place: str, query: str | None) -> Iterator[pa.Table]:
+    """Read a table or the rows of a query, some at a time, by a cursor of the server's.
 
     Parameters
     ----------
@@ -74,30 +77,42 @@ def read_sql(given: str, place: str, query: str | None) -> pa.Table:
     query : str or None
         The SQL, where `given` names no table.
 
+    Yields
+    ------
+    pyarrow.Table
+        Of types found in each alone. The first is empty: it tells the columns.
+
     Raises
     ------
     SourceError
-        See `erasable.workspace.data.sources.Source.read`.
+        See `erasable.workspace.data.sources.Source.batches`.
     """
     address, table = _split(given)
     with _connected(_url(address), place) as connection:
+        what = "query cannot be run" if query is not None else "table cannot be read"
+        n_read = 0
         try:
-            result = _select(connection, table, query, place)
-            if not result.returns_rows:
-                raise SourceError(
-                    "the query returns no rows at all; expected a SELECT; nothing was changed"
-                )
-            names = list(result.keys())
-            parts = [_arrow(names, rows, place) for rows in result.partitions(_AT_ONCE)] or [
-                pa.Table.from_arrays([pa.nulls(0)] * len(names), names=names)
-            ]
+            with closing(_select(connection, table, query, place)) as result:
+                if not result.returns_rows:
+                    raise SourceError(
+                        "the query returns no rows at all; expected a SELECT; nothing was changed"
+                    )
+                names = list(result.keys())
+                yield pa.Table.from_arrays([pa.nulls(0)] * len(names), names=names)
+                at_once = min(_FIRST, _AT_ONCE)
+                while rows := result.fetchmany(at_once):
+                    found = _arrow(names, rows, place)
+                    n_read += len(rows)
+                    each = max(1, found.nbytes // len(rows))
+                    at_once = max(1, min(_AT_ONCE, _BYTES // each))
+                    yield found
         except SQLAlchemyError as error:
-            what = "query cannot be run" if query is not None else "table cannot be read"
+            where = f" after {n_read:,} records" if n_read else ""
             raise SourceError(
-                f"the {what} at {place!r} ({type(error).__name__}); expected a SELECT on tables "
-                "that are there and that you may read; try it in the database's own client"
+                f"the {what} at {place!r}{where} ({type(error).__name__}); expected a SELECT on "
+                "tables that are there and that you may read, and a server that stays; try it in "
+                "the database's own client"
             ) from None
-    return _joined(names, parts, place)
 
 
 def _split(text: str) -> tuple[str, str | None]:
@@ -213,33 +228,11 @@ def _resolve(connection: sa.Connection, table: str, place: str) -> tuple[str, st
 
 def _arrow(names: Sequence[str], rows: Sequence[Any], place: str) -> pa.Table:
     arrays = []
-    for at, name in enumerate(names):
-        values = [row[at] for row in rows]
-        if any(isinstance(value, UUID) for value in values):
-            values = [str(value) if isinstance(value, UUID) else value for value in values]
+    for name, values in zip(names, zip(*rows, strict=True), strict=True):
+        if UUID in set(map(type, values)):
+            values = tuple(str(value) if isinstance(value, UUID) else value for value in values)
         try:
             arrays.append(pa.array(values))
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            raise _mixed(name, place) from None
+            raise mixed(name, place) from None
     return pa.Table.from_arrays(arrays, names=list(names))
-
-
-def _joined(names: Sequence[str], parts: Sequence[pa.Table], place: str) -> pa.Table:
-    """Join tables whose types were found in each alone: a column may begin with nulls."""
-    columns = []
-    for at, name in enumerate(names):
-        arrays = [chunk for part in parts for chunk in part.column(at).chunks]
-        schemas = [pa.schema([("", array.type)]) for array in arrays]
-        try:
-            kind = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
-            columns.append(pa.chunked_array([array.cast(kind) for array in arrays], kind))
-        except (pa.ArrowException, ValueError, TypeError):
-            raise _mixed(name, place) from None
-    return pa.Table.from_arrays(columns, names=list(names))
-
-
-def _mixed(name: str, place: str) -> SourceError:
-    return SourceError(
-        f"column {name!r} at {place!r} holds values of several types, or of one that tables have "
-        "not; expected numbers, text, booleans, days or times; cast it in --query"
-    )

@@ -7,7 +7,8 @@ does not: it takes records out of every version, because no version may keep the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, insert, select, update
 
-from erasable.core.errors import InvalidIdsError, WorkspaceError
-from erasable.workspace.data import fragments, nobody
-from erasable.workspace.data.admission import admit, conform, read_source, tokens_in
-from erasable.workspace.data.catalogue import DataSet, every, find, table
+from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
+from erasable.workspace import locking
+from erasable.workspace.data import fragments
+from erasable.workspace.data.catalogue import DataSet, Part, every, find, parts
+from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects as subjects_of
+from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, holding
 from erasable.workspace.site import Site
 
-__all__ = ["Change", "add", "append", "keep", "put_part", "record_version"]
+__all__ = ["Change", "add", "append", "keep", "put_part", "record_version", "writing"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}")
 
@@ -104,7 +107,7 @@ def add(
             f"{name[:60]!r} cannot be the name of a data set; expected letters, digits, '.', '_' "
             "and '-', up to 48; choose another"
         )
-    with site.lock():
+    with site.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
         site.clean()
         with site.ledger.reading() as connection:
             if any(each.name == name for each in every(connection)):
@@ -112,22 +115,17 @@ def add(
                     f"there is a data set {name!r} already; expected a new name; choose another, "
                     f"or use `erasable dataset append {name}`"
                 )
-        raw = read_source(source, id_column, subjects)
-        n_buckets = fragments.buckets_for(raw.num_rows)
-        known = DataSet(
-            0, name, source.to_json(), id_column, tuple(subjects), _columns(raw, subjects),
-            n_buckets, 1, site.now(),
-        )  # fmt: skip
-        records, tokens, n_suppressed = admit(site, known, raw)
-        stored = _put(site, known, records)
-        change = Change(
-            name, 1, records.num_rows, records.num_rows, 0, 0, n_suppressed,
-            nobody.count(records, known), nobody.remarks(raw, known) or _without_subjects(known),
-        )  # fmt: skip
+        known = DataSet(0, name, source.to_json(), id_column, tuple(subjects), (), 1, 1, site.now())
+        with pulled(site, source, known, new=True) as found:
+            change = Change(
+                name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
+                found.n_without_subject, found.remarks or _without_subjects(known),
+            )  # fmt: skip
+            known, stored = found.known, _put(site, found)
         with site.ledger.transaction() as connection:
             dataset_id = _insert(connection, known)
             record_version(site, connection, dataset_id, "add", change, known)
-            keep(connection, dataset_id, 1, stored, tokens)
+            keep(connection, dataset_id, 1, stored)
     return change
 
 
@@ -141,29 +139,38 @@ def append(site: Site, name: str, source: Source) -> Change:
     InvalidIdsError
         An id is there already; see also `add`.
     """
-    with site.lock():
+    with site.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
         site.clean()
         with site.ledger.reading() as connection:
             known = find(connection, name)
-            present = table(site, connection, known.id, columns=[known.id_column])
-        raw, known = conform(read_source(source, known.id_column, known.subjects), known)
-        records, tokens, n_suppressed = admit(site, known, raw)
-        again = pc.sum(pc.is_in(records[known.id_column], present[known.id_column])).as_py() or 0
-        if again:
-            raise InvalidIdsError(
-                f"{again} of {records.num_rows} values of {known.id_column!r} are in {name!r} "
-                "already; expected new ones; append only new records, or use "
-                f"`erasable dataset sync {name}`"
-            )
-        change = Change(
-            name, known.version + 1, present.num_rows + records.num_rows, records.num_rows,
-            0, 0, n_suppressed, nobody.count(records, known), nobody.remarks(raw, known),
-        )  # fmt: skip
-        stored = _put(site, known, records)
+            present = parts(connection, known.id, known.version)
+        with pulled(site, source, known) as found:
+            known = found.known
+            _refuse_present(site, present, found)
+            n_present = sum(part.n_records for part in present)
+            change = Change(
+                name, known.version + 1, n_present + found.n_records, found.n_records, 0, 0,
+                found.n_suppressed, found.n_without_subject, found.remarks,
+            )  # fmt: skip
+            stored = _put(site, found)
         with site.ledger.transaction() as connection:
             record_version(site, connection, known.id, "append", change, known)
-            keep(connection, known.id, change.version, stored, tokens)
+            keep(connection, known.id, change.version, stored)
     return change
+
+
+def _refuse_present(site: Site, present: Sequence[Part], found: Pulled) -> None:
+    id_column, again = found.known.id_column, 0
+    for part in present:
+        ids = fragments.read(site, part.key, part.sha256, [id_column])[id_column]
+        again += found.ids.n_of(ids) - found.left_out.n_of(ids)
+    if again:
+        name = found.known.name
+        raise InvalidIdsError(
+            f"{again} of {found.n_records} values of {id_column!r} are in {name!r} "
+            "already; expected new ones; append only new records, or use "
+            f"`erasable dataset sync {name}`"
+        )
 
 
 def record_version(
@@ -204,47 +211,74 @@ def record_version(
 
 
 def keep(
-    connection: Connection,
-    dataset_id: int,
-    version: int,
-    stored: Iterable[dict[str, Any]],
-    tokens: dict[str, str],
+    connection: Connection, dataset_id: int, version: int, stored: Sequence[dict[str, Any]]
 ) -> None:
     """Write new fragments into the ledger, and who is in them."""
-    subjects_of.ensure(connection, tokens.items())
-    rows, held = [], set()
-    for each in stored:
-        held |= {(token, dataset_id, each["bucket"]) for token in each["tokens"]}
-        row = {name: value for name, value in each.items() if name != "tokens"}
-        rows.append({**row, "dataset_id": dataset_id, "since": version})
+    rows = [
+        {**each, "dataset_id": dataset_id, "since": version}
+        for each in ({k: v for k, v in one.items() if k != "tokens"} for one in stored)
+    ]
     if rows:
         connection.execute(insert(fragment), rows)
-    query = select(holding.c.token, holding.c.dataset_id, holding.c.bucket)
-    before = connection.execute(query.where(holding.c.dataset_id == dataset_id))
-    held -= {(row.token, row.dataset_id, row.bucket) for row in before}
-    if held:
-        names = ("token", "dataset_id", "bucket")
-        connection.execute(
-            insert(holding), [dict(zip(names, h, strict=True)) for h in sorted(held)]
-        )
+    for some in _together(stored):
+        named: dict[str, str] = {}
+        held: dict[str, list[Any]] = {"token": [], "bucket": []}
+        for each in some:
+            for kind, tokens in each["tokens"]:
+                known = tokens.to_pylist()
+                named.update(dict.fromkeys(known, kind))
+                held["token"] += known
+                held["bucket"] += [each["bucket"]] * len(known)
+        if named:
+            subjects_of.ensure(connection, named.items())
+            held["dataset_id"] = [dataset_id] * len(held["token"])
+            insert_missing(connection, holding, held)
 
 
-def _put(site: Site, known: DataSet, records: pa.Table) -> list[dict[str, Any]]:
-    stored = []
-    split = list(
-        fragments.partition(records, known.id_column, known.subject_columns, known.n_buckets)
-    )
-    with site.progress(f"writing {known.name}", len(split)) as advance:
-        for bucket, part in split:
-            stored.append(put_part(site, known, bucket, part))
+def _together(stored: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Cut into runs with as many tokens as are written at once, or a fragment's."""
+    some: list[dict[str, Any]] = []
+    n_tokens = 0
+    for each in stored:
+        some.append(each)
+        n_tokens += sum(len(tokens) for _, tokens in each["tokens"])
+        if n_tokens >= AT_ONCE:
+            yield some
+            some, n_tokens = [], 0
+    yield some
+
+
+def _put(site: Site, found: Pulled) -> list[dict[str, Any]]:
+    stored: list[dict[str, Any]] = []
+    n_buckets = found.known.n_buckets
+    with (
+        writing(site, stored),
+        site.progress(f"writing {found.known.name}", n_buckets) as advance,
+    ):
+        for number in range(n_buckets):
+            records = found.bucket(number)
+            if records.num_rows:
+                stored.append(put_part(site, found.known, number, records))
             advance()
     return stored
+
+
+@contextmanager
+def writing(site: Site, stored: Sequence[dict[str, Any]]) -> Iterator[None]:
+    """Remove the fragments that were put if the records turn out not to fit."""
+    try:
+        yield
+    except SourceError:
+        for each in stored:
+            site.store.delete(each["key"])
+        raise
 
 
 def put_part(site: Site, known: DataSet, bucket: int, part: pa.Table) -> dict[str, Any]:
     """Put one fragment into the store; return what `keep` needs to know of it."""
     kept = fragments.write(site, known.name, part)
-    tokens = {token for column in known.subject_columns for token in tokens_in(part[column])}
+    # As Arrow keeps them they take a third of the room: those of all fragments are held.
+    tokens = [(kind, pc.unique(part[column]).drop_null()) for column, kind in known.subjects]
     return {
         "bucket": bucket, "key": kept.key, "sha256": kept.sha256,
         "n_records": part.num_rows, "tokens": tokens,
@@ -277,10 +311,3 @@ def _without_subjects(known: DataSet) -> tuple[str, ...]:
 
 def _as_json(known: DataSet) -> list[dict[str, str]]:
     return [{"name": column, "type": kind} for column, kind in known.columns]
-
-
-def _columns(raw: pa.Table, subjects: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    tokens = {column for column, _ in subjects}
-    return tuple(
-        (field.name, "string" if field.name in tokens else str(field.type)) for field in raw.schema
-    )

@@ -8,9 +8,10 @@ what a fragment holds does not depend on the order in which they came.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,9 +20,13 @@ from erasable.core.errors import WorkspaceError
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["bucket_of", "buckets_for", "partition", "read", "write"]
+__all__ = ["PARTS", "bucket_of", "buckets_for", "parts_of", "read", "write"]
 
-_RECORDS_EACH, _MOST = 2000, 256
+PARTS = 256
+"""As many as a data set has buckets at most."""
+
+_RECORDS_EACH = 2000
+_DIGITS = pa.array([f"{part:02x}" for part in range(PARTS)])
 
 
 def buckets_for(n_records: int) -> int:
@@ -32,7 +37,7 @@ def buckets_for(n_records: int) -> int:
     >>> buckets_for(10), buckets_for(200_000), buckets_for(10**7)
     (1, 64, 256)
     """
-    wanted = min(_MOST, max(1, n_records // _RECORDS_EACH))
+    wanted = min(PARTS, max(1, n_records // _RECORDS_EACH))
     return 1 << (wanted.bit_length() - 1)
 
 
@@ -47,10 +52,11 @@ def bucket_of(token: str, n_buckets: int) -> int:
     return int(token[:8], 16) % n_buckets
 
 
-def partition(
-    table: pa.Table, id_column: str, subjects: Sequence[str], n_buckets: int
-) -> Iterator[tuple[int, pa.Table]]:
-    """Split records by the bucket of their first subject, or of their id where they have none.
+def parts_of(table: pa.Table, id_column: str, subjects: Sequence[str]) -> pa.Array:
+    """Return of each record the part, of `PARTS`, that its bucket is made of.
+
+    It hangs on the first subject, or on the id where there is none. However many buckets a data set
+    has, bucket b is made of the parts b, b + n_buckets, b + 2 n_buckets, ...
 
     Parameters
     ----------
@@ -58,40 +64,27 @@ def partition(
         With tokens in the columns `subjects`.
     id_column : str
     subjects : sequence of str
-    n_buckets : int
 
-    Yields
-    ------
-    bucket : int
-    records : pyarrow.Table
-        Not empty, in the order of their ids.
+    Returns
+    -------
+    pyarrow.Array of int32
 
     Examples
     --------
-    >>> table = pa.table({"id": [3, 1, 2], "who": ["00000001", "00000002", "00000001"]})
-    >>> [(bucket, part["id"].to_pylist()) for bucket, part in partition(table, "id", ["who"], 2)]
-    [(0, [1]), (1, [2, 3])]
+    >>> table = pa.table({"id": [3, 1, 2], "who": ["00000001", "00000002", "000000ff"]})
+    >>> parts_of(table, "id", ["who"]).to_pylist()
+    [1, 2, 255]
     """
-    owner = pa.nulls(table.num_rows, pa.string())
+    owner = pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
     for subject in subjects:
         owner = pc.coalesce(owner, table[subject])
-    if owner.null_count:
-        hashed = [_hash_of(value) for value in table[id_column].to_pylist()]
-        owner = pc.coalesce(owner, pa.array(hashed, pa.string()))
-    if isinstance(owner, pa.ChunkedArray):
-        owner = owner.combine_chunks()
-    coded = owner.dictionary_encode()
-    of_token = [bucket_of(token, n_buckets) for token in coded.dictionary.to_pylist()]
-    buckets = pa.array(of_token, pa.int32()).take(coded.indices)
-    order = pc.sort_indices(
-        pa.table({"bucket": buckets, "id": table[id_column]}),
-        sort_keys=[("bucket", "ascending"), ("id", "ascending")],
-    )
-    table, buckets = table.take(order), buckets.take(order)
-    start = 0
-    for run in pc.run_end_encode(buckets).run_ends.to_pylist() if len(buckets) else []:
-        yield buckets[start].as_py(), table.slice(start, run - start)
-        start = run
+    digits = pc.utf8_slice_codeunits(owner, 6, 8)  # the last two of the eight in `bucket_of`
+    gaps = np.flatnonzero(pc.is_null(owner).to_numpy())
+    parts = pc.fill_null(pc.index_in(digits, _DIGITS), 0).to_numpy().astype(np.int32)
+    if len(gaps):
+        ids = table[id_column].take(pa.array(gaps)).to_pylist()
+        parts[gaps] = [bucket_of(_hash_of(value), PARTS) for value in ids]
+    return pa.array(parts)
 
 
 def write(site: Site, dataset: str, table: pa.Table) -> Stored:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, select
 
-from erasable.core.errors import WorkspaceDiskError, WorkspaceError
+from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceServerError
 from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import record_type, tokens_in
 from erasable.workspace.data.catalogue import DataSet, Part, every, parts
@@ -84,7 +84,7 @@ def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
     for part in parts(connection, known.id):
         try:
             table = fragments.read(site, part.key, part.sha256, known.subject_columns)
-        except WorkspaceDiskError:
+        except (WorkspaceDiskError, WorkspaceServerError):
             raise
         except WorkspaceError as error:
             if _is_still_used(site, part):  # and not replaced by a process at work beside us

@@ -6,15 +6,14 @@ A null, empty or blank value of a subject column, and NaN, name nobody. Every ot
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from erasable.workspace.data.catalogue import DataSet
-
-__all__ = ["count", "remarks"]
+__all__ = ["count", "doubtful", "remarks"]
 
 _GAPS = pa.array(
     sorted({each.casefold() for each in pa.csv.ConvertOptions().null_values if each} | {"none"})
@@ -22,46 +21,60 @@ _GAPS = pa.array(
 """What programs write for a gap, case folded."""
 
 
-def count(records: pa.Table, known: DataSet) -> int:
+def count(records: pa.Table, subjects: Sequence[str]) -> int:
     """Count records in none of whose subject columns anybody is named.
 
     Examples
     --------
-    >>> known = DataSet(1, "mails", {}, "id", (("to", "id"), ("from", "id")), (), 1, 1, None)
-    >>> count(pa.table({"to": ["0a", None, None], "from": [None, "0b", None]}), known)
+    >>> count(pa.table({"to": ["0a", None, None], "from": [None, "0b", None]}), ["to", "from"])
     1
     """
-    gaps = [pc.is_null(records[column]) for column in known.subject_columns]
+    gaps = [pc.is_null(records[column]) for column in subjects]
     found: int = pc.sum(reduce(pc.and_, gaps)).as_py() or 0 if gaps else records.num_rows
     return found
 
 
-def remarks(raw: pa.Table, known: DataSet) -> tuple[str, ...]:
-    """Say which subject columns hold texts that may have been meant for nobody, a line each.
+def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
+    """Count the texts of each subject column that may have been meant for nobody.
 
     Parameters
     ----------
     raw : pyarrow.Table
         As it came, with identities.
-    known : DataSet
+    subjects : sequence of str
 
     Examples
     --------
-    >>> known = DataSet(1, "visits", {}, "id", (("patient", "id"),), (), 1, 1, None)
-    >>> remarks(pa.table({"patient": ["p1", "NA", None]}), known)
+    >>> doubtful(pa.table({"patient": ["p1", "NA", None]}), ["patient"])
+    {'patient': 1}
+    """
+    found = dict.fromkeys(subjects, 0)
+    for column in subjects:
+        if pa.types.is_string(raw[column].type):
+            folded = pc.utf8_lower(pc.utf8_trim_whitespace(raw[column]))
+            found[column] = pc.sum(pc.is_in(folded, _GAPS)).as_py() or 0
+    return found
+
+
+def remarks(counts: Mapping[str, int], n_records: int) -> tuple[str, ...]:
+    """Say in which subject columns there are such texts, a line each.
+
+    Parameters
+    ----------
+    counts : mapping of column to int
+        See `doubtful`.
+    n_records : int
+        Of how many records.
+
+    Examples
+    --------
+    >>> remarks({"patient": 1, "doctor": 0}, 3)
     ("in 1 of 3 records the subject column 'patient' holds what programs write for a gap ...",)
     """
-    found = []
-    for column in known.subject_columns:
-        values = raw[column]
-        if not pa.types.is_string(values.type):
-            continue
-        folded = pc.utf8_lower(pc.utf8_trim_whitespace(values))
-        n = pc.sum(pc.is_in(folded, _GAPS)).as_py() or 0
-        if n:
-            found.append(
-                f"in {n:,} of {len(values):,} records the subject column {column!r} holds what "
-                "programs write for a gap (NA, nan, null, None): it is taken for somebody's "
-                "identity; leave it empty in the source where nobody is meant"
-            )
-    return tuple(found)
+    return tuple(
+        f"in {n:,} of {n_records:,} records the subject column {column!r} holds what "
+        "programs write for a gap (NA, nan, null, None): it is taken for somebody's "
+        "identity; leave it empty in the source where nobody is meant"
+        for column, n in counts.items()
+        if n
+    )

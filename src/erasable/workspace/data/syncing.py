@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
-from erasable.workspace.data import fragments, nobody
-from erasable.workspace.data.admission import admit, conform, read_source
-from erasable.workspace.data.catalogue import DataSet, Part, find, get, parts
-from erasable.workspace.data.datasets import Change, keep, put_part, record_version
+from erasable.workspace import locking
+from erasable.workspace.data import fragments
+from erasable.workspace.data.catalogue import Part, find, get, parts
+from erasable.workspace.data.datasets import Change, keep, put_part, record_version, writing
+from erasable.workspace.data.identifiers import Ids
+from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.ledger.schema import fragment, garbage, model, model_version
 from erasable.workspace.site import Site
@@ -20,12 +23,45 @@ __all__ = ["drop_unused", "sync"]
 
 
 @dataclass(slots=True)
-class _Bucket:
-    """A bucket whose records differ from those of the source."""
+class _Compared:
+    """In what a data set differs from its source.
 
-    number: int
-    before: pa.Table
-    after: pa.Table
+    A record whose first subject is another one now has changed its bucket: it is gone in one and
+    new in the other. No record is in two buckets of either side.
+    """
+
+    buckets: set[int] = field(default_factory=set)
+    stored: list[dict[str, Any]] = field(default_factory=list)
+    n_changed_in_place: int = 0
+    come: Ids = field(default_factory=Ids)
+    gone: Ids = field(default_factory=Ids)
+
+    @property
+    def n_moved(self) -> int:
+        return self.come.n_shared(self.gone)
+
+    @property
+    def n_added(self) -> int:
+        return len(self.come) - self.n_moved
+
+    @property
+    def n_changed(self) -> int:
+        return self.n_changed_in_place + self.n_moved
+
+    @property
+    def n_removed(self) -> int:
+        return len(self.gone) - self.n_moved
+
+    def differ(self, before: pa.Table, after: pa.Table, id_column: str) -> bool:
+        """Compare a bucket with what it is to be, both in the order of ids; count."""
+        stays = pc.is_in(before[id_column], after[id_column])
+        stayed = pc.is_in(after[id_column], before[id_column])
+        same = _same_rows(before.filter(stays), after.filter(stayed))
+        n_same = pc.sum(same).as_py() or 0
+        self.gone.add(before[id_column].filter(pc.invert(stays)))
+        self.come.add(after[id_column].filter(pc.invert(stayed)))
+        self.n_changed_in_place += len(same) - n_same
+        return not n_same == before.num_rows == after.num_rows
 
 
 def sync(site: Site, name: str, source: Source) -> Change:
@@ -50,37 +86,30 @@ def sync(site: Site, name: str, source: Source) -> Change:
     SourceError, InvalidIdsError
         See `erasable.workspace.data.datasets.add`.
     """
-    with site.lock():
+    with site.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
         site.clean()
         with site.ledger.reading() as connection:
             known = find(connection, name)
             present = parts(connection, known.id, known.version)
-        raw, known = conform(read_source(source, known.id_column, known.subjects), known)
-        records, tokens, n_suppressed = admit(site, known, raw)
-        differing = _compare(site, known, present, records)
-        n_added, n_changed, n_removed = _count(differing, known.id_column)
-        told = nobody.count(records, known), nobody.remarks(raw, known)
-        if not differing:
-            return Change(name, known.version, records.num_rows, 0, 0, 0, n_suppressed, *told)
+        with pulled(site, source, known) as found:
+            known = found.known
+            compared = _compare(site, found, present)
+            told = found.n_suppressed, found.n_without_subject, found.remarks
+            if not compared.buckets:
+                return Change(name, known.version, found.n_records, 0, 0, 0, *told)
         version = known.version + 1
-        stored = []
-        with site.progress(f"writing {name}", len(differing)) as advance:
-            for each in differing:
-                if each.after.num_rows:
-                    stored.append(put_part(site, known, each.number, each.after))
-                advance()
         change = Change(
-            name, version, records.num_rows, n_added, n_changed, n_removed, n_suppressed, *told
-        )
-        numbers = {each.number for each in differing}
-        ended = [part.id for part in present if part.bucket in numbers]
+            name, version, found.n_records, compared.n_added, compared.n_changed,
+            compared.n_removed, *told,
+        )  # fmt: skip
+        ended = [part.id for part in present if part.bucket in compared.buckets]
         with site.ledger.transaction() as connection:
             if ended:
                 connection.execute(
                     update(fragment).where(fragment.c.id.in_(ended)).values(until=version)
                 )
             record_version(site, connection, known.id, "sync", change, known)
-            keep(connection, known.id, version, stored, tokens)
+            keep(connection, known.id, version, compared.stored)
             drop_unused(connection, known.id)
         site.clean()
     return change
@@ -106,39 +135,38 @@ def drop_unused(connection: Connection, dataset_id: int) -> int:
     return len(unused)
 
 
-def _compare(site: Site, known: DataSet, present: list[Part], records: pa.Table) -> list[_Bucket]:
-    columns = [name for name, _ in known.columns]
-    empty = records.select(columns).slice(0, 0)
-    new = dict(
-        fragments.partition(records, known.id_column, known.subject_columns, known.n_buckets)
-    )
+def _compare(site: Site, found: Pulled, present: list[Part]) -> _Compared:
+    """Write the buckets that differ, one after the other, and count in what."""
+    known, compared = found.known, _Compared()
     old: dict[int, list[Part]] = {}
     for part in present:
         old.setdefault(part.bucket, []).append(part)
-    differing = []
-    for number in sorted(new.keys() | old.keys()):
-        read = [fragments.read(site, part.key, part.sha256) for part in old.get(number, [])]
-        before = pa.concat_tables([each.cast(known.schema) for each in read]) if read else empty
-        before = before.sort_by(known.id_column).select(columns)
-        after = new.get(number, empty).select(columns)
-        if not before.equals(after):
-            differing.append(_Bucket(number, before, after))
-    return differing
+    with (
+        writing(site, compared.stored),
+        site.progress(f"comparing {known.name}", known.n_buckets) as advance,
+    ):
+        for number in range(known.n_buckets):
+            after = found.bucket(number)
+            read = [fragments.read(site, part.key, part.sha256) for part in old.get(number, [])]
+            before = pa.concat_tables(
+                [known.schema.empty_table(), *(t.cast(known.schema) for t in read)]
+            )
+            if compared.differ(before.sort_by(known.id_column), after, known.id_column):
+                compared.buckets.add(number)
+                if after.num_rows:
+                    compared.stored.append(put_part(site, known, number, after))
+            advance()
+    return compared
 
 
-def _count(differing: list[_Bucket], id_column: str) -> tuple[int, int, int]:
-    """Count the records that are new, changed and gone, wherever they were and are."""
-    if not differing:
-        return 0, 0, 0
-    before = pa.concat_tables([each.before for each in differing])
-    after = pa.concat_tables([each.after for each in differing])
-    stayed = pc.is_in(after[id_column], before[id_column])
-    n_stayed = pc.sum(stayed).as_py() or 0
-    left = before.filter(pc.is_in(before[id_column], after[id_column])).sort_by(id_column)
-    right = after.filter(stayed).sort_by(id_column)
+def _same_rows(left: pa.Table, right: pa.Table) -> pa.ChunkedArray:
+    """Tell which rows of two tables of the same types are alike; gaps are, and NaN."""
     same = None
     for a, b in zip(left.columns, right.columns, strict=True):
         equal = pc.or_(pc.fill_null(pc.equal(a, b), False), pc.and_(pc.is_null(a), pc.is_null(b)))
+        if pa.types.is_floating(a.type):
+            nans = pc.and_(pc.is_nan(a), pc.is_nan(b))
+            equal = pc.or_(equal, pc.fill_null(nans, False))
         same = equal if same is None else pc.and_(same, equal)
-    n_same = (pc.sum(same).as_py() or 0) if same is not None else 0
-    return after.num_rows - n_stayed, n_stayed - n_same, before.num_rows - n_stayed
+    assert same is not None
+    return same

@@ -13,6 +13,7 @@ import numpy as np
 
 from erasable.core.errors import NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.core.ids import name_some
+from erasable.workspace import locking
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import plain
 from erasable.workspace.data.catalogue import DataSet
@@ -104,7 +105,7 @@ def read_fresh(
 
 
 def _read(site: Site, given: str, known: DataSet) -> tuple[pa.Table, int | None]:
-    with site.lock(), site.ledger.reading() as connection:
+    with site.lock(reads=locking.datasets([given])), site.ledger.reading() as connection:
         try:
             named = catalogue.find(connection, given)
         except NotInWorkspaceError:

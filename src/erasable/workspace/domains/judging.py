@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from erasable.core.errors import WorkspaceError
 from erasable.removal import RemovalReport, measure, removal_report
 from erasable.removal.evaluation import GROUPS
+from erasable.workspace import locking
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.domains.planning import RemovalPlan, columns_of
@@ -119,10 +120,10 @@ def judges(site: Site, plan: RemovalPlan) -> list[Judge]:
     ErasableError
         A model or its records cannot be read, or fresh ones cannot be predicted for.
     """
-    with site.lock():
-        with site.ledger.reading() as connection:
-            concerned = catalogue.models_of(connection, [plan.known.id])
-            names = [each.name for each in concerned if each.is_live]
+    with site.ledger.reading() as connection:
+        concerned = catalogue.models_of(connection, [plan.known.id])
+        names = [each.name for each in concerned if each.is_live]
+    with site.lock(reads=locking.models(names) or locking.datasets([plan.known.name])):
         return [Judge(site, plan, name) for name in names]
 
 

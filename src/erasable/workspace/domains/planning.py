@@ -15,6 +15,7 @@ from erasable.core.errors import InvalidIdsError, InvalidInputError, WorkspaceEr
 from erasable.removal import Certificate, Cost, DomainRemoval
 from erasable.removal.budgets import as_budget
 from erasable.removal.scores import as_score
+from erasable.workspace import locking
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet
@@ -158,7 +159,7 @@ def plan(
     as_score(score)
     predicate = Predicate.of(where, keywords, column)
     amount = _amount(cost, budget)
-    with site.lock(), site.ledger.reading() as connection:
+    with site.lock(reads=locking.datasets([dataset])), site.ledger.reading() as connection:
         known = catalogue.find(connection, dataset)
         state = state_of(connection, known)
         models = [each for each in models_of(connection, [known.id]) if each.is_live]

@@ -36,6 +36,7 @@ __all__ = [
     "last_head",
     "next_position",
     "read_head",
+    "read_kept",
     "tree",
     "verify_log",
     "verify_since",
@@ -213,6 +214,24 @@ def read_head(envelope: Any, public_pem: bytes) -> dict[str, Any]:
     return {**payload, "envelope": envelope}
 
 
+def read_kept(kept: Any, public_pem: bytes) -> dict[str, Any]:
+    """Check a head that was kept elsewhere: what `head` returned, or its envelope alone.
+
+    Raises
+    ------
+    EvidenceError
+        It is no head, was changed, or another key signed it.
+    """
+    whole = isinstance(kept, Mapping) and "envelope" in kept
+    signed = read_head(kept["envelope"] if whole else kept, public_pem)
+    if whole and kept != signed:
+        raise EvidenceError(
+            "the log head says something else than what was signed; expected the same; "
+            "pass the file as it was written"
+        )
+    return signed
+
+
 def tree(connection: Connection) -> Tree:
     """Read all leaves, for proofs. A tree is worth keeping when there are several to make."""
     leaves = select(log_entry.c.leaf).order_by(log_entry.c.position)
@@ -292,13 +311,7 @@ def verify_since(site: Site, kept: Any) -> list[str]:
     EvidenceError
         It is no head of this workspace.
     """
-    whole = isinstance(kept, Mapping) and "envelope" in kept
-    signed = read_head(kept["envelope"] if whole else kept, site.keys.public_pem)
-    if whole and kept != signed:
-        raise EvidenceError(
-            "the log head says something else than what was signed; expected the same; "
-            "pass the file as it was written"
-        )
+    signed = read_kept(kept, site.keys.public_pem)
     with site.ledger.reading() as connection:
         if signed["workspace"] != site.ledger.get(connection, "workspace"):
             raise EvidenceError(
@@ -316,16 +329,29 @@ def _against(site: Site, connection: Connection, leaves: Tree, signed: dict[str,
     if size > len(leaves):
         return [
             f"the log has {len(leaves)} entries, but had {size} when a head was signed at {at}: "
-            "its end was cut off"
+            f"its end was cut off{_since_restored(site, connection)}"
         ]
     proof = leaves.consistency(size)
     was = hexadecimal(signed["root"], "the root in the log head")
     if not verify_consistency(size, len(leaves), was, leaves.root(), proof):
         return [
             f"the first {size} entries of the log are not those that were signed at {at}: "
-            "entries were altered, removed, added or reordered"
+            f"entries were altered, removed, added or reordered{_since_restored(site, connection)}"
         ]
     return []
+
+
+def _since_restored(site: Site, connection: Connection) -> str:
+    """Say that a backup was restored, which takes a log back to an earlier state."""
+    restored = site.ledger.get(connection, "restored")
+    if restored is None:
+        return ""
+    covered = restored["head_size"]
+    head = "no head was taken in" if covered is None else f"a head of {covered} was taken in"
+    return (
+        f"; a backup with {restored['log_size']} entries was restored (entry "
+        f"{restored['position']}; {head}), and what came after them went another way"
+    )
 
 
 def _recomputed(site: Site, connection: Connection) -> tuple[Tree, list[str]]:

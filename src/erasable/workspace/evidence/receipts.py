@@ -20,7 +20,12 @@ from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.evidence.envelope import peek, seal, unseal
 from erasable.workspace.evidence.merkle import leaf_hash, verify_inclusion
-from erasable.workspace.evidence.statements import PREDICATE_TYPE, STATEMENT_TYPE, statement
+from erasable.workspace.evidence.statements import (
+    PREDICATE_TYPE,
+    STATEMENT_TYPE,
+    statement,
+    unreached,
+)
 from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
@@ -104,8 +109,10 @@ def issue(
     touched = {one.target_id for id in requests for one in tasks[id] if one.target == "dataset"}
     commitments = {id: _commit_to(connection, id) for id in sorted(touched)}
     common = {
+        "out_of_reach": unreached(site.ledger, site.store, connection),
         "workspace": site.ledger.get(connection, "workspace"),
         "key": site.ledger.get(connection, "key_id"),
+        **_branch(site, connection),
     }
     first = log.next_position(site, connection)
     sealed, completions = {}, []
@@ -219,6 +226,15 @@ def _commit_to(connection: Connection, dataset_id: int) -> str:
     salt, commitment = commit("\n".join(files))
     connection.execute(update(dataset).where(dataset.c.id == dataset_id).values(salt=salt))
     return commitment
+
+
+def _branch(site: Site, connection: Connection) -> dict[str, Any]:
+    """Say that the log goes another way since a backup was restored, and from where on."""
+    restored = site.ledger.get(connection, "restored")
+    if restored is None:
+        return {}
+    named = ("position", "at", "made_at", "log_size", "head_size")
+    return {"restored": {name: restored[name] for name in named}}
 
 
 def _acknowledgements(connection: Connection, requests: Sequence[str]) -> dict[str, bytes]:

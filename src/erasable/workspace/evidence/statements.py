@@ -13,11 +13,17 @@ from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from erasable.workspace.evidence.wire import stamp
 
-__all__ = ["OUT_OF_REACH", "PREDICATE_TYPE", "STATEMENT_TYPE", "software", "statement"]
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from erasable.workspace.ledger.engine import Ledger
+    from erasable.workspace.store.artifacts import ArtifactStore
+
+__all__ = ["OUT_OF_REACH", "PREDICATE_TYPE", "STATEMENT_TYPE", "software", "statement", "unreached"]
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:erasable:receipt:v1"
@@ -28,9 +34,33 @@ OUT_OF_REACH = (
     "archived logs of other programs",
     "the source of a data set",
 )
-"""What may still hold a record, and is out of the reach of a workspace."""
+"""What may still hold a record, and is out of the reach of any workspace; see `unreached`."""
 
 _PACKAGES = ("erasable", "numpy", "scipy", "scikit-learn", "numba", "pyarrow")
+
+
+def unreached(ledger: Ledger, store: ArtifactStore, connection: Connection) -> list[str]:
+    """Return what may still hold a record or a token, and is out of the reach of a workspace.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Whose database may keep more than a file does, and which knows where models are published.
+    store : ArtifactStore
+        Which may keep more than a folder does.
+    connection : Connection
+    """
+    published = [
+        f"copies that were made of versions of {each['to']}"
+        if each["delete_superseded"]
+        else f"earlier versions of {each['to']}"
+        for each in ledger.get(connection, "published", [])
+    ]
+    left = [
+        f"versions of {to}, where it is published no longer"
+        for to in ledger.get(connection, "published_before", [])
+    ]
+    return [*OUT_OF_REACH, *ledger.unreached, *store.unreached, *published, *left]
 
 
 def statement(
@@ -59,7 +89,7 @@ def statement(
     at : datetime
         When it was completed.
     common : mapping
-        workspace, key and log: where this is written.
+        out_of_reach; workspace, key and log: where this is written.
 
     Returns
     -------
@@ -90,7 +120,6 @@ def statement(
             "datasets": changed,
             "models": models,
             "not_covered": [one["name"] for one in models if one["treatment"] == "not covered"],
-            "out_of_reach": list(OUT_OF_REACH),
             "software": software(),
             **common,
         },

@@ -112,6 +112,12 @@ class Keys:
         """
         return cls._read(*_place(disk))
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Keys:
+        """Read a key file that the user names; see `load`."""
+        place = Path(path).resolve()
+        return cls._read(Disk(place.parent, private=True), place.name)
+
     def save(self, disk: Disk) -> None:
         """Write the keys, to be read by their owner alone.
 
@@ -202,14 +208,18 @@ class Keys:
         """What the ledger keeps, to tell a wrong secret from the right one."""
         return hmac.digest(self._secret, b"erasable", "sha256").hex()
 
-    def _write(self, disk: Disk, name: str) -> None:
+    def to_json(self) -> bytes:
+        """Return what a key file holds."""
         kept = {
             "version": _VERSION,
             "secret": self._secret.hex(),
             "private_key": self._private_pem.decode(),
             "public_key": self.public_pem.decode(),
         }
-        disk.write(name, (json.dumps(kept, indent=2) + "\n").encode(), mode=0o600)
+        return (json.dumps(kept, indent=2) + "\n").encode()
+
+    def _write(self, disk: Disk, name: str) -> None:
+        disk.write(name, self.to_json(), mode=0o600)
 
     @classmethod
     def _read(cls, disk: Disk, name: str) -> Keys:
@@ -222,6 +232,17 @@ class Keys:
                 f"there is no key file {str(path)!r}; expected the one that `erasable init` made; "
                 f"restore it from a backup, or name it in {ELSEWHERE}"
             ) from None
+        return cls.parse(data, path)
+
+    @classmethod
+    def parse(cls, data: bytes, path: str | os.PathLike[str]) -> Keys:
+        """Read the bytes of a key file, which `path` names in a message.
+
+        Raises
+        ------
+        EvidenceError
+            They are damaged, or of a newer version.
+        """
         try:
             kept = json.loads(data)
             version = kept["version"]

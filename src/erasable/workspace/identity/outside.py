@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from erasable.core.errors import EvidenceError, InvalidParameterError, NotInWorkspaceError
 from erasable.workspace.evidence import envelope, log
@@ -19,9 +20,10 @@ from erasable.workspace.identity.suppression import listing
 from erasable.workspace.store.disk import Disk
 
 if TYPE_CHECKING:
+    from erasable.workspace.identity.keys import Keys
     from erasable.workspace.site import Site
 
-__all__ = ["OUTSIDE", "export", "publish", "read_list"]
+__all__ = ["OUTSIDE", "Listed", "check_list", "export", "publish", "read_list"]
 
 OUTSIDE = "ERASABLE_EXPORT"
 """The environment variable that names a folder for what a restored backup needs."""
@@ -38,6 +40,24 @@ _OTHER_SECRET = (
 )
 
 
+class Listed(NamedTuple):
+    """A list that was exported, and holds.
+
+    Attributes
+    ----------
+    entries : list of dict
+        As `listing` returns them.
+    log_size : int or None
+        Entries of the log when it was exported; older versions of erasable did not say.
+    sha256 : str
+        Of what was signed.
+    """
+
+    entries: list[dict[str, Any]]
+    log_size: int | None
+    sha256: str
+
+
 def export(site: Site) -> dict[str, Any]:
     """Return the list as signed JSON (a DSSE envelope), to be kept outside the workspace.
 
@@ -49,6 +69,7 @@ def export(site: Site) -> dict[str, Any]:
             "workspace": site.ledger.get(connection, "workspace"),
             "secret": site.keys.fingerprint,
             "at": site.now().isoformat(),
+            "log_size": log.next_position(site, connection),
             "entries": [
                 {**entry, "since": entry["since"].isoformat()} for entry in listing(connection)
             ],
@@ -70,12 +91,19 @@ def read_list(site: Site, exported: Any) -> list[dict[str, Any]]:
     EvidenceError
         It was not signed by this workspace, is of another one, or is none.
     """
-    payload = _unsealed(site, exported)
+    with site.ledger.reading() as connection:
+        workspace = site.ledger.get(connection, "workspace")
+    return check_list(exported, site.keys, workspace).entries
+
+
+def check_list(exported: Any, keys: Keys, workspace: str) -> Listed:
+    """Check what `export` returned, for the workspace of an id and its keys; see `read_list`."""
+    payload = _unsealed(keys, exported)
     try:
         kept = json.loads(payload)
         if kept["version"] != _VERSION:
             raise EvidenceError(_FOREIGN.format(what="is of another version"))
-        if kept["secret"] != site.keys.fingerprint:
+        if kept["secret"] != keys.fingerprint:
             raise EvidenceError(_FOREIGN.format(what=_OTHER_SECRET))
         entries = [
             {
@@ -86,14 +114,19 @@ def read_list(site: Site, exported: Any) -> list[dict[str, Any]]:
             }
             for entry in kept["entries"]
         ]
+        size = kept.get("log_size")
+        listed = Listed(
+            list({entry["token"]: entry for entry in entries}.values()),
+            None if size is None else int(size),
+            sha256(payload).hexdigest(),
+        )
     except EvidenceError:
         raise
     except (InvalidParameterError, KeyError, RecursionError, TypeError, ValueError):
         raise EvidenceError(_FOREIGN.format(what="is damaged")) from None
-    with site.ledger.reading() as connection:
-        if kept.get("workspace") != site.ledger.get(connection, "workspace"):
-            raise EvidenceError(_FOREIGN.format(what="is of another workspace"))
-    return list({entry["token"]: entry for entry in entries}.values())
+    if kept.get("workspace") != workspace:
+        raise EvidenceError(_FOREIGN.format(what="is of another workspace"))
+    return listed
 
 
 def publish(site: Site) -> Path | None:
@@ -131,7 +164,7 @@ def publish(site: Site) -> Path | None:
 
 
 def _check_past(site: Site, outside: Disk) -> None:
-    """Refuse to write over a head that this log does not contain."""
+    """Refuse to write over a head that this log does not contain, nor took in by a restore."""
     try:
         kept = json.loads(outside.read(_HEAD))
     except (NotInWorkspaceError, ValueError):
@@ -140,12 +173,27 @@ def _check_past(site: Site, outside: Disk) -> None:
         told = log.verify_since(site, kept)
     except EvidenceError:
         told = ["it is not a head of this workspace"]
-    if told:
+    if told and not _is_taken_in(site, outside, kept):
         raise EvidenceError(
             f"{str(outside.path(_HEAD))!r} was not written over ({told[0]}); expected a head of "
             "the past of this log; where a backup was restored, run `erasable suppress import` "
             "with the list beside it, then move both files away"
         )
+
+
+def _is_taken_in(site: Site, outside: Disk, kept: Any) -> bool:
+    """Tell whether the last restore took in just this head, and the list beside it."""
+    with site.ledger.reading() as connection:
+        restored = site.ledger.get(connection, "restored")
+    try:
+        head = log.read_kept(kept, site.keys.public_pem)
+        listed = sha256(envelope.peek(json.loads(outside.read(_LIST)))).hexdigest()
+    except (EvidenceError, NotInWorkspaceError, ValueError):
+        return False
+    return restored is not None and (restored["head_root"], restored["list"]) == (
+        head["root"],
+        listed,
+    )
 
 
 def _moment(text: str) -> datetime:
@@ -155,12 +203,12 @@ def _moment(text: str) -> datetime:
     return moment
 
 
-def _unsealed(site: Site, exported: Any) -> bytes:
+def _unsealed(keys: Keys, exported: Any) -> bytes:
     """Return what was signed; say so where another workspace signed it."""
     try:
-        return envelope.unseal(exported, site.keys.public_pem, PAYLOAD_TYPE)
+        return envelope.unseal(exported, keys.public_pem, PAYLOAD_TYPE)
     except EvidenceError:
-        if _secret_of(exported) in (None, site.keys.fingerprint):
+        if _secret_of(exported) in (None, keys.fingerprint):
             raise
         raise EvidenceError(_FOREIGN.format(what=_OTHER_SECRET)) from None
 

@@ -16,6 +16,7 @@ from sqlalchemy import Column, Connection, Row, delete, select, update
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.ledger.bulk import insert_missing
 from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import identity, meta
 
@@ -26,6 +27,7 @@ __all__ = [
     "Found",
     "batches",
     "candidates",
+    "candidates_of",
     "ensure",
     "expand",
     "expand_many",
@@ -88,16 +90,18 @@ def ensure(connection: Connection, identities: Iterable[tuple[str, str]]) -> int
         How many were new.
     """
     wanted = dict(identities)
-    known = held(connection, identity.c.token, wanted)
-    new = [token for token in wanted if token not in known]
-    if new:
-        rows = [
-            {"token": token, "type": wanted[token], "subject": secrets.token_hex(16)}
-            for token in new
-        ]
-        connection.execute(identity.insert(), rows)
+    names = secrets.token_bytes(16 * len(wanted)).hex()
+    n_new = insert_missing(
+        connection,
+        identity,
+        {
+            "token": list(wanted),
+            "type": list(wanted.values()),
+            "subject": [names[at : at + 32] for at in range(0, len(names), 32)],
+        },
+    )
     _note_types(connection, wanted.values())
-    return len(new)
+    return n_new
 
 
 def candidates(
@@ -120,8 +124,22 @@ def candidates(
     InvalidParameterError
         There is no such type.
     """
-    tried = hashed(site, value, types)
-    rows = _rows(connection, tried)
+    return candidates_of(site, connection, [value], types)[0]
+
+
+def candidates_of(
+    site: Site, connection: Connection, values: Sequence[Any], types: Sequence[str]
+) -> list[list[tuple[str, str]]]:
+    """Do for many what `candidates` does for one, in as many statements."""
+    tried = [hashed(site, value, types) for value in values]
+    known: dict[str, Row[Any]] = {}
+    for some in batches(sorted({token for each in tried for token in each})):
+        known.update((row.token, row) for row in _rows(connection, some))
+    return [_told_apart(each, known) for each in tried]
+
+
+def _told_apart(tried: dict[str, str], known: dict[str, Row[Any]]) -> list[tuple[str, str]]:
+    rows = [known[token] for token in sorted(tried) if token in known]
     if len({row.subject for row in rows}) > 1:
         told = ", ".join(sorted(repr(row.type) for row in rows))
         raise InvalidIdsError(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TakenIn",
+    "every",
     "listing",
     "release",
     "suppress",
@@ -69,6 +70,11 @@ def suppressed(connection: Connection, tokens: Iterable[str]) -> set[str]:
     if length <= len(wanted):
         return wanted.intersection(connection.execute(select(suppression.c.token)).scalars())
     return held(connection, suppression.c.token, wanted)
+
+
+def every(connection: Connection) -> list[str]:
+    """Return all tokens on the list."""
+    return list(connection.execute(select(suppression.c.token)).scalars())
 
 
 def suppress(

@@ -1,46 +1,67 @@
 """The ledger: one database, short transactions, and nothing left behind of what is deleted.
 
 The law kept here: a transaction that has returned is on the disk, whatever happens then; of deleted
-rows nothing is left after `purge`, in the database and in its write-ahead log.
+rows nothing is left after `purge`, in the files that the database keeps its tables in.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
 
-from sqlalchemy import Connection, Engine, create_engine, event, select, text
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy import Connection, Engine, bindparam, select, text
 
-from erasable.core.errors import (
-    ErasableError,
-    LedgerError,
-    WorkspaceBusyError,
-    WorkspaceDiskError,
-    WorkspaceVersionError,
-)
+from erasable.core.errors import WorkspaceVersionError
 from erasable.workspace.ledger.kinds import fits, tampered
 from erasable.workspace.ledger.schema import SETTINGS, meta
+from erasable.workspace.ledger.sqlite import Sqlite
 from erasable.workspace.store.points import at
 
-__all__ = ["REVISION", "Ledger", "setting", "sqlite_url"]
+__all__ = ["REVISION", "Backend", "Ledger", "setting"]
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration; a test compares it with Alembic's."""
 
-_WAIT = 30.0  # seconds that a transaction waits for another
-_PRAGMAS = (
-    f"PRAGMA busy_timeout = {int(_WAIT * 1000)}",
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA secure_delete = ON",
-    "PRAGMA foreign_keys = ON",
-    "PRAGMA temp_store = MEMORY",
-)
+_SETTING = select(meta.c.value).where(meta.c.name == bindparam("wanted"))
+
+
+class Backend(Protocol):
+    """What each database does in its own way.
+
+    Attributes
+    ----------
+    url : str
+        Where the database is, without a password.
+    engine : Engine
+        Its transactions begin as those of a ledger have to: who reads sees one state; who writes,
+        with the execution option "erasable_writes", is the only one, and others wait.
+    upgrades_itself : bool
+        Whether the tables are brought up to date by whoever opens the ledger first.
+    unreached : tuple of str
+        What the database keeps of deleted rows beside its tables, where `rewrite` and `empty_log`
+        do not reach.
+    """
+
+    url: str
+    engine: Engine
+    upgrades_itself: bool
+    unreached: tuple[str, ...]
+
+    def make_room(self, connection: Connection) -> None:
+        """Make what the tables are in, before the first migration."""
+
+    def settle(self, connection: Connection) -> None:
+        """Bring the tables into the state that `rewrite` relies on, after the last migration."""
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Make errors of ours of what the database says inside the block."""
+
+    def rewrite(self) -> None:
+        """Write the tables anew, without what was deleted."""
+
+    def empty_log(self) -> None:
+        """Empty the write-ahead log, where that is within reach."""
 
 
 class Ledger:
@@ -49,7 +70,15 @@ class Ledger:
     Parameters
     ----------
     url : str
-        For SQLAlchemy: ``sqlite:///path/to/ledger.db``.
+        For SQLAlchemy: ``sqlite:///path/to/ledger.db``, or ``postgresql://user@host/database``.
+    schema : str, default=None
+        Of PostgreSQL: where the tables are. None for SQLite.
+
+    Attributes
+    ----------
+    fence : callable or None
+        Called at the start of each transaction that changes something, with its connection; raises
+        where whoever it is may not change anything any more.
 
     Examples
     --------
@@ -64,14 +93,26 @@ class Ledger:
     'red'
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, schema: str | None = None) -> None:
         self.url = url
-        self.engine: Engine = create_engine(url)
-        self._is_sqlite = self.engine.dialect.name == "sqlite"
-        if self._is_sqlite:
-            event.listen(self.engine, "do_connect", _connect_sqlite)
-            event.listen(self.engine, "connect", _open_sqlite)
-            event.listen(self.engine, "begin", _begin_sqlite)
+        self.fence: Callable[[Connection], None] | None = None
+        self.backend: Backend
+        if schema is None:
+            self.backend = Sqlite(url)
+        else:
+            from erasable.workspace.ledger.postgres import Postgres
+
+            self.backend = Postgres(url, schema)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of SQLAlchemy."""
+        return self.backend.engine
+
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        """What may hold deleted rows where `purge` does not reach."""
+        return self.backend.unreached
 
     def create(self) -> None:
         """Make the tables, by the migrations.
@@ -81,29 +122,59 @@ class Ledger:
         LedgerError
             They cannot be made.
         """
+        with self.transaction() as connection:
+            self.build(connection)
+
+    def build(self, connection: Connection, revision: str = "head") -> None:
+        """Make the tables, or bring them up to date, in the caller's transaction.
+
+        Up to a revision; by default to the newest.
+        """
         from erasable.workspace.ledger.migrate import upgrade
 
-        with _explained():
-            upgrade(self)
+        self.backend.make_room(connection)
+        upgrade(connection, revision)
+        self.backend.settle(connection)
 
-    def check(self) -> None:
-        """Hold the revision of the tables against this version of erasable; bring it up to date.
+    def revision(self) -> str:
+        """Return the revision of the tables.
 
         Raises
         ------
         WorkspaceVersionError
-            The tables were made by a newer version.
+            They were made by a newer version.
         LedgerError
-            The file is no ledger.
+            It is no ledger.
         """
         with self.reading() as connection:
             found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        if found == REVISION:
-            return
         if found is None or str(found) > REVISION:
             raise WorkspaceVersionError(
                 f"the ledger has revision {found}; expected {REVISION} or older; "
                 "install the version of erasable that made it, or a newer one"
+            )
+        return str(found)
+
+    def check(self) -> None:
+        """Hold the revision of the tables against this version of erasable.
+
+        A file is brought up to date here. A database that others are at work on is not: their
+        version may be an older one, and somebody has to decide that.
+
+        Raises
+        ------
+        WorkspaceVersionError
+            The tables were made by a newer version, or have to be brought up to date first.
+        LedgerError
+            It is no ledger.
+        """
+        found = self.revision()
+        if found == REVISION:
+            return
+        if not self.backend.upgrades_itself:
+            raise WorkspaceVersionError(
+                f"the ledger has revision {found}; expected {REVISION}; stop whoever works with an "
+                "older version of erasable, and run `erasable workspace migrate`"
             )
         self.create()
 
@@ -117,10 +188,14 @@ class Ledger:
             Another process holds the ledger for too long.
         WorkspaceDiskError
             The disk is full or fails.
+        WorkspaceServerError
+            The database's server cannot be reached, or refuses.
         """
-        with _explained(), self.engine.connect() as connection:
+        with self.backend.explained(), self.engine.connect() as connection:
             connection = connection.execution_options(erasable_writes=True)
             with connection.begin() as transaction:
+                if self.fence is not None:
+                    self.fence(connection)
                 yield connection
                 with at("commit", self.url):
                     transaction.commit()
@@ -128,8 +203,27 @@ class Ledger:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """See one state of the ledger, however many statements the block has."""
-        with _explained(), self.engine.connect() as connection, connection.begin():
+        with (
+            self.backend.explained(),
+            self.engine.connect() as connection,
+            connection.begin(),
+        ):
             yield connection
+
+    @contextmanager
+    def holding(self) -> Iterator[Connection]:
+        """See one state of the ledger, which nobody changes meanwhile; nor does the block.
+
+        Raises
+        ------
+        WorkspaceBusyError
+            Another process holds the ledger for too long.
+        """
+        with self.backend.explained(), self.engine.connect() as connection:
+            connection = connection.execution_options(erasable_writes=True)
+            with connection.begin() as transaction:
+                yield connection
+                transaction.rollback()
 
     def close(self) -> None:
         """Close what is open; it opens again when it is asked."""
@@ -146,10 +240,9 @@ class Ledger:
             connection.execute(meta.insert().values(name=name, value=value))
 
     def purge(self) -> None:
-        """Write the database anew, and empty the write-ahead log: what was deleted is gone.
+        """Write the tables anew, and empty the write-ahead log: what was deleted is gone.
 
-        Overwriting deleted rows is not enough. Where SQLite moves rows between pages it leaves
-        copies in the unused middle of a page, which no later deletion reaches.
+        `unreached` names what is not.
 
         Raises
         ------
@@ -158,15 +251,7 @@ class Ledger:
         WorkspaceDiskError
             The disk is full or fails.
         """
-        if not self._is_sqlite:
-            return
-        with _explained():
-            raw = self.engine.raw_connection()
-            try:
-                with at("commit", self.url):
-                    raw.cursor().execute("VACUUM")
-            finally:
-                raw.close()
+        self.backend.rewrite()
         self.checkpoint()
 
     def checkpoint(self) -> None:
@@ -177,25 +262,7 @@ class Ledger:
         WorkspaceBusyError
             Another process reads an old state of the ledger for too long.
         """
-        if not self._is_sqlite:
-            return
-        until = time.monotonic() + _WAIT
-        while True:
-            with _explained():
-                raw = self.engine.raw_connection()
-                try:
-                    with at("checkpoint", self.url):
-                        busy = raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                finally:
-                    raw.close()
-            if not busy:
-                return
-            if time.monotonic() > until:
-                raise WorkspaceBusyError(
-                    "another process has been reading the ledger for too long; expected it to "
-                    "end; stop it and run the command again"
-                )
-            time.sleep(0.05)
+        self.backend.empty_log()
 
 
 def setting(connection: Connection, name: str, default: Any = None) -> Any:
@@ -206,66 +273,9 @@ def setting(connection: Connection, name: str, default: Any = None) -> Any:
     LedgerError
         It is not what is written there.
     """
-    row = connection.execute(select(meta.c.value).where(meta.c.name == name)).first()
+    row = connection.execute(_SETTING, {"wanted": name}).first()
     if row is None:
         return default
     if not fits(row[0], SETTINGS.get(name, ...)):
         raise tampered(f"what does not belong there for {name!r}", meta.c.value)
     return row[0]
-
-
-def _connect_sqlite(dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
-    with at("open", "ledger"):
-        return dialect.connect(*arguments, **parameters)
-
-
-def _open_sqlite(connection: Any, record: Any) -> None:
-    connection.isolation_level = None  # transactions are begun by _begin_sqlite
-    for pragma in _PRAGMAS:
-        connection.execute(pragma)
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("erasable_writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except ErasableError:
-        raise
-    except OSError as error:
-        raise _no_disk(error.strerror or str(error)) from None
-    except (OperationalError, sqlite3.OperationalError) as error:
-        told = str(getattr(error, "orig", error))
-        if "locked" in told or "busy" in told:
-            raise WorkspaceBusyError(
-                "another process is writing to the ledger; expected it to end within "
-                f"{_WAIT:.0f} seconds; run the command again"
-            ) from None
-        if any(word in told for word in ("full", "I/O", "readonly", "unable to open")):
-            raise _no_disk(told) from None
-        raise _broken(told) from None
-    except (DatabaseError, sqlite3.DatabaseError) as error:
-        raise _broken(str(getattr(error, "orig", error))) from None
-
-
-def _no_disk(told: str) -> WorkspaceDiskError:
-    return WorkspaceDiskError(
-        f"the ledger cannot be written or read ({told}); expected a working disk with free "
-        "space; mend that and run the command again"
-    )
-
-
-def _broken(told: str) -> LedgerError:
-    return LedgerError(
-        f"the ledger is damaged, or is none ({' '.join(told.split())}); expected one made by "
-        "`erasable init`; restore it from a backup"
-    )
-
-
-def sqlite_url(path: Path) -> str:
-    """Return the URL of a file."""
-    return f"sqlite:///{path}"

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from alembic import command
 from alembic.config import Config
-
-if TYPE_CHECKING:
-    from erasable.workspace.ledger.engine import Ledger
+from sqlalchemy import Connection
 
 __all__ = ["upgrade"]
 
+_MIGRATIONS = Path(__file__).parent / "migrations"
 
-def upgrade(ledger: Ledger) -> None:
-    """Run the migrations that a ledger has not had yet, in one transaction."""
+
+def upgrade(connection: Connection, revision: str = "head") -> None:
+    """Run the migrations that a ledger has not had yet, in the caller's transaction.
+
+    Up to a revision; by default all of them.
+    """
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with ledger.transaction() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -23,13 +24,16 @@ from sqlalchemy import (
 from erasable.workspace.ledger.kinds import Json, Moment, name_columns
 
 __all__ = [
+    "PASSING",
     "SETTINGS",
     "dataset",
     "dataset_version",
+    "failure",
     "fragment",
     "garbage",
     "holding",
     "identity",
+    "lease",
     "log_entry",
     "measurement",
     "meta",
@@ -38,6 +42,7 @@ __all__ = [
     "model_version",
     "receipt",
     "request",
+    "step",
     "suppression",
     "suppression_salt",
     "task",
@@ -69,6 +74,30 @@ SETTINGS = {
     "key_fingerprint": str,
     "export": str,
     "identity_types": [str],
+    "published": [
+        {
+            "model": str,
+            "to": str,
+            "tracking_uri": ...,
+            "delete_superseded": bool,
+            "version": ...,
+            "registered": ...,
+            "superseded": [str],
+            "error": ...,
+            "log_size": int,
+        }
+    ],
+    "published_before": [str],
+    "restored": {
+        "id": str,
+        "position": int,
+        "at": str,
+        "made_at": str,
+        "log_size": int,
+        "head_size": ...,
+        "head_root": ...,
+        "list": ...,
+    },
     "verification": {"at": str, "verdicts": [{"model": str, "verdict": str, "detail": str}]},
 }
 """Shapes (see `Json`) of what is in `meta`; `log` says what is wrong with its own entries."""
@@ -231,14 +260,14 @@ request = Table(
     Column("completed_at", Moment),
 )
 
-# One per request and target, from the start of a batch on.
+# One per request and target: what was done, or that it failed, and is tried again.
 task = Table(
     "task",
     metadata,
     Column("request_id", ForeignKey("request.id"), primary_key=True),
     Column("target", String(8), primary_key=True),  # dataset, model
     Column("target_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("state", String(16), nullable=False),  # planned, done
+    Column("state", String(16), nullable=False),  # failed, done
     Column("treatment", String(16)),  # rewritten, deleted, refitted, retrained, retired, ...
     Column("exactness", String(32)),
     Column("n_records", BigInteger),  # of this request
@@ -246,6 +275,52 @@ task = Table(
     Column("before", String(64)),  # commitments
     Column("after", String(64)),
 )
+
+# What went wrong with a model or data set, in batches of workers. Who needs it waits until then.
+failure = Table(
+    "failure",
+    metadata,
+    Column("target", String(8), primary_key=True),  # dataset, model
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("failed_at", Moment, nullable=False),
+    Column("again_at", Moment),  # None: not before somebody says so
+)
+
+# A model of the batch that is under way, to be prepared by whichever worker takes it.
+step = Table(
+    "step",
+    metadata,
+    Column("model_id", ForeignKey("model.id"), primary_key=True),
+    Column("batch", String(40), nullable=False),
+    Column("wanted_key", String(200), nullable=False),  # a file that says which records go
+    Column("wanted_sha256", String(64), nullable=False),
+    Column("state", String(16), nullable=False),  # planned, done, failed
+    Column("worker", String(200)),
+    Column("error", Text),
+    Column("key", String(200)),  # of the model that was made
+    Column("result", Json({"treatment": str})),
+)
+
+# Who has what, or waits for it: see `erasable.workspace.locking.leases`.
+lease = Table(
+    "lease",
+    metadata,
+    Column("id", _SERIAL, primary_key=True),
+    Column("resource", String(250), nullable=False, index=True),
+    Column("exclusive", Boolean, nullable=False),
+    Column("turn", BigInteger, nullable=False),  # who has a lower one comes first
+    Column("granted", Boolean, nullable=False),
+    Column("owner", String(16), nullable=False, index=True),
+    Column("number", BigInteger, nullable=False),  # of the lock that the owner's session holds
+    Column("label", String(200), nullable=False),  # machine and process
+    Column("since", Moment, nullable=False),
+    Column("until", Moment, nullable=False),
+)
+
+PASSING = frozenset({"lease", "step"})
+"""Tables that say what is under way, and nothing that a copy would need."""
 
 receipt = Table(
     "receipt",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection, update
 
 from erasable.core.errors import (
@@ -21,12 +22,11 @@ from erasable.core.errors import (
     TooFewRecordsError,
     WorkspaceError,
 )
-from erasable.core.estimator import load
+from erasable.core.estimator import Erasable, load
 from erasable.refit import Refit
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.design import Design, ids_of, without
-from erasable.workspace.models.fitting import new_version, supersede, tell
 from erasable.workspace.models.reading import Reader, Tables
 from erasable.workspace.models.training import (
     algorithm_of,
@@ -34,6 +34,7 @@ from erasable.workspace.models.training import (
     to_bytes,
     train,
 )
+from erasable.workspace.models.versions import new_version, supersede, tell
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
@@ -114,9 +115,8 @@ def foresee(model: Any, version: Any, n_deleted: int) -> tuple[str, str]:
     if model.kind == "command":
         return "retrained", "trained again"
     estimator = recipes.make(model.recipe)
-    same = algorithm_of(estimator) == version.algorithm
-    plain = same and not isinstance(estimator, Refit)
-    return "deleted" if plain else "refitted", estimator.exactness
+    deletes = _deletes(estimator, version, n_deleted)
+    return "deleted" if deletes else "refitted", estimator.exactness
 
 
 def prepare(
@@ -212,7 +212,14 @@ def _without(
         outcome = _deleted(site, model, version, reader, tables, design, gone)
         if outcome is not None:
             return outcome
-    made = train(site, model.recipe, without(tables, gone), design)
+    left = without(tables, gone)
+    records = None
+    if design is not None and any(table.num_rows for _, table in left):
+        records = reader.records(design, recipes.make(model.recipe))
+        own = ids_of([known for known, _ in tables], gone)
+        rows = records.attach().select(own)
+        records = records.take(np.delete(np.arange(records.n_rows), rows))
+    made = train(site, model.recipe, left, design, records)
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
     if model.kind == "estimator":
@@ -232,7 +239,7 @@ def _deleted(
 ) -> _Outcome | None:
     """Delete from the model itself; None where it has to be fitted again."""
     fresh = recipes.make(model.recipe)
-    if isinstance(fresh, Refit) or algorithm_of(fresh) != version.algorithm:
+    if not _deletes(fresh, version, sum(len(list(ids)) for ids in gone.values())):
         return None
     data = site.store.open(Stored(version.key, version.sha256))
     records = reader.records(design, fresh)
@@ -250,6 +257,13 @@ def _deleted(
     return _Outcome(
         "deleted", loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded)
     )
+
+
+def _deletes(estimator: Erasable, version: Any, n_deleted: int) -> bool:
+    """Tell whether records are deleted from a model, or it is fitted again."""
+    if isinstance(estimator, Refit) or algorithm_of(estimator) != version.algorithm:
+        return False
+    return not estimator._fits_sooner(n_deleted, version.n_records)
 
 
 def design_of(model: Any) -> Design | None:

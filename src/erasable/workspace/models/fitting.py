@@ -8,28 +8,28 @@ salt of its commitment.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
 from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
+from erasable.workspace import locking
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
-from erasable.workspace.evidence import entries, log
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue, estimates, recipes
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.design import Design
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import Made, software, train
+from erasable.workspace.models.training import Made, train
+from erasable.workspace.models.versions import new_version, supersede, tell
 from erasable.workspace.site import Site
-from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Fitted", "fit", "new_version", "register", "retire", "supersede", "tell"]
+__all__ = ["Fitted", "fit", "register", "retire"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
@@ -171,7 +171,7 @@ def register(
             )
     if retrain is not None:
         return _fit(site, name, recipes.parse_command(retrain), datasets, None, None, hook)
-    with site.lock():
+    with site.lock(locking.models([name])):
         site.clean()
         with site.ledger.transaction() as connection:
             plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
@@ -190,7 +190,7 @@ def retire(site: Site, name: str) -> None:
     WorkspaceError
         It is retired already.
     """
-    with site.lock():
+    with site.lock(locking.models([name])):
         site.clean()
         with site.ledger.transaction() as connection:
             model = catalogue.find(connection, name)
@@ -206,48 +206,6 @@ def retire(site: Site, name: str) -> None:
         site.clean()
 
 
-def new_version(
-    site: Site,
-    connection: Connection,
-    model_id: int,
-    number: int,
-    cause: str,
-    stored: Stored,
-    **values: Any,
-) -> None:
-    """Write a version of a model down, and supersede the one before."""
-    supersede(site, connection, model_id)
-    connection.execute(
-        insert(schema.model_version).values(
-            model_id=model_id, number=number, cause=cause, key=stored.key, sha256=stored.sha256,
-            software=software(), created_at=site.now(), **values,
-        )
-    )  # fmt: skip
-    at = schema.model.c.id == model_id
-    connection.execute(update(schema.model).where(at).values(version=number))
-
-
-def supersede(site: Site, connection: Connection, model_id: int) -> None:
-    """Drop the file and the salt of the version in use: nobody can check its digest any more."""
-    versions = schema.model_version
-    live = (versions.c.model_id == model_id) & versions.c.key.is_not(None)
-    for key in connection.execute(versions.select().with_only_columns(versions.c.key).where(live)):
-        connection.execute(insert(schema.garbage).values(key=key[0]))
-    connection.execute(
-        update(versions).where(live).values(
-            key=None, sha256=None, salt=None, superseded_at=site.now()
-        )
-    )  # fmt: skip
-
-
-def tell(site: Site, connection: Connection, kind: str, name: str, now: datetime) -> None:
-    """Log what a model is now, in the caller's transaction."""
-    model = catalogue.find(connection, name)
-    version = catalogue.current(connection, model)
-    body = entries.model(site.keys, asdict(model), None if version is None else asdict(version))
-    log.append(site, connection, kind, name, body, now)
-
-
 def _fit(
     site: Site,
     name: str,
@@ -259,11 +217,9 @@ def _fit(
 ) -> Fitted:
     from erasable.workspace.evidence import commitments
 
-    with site.lock():
+    with _planned(site, name, recipe, datasets, features, target, hook) as plan:
         site.clean()
-        with site.ledger.reading() as connection:
-            plan = _plan(connection, name, recipe, datasets, features, target, hook)
-            design = _design(plan)
+        design = _design(plan)
         tables = Reader(site).tables([each.id for each in plan.datasets], design=design)
         with site.progress(f"fitting {name}", 1) as advance:
             made = train(site, plan.recipe, tables, design)
@@ -286,6 +242,20 @@ def _fit(
         site.clean()
     chosen = None if made.features is None else list(made.features)
     return Fitted(name, number, made.n_records, made.seconds, chosen, plan.target, commitment)
+
+
+@contextmanager
+def _planned(site: Site, name: str, *said: Any) -> Iterator[_Plan]:
+    """Have a model to oneself, and the data sets as they are, which the plan names."""
+    while True:
+        with site.ledger.reading() as connection:
+            read = [each.name for each in _plan(connection, name, *said).datasets]
+        with site.lock(locking.models([name]), reads=locking.datasets(read)):
+            with site.ledger.reading() as connection:
+                plan = _plan(connection, name, *said)
+            if [each.name for each in plan.datasets] == read:  # or another fit has changed them
+                yield plan
+                return
 
 
 def _recipe(estimator: str, params: Mapping[str, Any] | None) -> dict[str, Any]:

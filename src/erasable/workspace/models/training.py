@@ -32,6 +32,8 @@ from erasable.workspace.store.disk import Disk
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from erasable.core.records import Records
+
 __all__ = [
     "Made",
     "algorithm_of",
@@ -86,6 +88,7 @@ def train(
     recipe: Mapping[str, Any],
     tables: Sequence[tuple[DataSet, pa.Table]],
     design: Design | None = None,
+    records: Records | None = None,
 ) -> Made:
     """Train a model.
 
@@ -96,6 +99,8 @@ def train(
     tables : sequence of (DataSet, pyarrow.Table)
     design : Design, default=None
         Which columns an estimator learns from.
+    records : Records, default=None
+        What an estimator learns from, where it is made of the tables already.
 
     Returns
     -------
@@ -116,7 +121,7 @@ def train(
     if kind == "estimator":
         assert design is not None
         model = recipes.make(recipe)
-        model.fit(design.records(tables, model))
+        model.fit(design.records(tables, model) if records is None else records)
         made = to_bytes(model)
         return Made(
             made, model.digest(), algorithm_of(model), recipes.with_seeds(recipe, model),

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError, WorkspaceError
+from erasable.workspace import locking
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
@@ -19,7 +20,7 @@ from erasable.workspace.store.own import refuse_own, write_for_user
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["asked", "export", "opened", "predict"]
+__all__ = ["asked", "cautions", "export", "opened", "predict"]
 
 
 def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
@@ -49,9 +50,9 @@ def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
         The file cannot be written.
     """
     refuse_own(path, site.root)
-    with site.lock():
+    with site.lock(reads=locking.models([name])):
         model, version, data = opened(site, name)
-        told = _warnings(site, model, version, data)
+        told = cautions(site, model, version, data)
         write_for_user(path, site.root, data)
     return told
 
@@ -139,7 +140,8 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
     return pa.table(found)
 
 
-def _warnings(site: Site, model: Model, version: Version, data: bytes) -> list[str]:
+def cautions(site: Site, model: Model, version: Version, data: bytes) -> list[str]:
+    """Say what whoever hands a model on has to know, a line each: that it holds records."""
     design = design_of(model)
     if design is None:
         return []

@@ -19,8 +19,10 @@ from erasable.core.errors import (
     WorkspaceBusyError,
     WorkspaceDiskError,
     WorkspaceError,
+    WorkspaceServerError,
 )
 from erasable.core.estimator import Erasable
+from erasable.workspace import locking
 from erasable.workspace.models import catalogue, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
@@ -38,7 +40,7 @@ from erasable.workspace.site import Site
 __all__ = ["Verdict", "verify"]
 
 
-_TELLS_NOTHING = (LedgerError, WorkspaceBusyError, WorkspaceDiskError)
+_TELLS_NOTHING = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
 """Errors that come of the workspace, and say nothing of a model."""
 
 
@@ -98,10 +100,10 @@ def verify(
     ------
     NotInWorkspaceError
         There is no such model.
-    LedgerError, WorkspaceBusyError, WorkspaceDiskError
+    LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError
         The ledger or the disk fails, which says nothing of a model.
     """
-    with site.lock():
+    with site.lock(reads=[locking.WHOLE] if names is None else locking.models(names)):
         with site.ledger.reading() as connection:
             if names is None:
                 models = catalogue.every(connection)

@@ -7,25 +7,53 @@ still be denied, cancelled or held.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
-from erasable.core.errors import LedgerError
+from erasable.core.errors import (
+    LedgerError,
+    WorkspaceBusyError,
+    WorkspaceDiskError,
+    WorkspaceError,
+    WorkspaceServerError,
+)
+from erasable.workspace import locking
 from erasable.workspace.data import erasing
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects
-from erasable.workspace.ledger.schema import identity, model, model_version
+from erasable.workspace.ledger.schema import holding, identity, model, model_version, step
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting
+from erasable.workspace.requests import failures
 from erasable.workspace.site import Site
 
-__all__ = ["Batch", "affected", "gather", "look", "plan", "put_back"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "NOT_THE_MODELS",
+    "Batch",
+    "Crew",
+    "DataSetFailedError",
+    "ModelFailedError",
+    "Models",
+    "MoreConcernedError",
+    "affected",
+    "asking",
+    "check_claimed",
+    "concerned",
+    "gather",
+    "look",
+    "plan",
+    "put_back",
+]
 
 _AT_ONCE = 500
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
@@ -41,23 +69,100 @@ class Batch:
     conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
     erasures: list[erasing.Erasure] = field(default_factory=list)
     prepared: list[tuple[Any, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
+    name: str = ""
+
+    def held(self) -> dict[str, pa.Table]:
+        """Return the fragments that were read to find the records, by their keys."""
+        return {key: table for erasure in self.erasures for key, table in erasure.held().items()}
+
+    def n_per_request(self, model: Any, version: Any) -> dict[str, int]:
+        """Count the records of each request that a version of a model was trained on, if any."""
+        if version is None:
+            return dict.fromkeys(self.requests, 0)
+        at = dict(zip(model.datasets, version.dataset_versions, strict=True))
+        counts = dict.fromkeys(self.requests, 0)
+        for erasure in self.erasures:
+            if erasure.dataset.id in at:
+                for request, n in erasure.n_by_request(at[erasure.dataset.id]).items():
+                    counts[request] += n
+        return counts
 
 
-def plan(site: Site, only: Sequence[str] | None) -> Batch | None:
-    """Take up the requests that are pending and not held; None where there are none."""
+Models = list[tuple[Any, Any, dict[int, list[Any]]]]
+"""Rows of models and of their versions, and which ids of which data sets are to leave them."""
+
+NOT_THE_MODELS = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
+"""What goes wrong with them says nothing of a model."""
+
+
+class Crew(Protocol):
+    """Who carries out a batch, where nobody is there to hear that it failed.
+
+    Requests that wait for something that failed are left out, until it is tried again.
+    """
+
+    def prepare(self, site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepared]:
+        """Prepare the fragments and the models of a batch; return the models by their ids."""
+
+    def failed(self, site: Site, batch: Batch, error: Exception) -> None:
+        """Hear what went wrong; the batch has been put back."""
+
+
+class MoreConcernedError(Exception):
+    """Requests concern more data sets and models than were claimed: they are to be claimed."""
+
+
+class DataSetFailedError(WorkspaceError):
+    """Records of a data set cannot be looked for."""
+
+    def __init__(self, message: str, dataset_id: int) -> None:
+        super().__init__(message)
+        self.dataset_id = dataset_id
+
+
+class ModelFailedError(WorkspaceError):
+    """A model cannot be made without the records."""
+
+    def __init__(self, told: str, model: str) -> None:
+        super().__init__(f"{told}; or give the model up: `erasable model retire {model}`")
+        self.told, self.model = told, model
+
+
+def concerned(site: Site, only: Sequence[str] | None = None, *, patient: bool = False) -> set[str]:
+    """Return what has to be claimed to carry out the requests that wait: data sets and models."""
+    with site.ledger.reading() as connection:
+        rows = _waiting(connection, only, site.now() if patient else None)
+        _check_scopes(rows)
+        return _concerned(connection, gather(connection, rows))
+
+
+def plan(
+    site: Site,
+    only: Sequence[str] | None,
+    *,
+    patient: bool = False,
+    claimed: Collection[str] | None = None,
+) -> Batch | None:
+    """Take up the requests that are pending and not held; None where there are none.
+
+    Raises
+    ------
+    MoreConcernedError
+        By now they concern more than was claimed; nothing was taken up.
+    """
     name = f"B-{secrets.token_hex(8)}"
     now = site.now()
     with site.ledger.transaction() as connection:
-        query = select(request_table).where(
-            request_table.c.state.in_(["pending", "in_progress"]), request_table.c.hold.is_(None)
-        )
-        if only is not None:
-            query = query.where(request_table.c.id.in_(list(only)))
-        rows = list(connection.execute(query.order_by(request_table.c.received_at)))
+        connection.execute(delete(step))  # of a batch whose process has died
+        rows = _waiting(connection, only, now if patient else None)
         _check_scopes(rows)
         rows = _hold_doubtful(site, connection, rows, now)
         if not rows:
             return None
+        batch = gather(connection, rows)
+        batch.name = name
+        if claimed is not None and not _concerned(connection, batch) <= set(claimed):
+            raise MoreConcernedError
         for start in range(0, len(rows), _AT_ONCE):
             ids = [row.id for row in rows[start : start + _AT_ONCE]]
             connection.execute(
@@ -68,7 +173,54 @@ def plan(site: Site, only: Sequence[str] | None) -> Batch | None:
         log.append_many(
             site, connection, [("request-started", row.id, {"batch": name}, now) for row in rows]
         )
-        return gather(connection, rows)
+        return batch
+
+
+def check_claimed(site: Site, batch: Batch, claimed: Collection[str]) -> None:
+    """See whether records have come in, since, that the batch is to erase.
+
+    Raises
+    ------
+    MoreConcernedError
+        They are in a data set that was not claimed.
+    """
+    with site.ledger.reading() as connection:
+        if not _concerned(connection, batch) <= set(claimed):
+            raise MoreConcernedError
+
+
+def _waiting(connection: Connection, only: Sequence[str] | None, now: datetime | None) -> list[Any]:
+    """Return requests to carry out, also those of a process that has died over them.
+
+    Given the time, without those that have failed, and are not tried again yet.
+    """
+    query = select(request_table).where(
+        request_table.c.state.in_(["pending", "in_progress"]), request_table.c.hold.is_(None)
+    )
+    if only is not None:
+        query = query.where(request_table.c.id.in_(list(only)))
+    if now is not None:
+        query = query.where(request_table.c.id.not_in(failures.waiting_requests(now)))
+    return list(connection.execute(query.order_by(request_table.c.received_at)))
+
+
+def _concerned(connection: Connection, batch: Batch) -> set[str]:
+    found: set[int] = set()
+    types = set(batch.types.values())
+    known = every(connection)
+    found |= {each.id for each in known if record_type(each.name) in types}
+    found |= set(batch.conditions)
+    for some in subjects.batches(list(batch.tokens)):
+        query = select(holding.c.dataset_id).where(holding.c.token.in_(some)).distinct()
+        found.update(connection.execute(query).scalars())
+    names = [each.name for each in known if each.id in found]
+    of_models = connection.execute(
+        select(model.c.name, model.c.datasets).where(model.c.state != "retired")
+    )
+    return {
+        *locking.datasets(names),
+        *locking.models(row.name for row in of_models if set(row.datasets) & found),
+    }
 
 
 def put_back(site: Site, batch: Batch) -> None:
@@ -141,17 +293,28 @@ def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
 
 
 def look(site: Site, connection: Connection, batch: Batch) -> None:
-    """Find the records of a batch in every data set; nothing is written."""
+    """Find the records of a batch in every data set; nothing is written.
+
+    Raises
+    ------
+    DataSetFailedError
+        A data set is damaged.
+    """
     for known in every(connection):
         kind = record_type(known.name)
         records = {t: asked for t, asked in batch.tokens.items() if batch.types[t] == kind}
         wanted = erasing.Wanted(batch.tokens, batch.conditions.get(known.id, []), records)
-        erasure = erasing.find_records(site, connection, known.id, wanted)
+        try:
+            erasure = erasing.find_records(site, connection, known.id, wanted)
+        except NOT_THE_MODELS:
+            raise
+        except WorkspaceError as error:
+            raise DataSetFailedError(str(error), known.id) from error
         if erasure.found:
             batch.erasures.append(erasure)
 
 
-def affected(connection: Connection, batch: Batch) -> list[tuple[Any, Any, dict[int, list[Any]]]]:
+def affected(connection: Connection, batch: Batch) -> Models:
     """Return the models that hold records of a batch, and which ids of which data sets."""
     erasures = {erasure.dataset.id: erasure for erasure in batch.erasures}
     found = []
@@ -170,3 +333,16 @@ def affected(connection: Connection, batch: Batch) -> list[tuple[Any, Any, dict[
         if version is None or any(ids.values()):
             found.append((row, version, ids))
     return found
+
+
+def asking(connection: Connection, batch: Batch, dataset_id: int) -> set[str]:
+    """Return the requests of a batch that may have records in a data set."""
+    found = {request for request, _ in batch.conditions.get(dataset_id, [])}
+    own = record_type(get(connection, dataset_id).name)
+    tokens = {token for token, kind in batch.types.items() if kind == own}
+    for some in subjects.batches(list(batch.tokens)):
+        query = select(holding.c.token).where(
+            holding.c.dataset_id == dataset_id, holding.c.token.in_(some)
+        )
+        tokens.update(connection.execute(query).scalars())
+    return found | {request for token in tokens for request in batch.tokens[token]}

@@ -14,6 +14,7 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import WorkspaceError
+from erasable.workspace import locking
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import tokens_in
 from erasable.workspace.identity import subjects
@@ -91,7 +92,7 @@ def history(site: Site, name: str, since: datetime | None = None) -> History:
         It names nobody, or `since` is no time in the past.
     """
     now = site.now()
-    with site.lock(), site.ledger.reading() as connection:
+    with site.lock(reads=locking.datasets([name])), site.ledger.reading() as connection:
         known = catalogue.find(connection, name)
         if not known.subjects:
             raise WorkspaceError(

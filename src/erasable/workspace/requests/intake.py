@@ -10,10 +10,10 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from erasable.core.errors import (
     InvalidIdsError,
@@ -24,6 +24,7 @@ from erasable.core.errors import (
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.schema import task
 from erasable.workspace.requests import calendar
 from erasable.workspace.site import Site
 
@@ -151,11 +152,11 @@ def acknowledge(
         )
     due = calendar.due(regulation, received)
     with site.ledger.transaction() as connection:
-        wanted = asked(site, connection, values, type, where, dataset)
+        types = None if where is not None else subjects.types_tried(connection, type)
+        wanted = asked(site, connection, values, type, where, dataset, types)
         common = {
             "regulation": regulation, "received_at": received, "due_at": due, "hold": hold,
-            "type": type, "changed_at": now,
-            "types": None if where is not None else subjects.types_tried(connection, type),
+            "type": type, "changed_at": now, "types": types,
         }  # fmt: skip
         return enter(
             site,
@@ -187,11 +188,14 @@ def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) ->
             for r in rows
         ],
     )
-    taken: dict[str, Request] = {}
-    for some in subjects.batches([row["id"] for row in rows]):
-        query = select(*_COLUMNS).where(request_table.c.id.in_(some))
-        taken |= {row.id: Request(*row) for row in connection.execute(query)}
-    return [taken[row["id"]] for row in rows]
+    return [_as_kept(row) for row in rows]
+
+
+def _as_kept(row: dict[str, Any]) -> Request:
+    """Return a new request as the ledger gives it back."""
+    told: dict[str, Any] = {name: row.get(name) for name in Request.__slots__}
+    moments = {k: v.astimezone(UTC) for k, v in told.items() if isinstance(v, datetime)}
+    return Request(**(told | moments))
 
 
 def asked(
@@ -201,8 +205,12 @@ def asked(
     type: str | None,
     where: str | None,
     dataset: str | None,
+    types: Sequence[str] | None = None,
 ) -> list[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]]:
-    """Say what requests ask for as the ledger keeps it: (tokens, condition), one of them None."""
+    """Say what requests ask for as the ledger keeps it: (tokens, condition), one of them None.
+
+    `types` are those that `subjects.types_tried` says, where somebody has asked it already.
+    """
     if (where is None) == (len(values) == 0):
         raise InvalidIdsError(
             "a request was given neither or both of identities and a condition; expected one of "
@@ -210,8 +218,8 @@ def asked(
         )
     if where is not None:
         return [(None, _condition(connection, where, dataset))]
-    types = subjects.types_tried(connection, type)
-    return [(subjects.candidates(site, connection, value, types), None) for value in values]
+    types = subjects.types_tried(connection, type) if types is None else types
+    return [(tokens, None) for tokens in subjects.candidates_of(site, connection, values, types)]
 
 
 def find(connection: Connection, request_id: str) -> Request:
@@ -317,6 +325,8 @@ def _change(site: Site, request_id: str, kind: str, values: dict[str, Any]) -> R
             )
         at = request_table.c.id == request_id
         connection.execute(update(request_table).where(at).values(changed_at=now, **values))
+        if "state" in values:  # it has ended: nothing is tried again for it
+            connection.execute(delete(task).where(task.c.request_id == request_id))
         row = connection.execute(select(request_table).where(at)).one()._asdict()
         log.append(site, connection, kind, request_id, entries.changed(site.keys, row), now)
         return find(connection, request_id)
@@ -341,7 +351,7 @@ def _condition(connection: Connection, where: str, dataset: str | None) -> dict[
 
 
 def _new_id() -> str:
-    return "R-" + "".join(secrets.choice(_ALPHABET) for _ in range(10))
+    return "R-" + "".join(_ALPHABET[byte % 32] for byte in secrets.token_bytes(10))
 
 
 def _check_text(text: str | None, name: str, *, needed: bool = False) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from erasable.workspace import locking
+from erasable.workspace.data.catalogue import every
 from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests.batches import affected, gather, look
 from erasable.workspace.site import Site
@@ -92,7 +94,9 @@ def preview(
     effects = []
     # Without the lock, files may go while they are looked through; and for as long as a state of
     # the ledger is looked at, no process could purge it.
-    with site.lock(), site.ledger.reading() as connection:
+    with site.ledger.reading() as connection:
+        names = [each.name for each in every(connection)]
+    with site.lock(reads=locking.datasets(names)), site.ledger.reading() as connection:
         batch = gather(connection, rows)
         look(site, connection, batch)
         for erasure in batch.erasures:

@@ -10,34 +10,47 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import select, update
 
 from erasable.core.errors import (
     ErasableError,
     EvidenceError,
-    LedgerError,
-    WorkspaceBusyError,
     WorkspaceDiskError,
     WorkspaceError,
 )
+from erasable.workspace import locking
 from erasable.workspace.data import erasing
-from erasable.workspace.data.admission import record_type
-from erasable.workspace.evidence import clock, entries, log, receipts
-from erasable.workspace.identity import outside, subjects, suppression
-from erasable.workspace.ledger.schema import measurement, task
+from erasable.workspace.evidence import clock, receipts
+from erasable.workspace.identity import outside
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import deleting, hooks
+from erasable.workspace.models import deleting, hooks, publishing
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.requests.batches import Batch, affected, look, plan, put_back
+from erasable.workspace.requests.batches import (
+    NOT_THE_MODELS,
+    Batch,
+    Crew,
+    ModelFailedError,
+    Models,
+    MoreConcernedError,
+    affected,
+    check_claimed,
+    concerned,
+    look,
+    plan,
+    put_back,
+)
+from erasable.workspace.requests.failures import NotYetError, TaskFailedError
+from erasable.workspace.requests.swapping import swap
 from erasable.workspace.site import Site
 
 __all__ = ["Processed", "finish", "process"]
 
-_AT_ONCE = 500
+_LONGEST_ADMISSION = 600.0
+"""Seconds that a worker waits, rather than to do all of a batch again."""
 
 
 @dataclass(slots=True)
@@ -73,7 +86,14 @@ class Processed:
     warnings: list[str] = field(default_factory=list)
 
 
-def process(site: Site, only: Sequence[str] | None = None) -> Processed:
+def process(
+    site: Site,
+    only: Sequence[str] | None = None,
+    *,
+    crew: Crew | None = None,
+    wait: float | None = None,
+    tells_others: bool = True,
+) -> Processed:
     """Carry out every request that is pending and not held.
 
     Parameters
@@ -81,6 +101,12 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
     site : Site
     only : sequence of str, default=None
         Ids of requests; by default all of them.
+    crew : Crew, default=None
+        Prepares the models; by default they are prepared here, one after the other.
+    wait : float, default=None
+        Seconds to wait for whoever carries out requests; by default those of the workspace.
+    tells_others : bool, default=True
+        Run the models' hooks, and write what is kept outside.
 
     Returns
     -------
@@ -94,35 +120,64 @@ def process(site: Site, only: Sequence[str] | None = None) -> Processed:
         A model or data set cannot be read or rewritten; nothing has changed.
     """
     began = time.perf_counter()
-    done = Processed()
-    with site.lock():
-        with site.ledger.reading() as connection:
-            done.warnings += clock.set_back(site, connection)
-        done.requests += finish(site)
-        batch = plan(site, only)
-        if batch is not None:
-            try:
-                _prepare(site, batch)
-                matched = _swap(site, batch)
-            except ErasableError:
-                with suppress(ErasableError):  # then they are taken up again as they are
-                    put_back(site, batch)
-                raise
-            done.n_unmatched = sum(count == 0 for count in matched.values())
-            done.requests += finish(site)
-            done.n_records = sum(erasure.n_records for erasure in batch.erasures)
-            for row, prepared, _ in batch.prepared:
-                done.treatments.append(
-                    {
-                        "model": row.name, "treatment": prepared.treatment,
-                        "exactness": prepared.exactness, "n_records": prepared.n_deleted,
-                        "seconds": prepared.seconds,
-                    }
-                )  # fmt: skip
-                warning = hooks.run(site, row.name) if row.hook else None
-                done.warnings += [warning] if warning else []
-        done.warnings += _publish(site) if done.requests else []
+    with site.lock([locking.REQUESTS], wait=wait):
+        claimed: set[str] = set()
+        while True:
+            # Before requests are taken up: where others have what it takes, nothing is changed.
+            claimed |= concerned(site, only, patient=crew is not None)
+            with site.lock(claimed) if claimed else nullcontext():
+                try:
+                    done = _carry_out(site, only, crew, claimed, tells_others)
+                    break
+                except MoreConcernedError:
+                    continue
+        done.warnings += publishing.publish_due(site) if tells_others else []
     done.seconds = time.perf_counter() - began
+    return done
+
+
+def _carry_out(
+    site: Site,
+    only: Sequence[str] | None,
+    crew: Crew | None,
+    claimed: set[str],
+    tells_others: bool,
+) -> Processed:
+    done = Processed()
+    with site.lock([locking.STEPS]):
+        pass  # nobody is at work any more for a process that has died
+    with site.ledger.reading() as connection:
+        done.warnings += clock.set_back(site, connection)
+    if crew is None or _unfinished(site):
+        done.requests += finish(site)
+    batch = plan(site, only, patient=crew is not None, claimed=claimed)
+    if batch is not None:
+        try:
+            _prepare(site, batch, crew)
+            # Who let records in until now did not know whom to keep out: they are waited for.
+            with site.lock([locking.ADMISSION], wait=None if crew is None else _LONGEST_ADMISSION):
+                check_claimed(site, batch, claimed)
+                matched = swap(site, batch)
+        except (ErasableError, TaskFailedError, NotYetError, MoreConcernedError) as error:
+            with suppress(ErasableError):  # then they are taken up again as they are
+                put_back(site, batch)
+            if crew is not None and not isinstance(error, MoreConcernedError):
+                crew.failed(site, batch, error)
+            raise
+        done.n_unmatched = sum(count == 0 for count in matched.values())
+        done.requests += finish(site)
+        done.n_records = sum(erasure.n_records for erasure in batch.erasures)
+        for row, prepared, _ in batch.prepared:
+            done.treatments.append(
+                {
+                    "model": row.name, "treatment": prepared.treatment,
+                    "exactness": prepared.exactness, "n_records": prepared.n_deleted,
+                    "seconds": prepared.seconds,
+                }
+            )  # fmt: skip
+            warning = hooks.run(site, row.name) if row.hook and tells_others else None
+            done.warnings += [warning] if warning else []
+    done.warnings += _publish(site) if done.requests and tells_others else []
     return done
 
 
@@ -137,162 +192,34 @@ def _publish(site: Site) -> list[str]:
 # -- what is to be done ----------------------------------------------------------------------------
 
 
-def _prepare(site: Site, batch: Batch) -> None:
+def _prepare(site: Site, batch: Batch, crew: Crew | None) -> None:
     with site.ledger.reading() as connection:
         look(site, connection, batch)
         models = affected(connection, batch)
+    prepare = _prepare_models if crew is None else crew.prepare
+    found = prepare(site, batch, models)
+    for row, version, _ in models:
+        batch.prepared.append((row, found[row.id], batch.n_per_request(row, version)))
+    batch.prepared.sort(key=lambda each: each[0].name)
+
+
+def _prepare_models(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepared]:
+    """Write the fragments that are left, then the models of these, one after the other."""
     for erasure in batch.erasures:
         erasing.prepare(site, erasure)
-    held = {key: table for erasure in batch.erasures for key, table in erasure.held().items()}
-    reader = Reader(site, held)
+    reader = Reader(site, batch.held())
+    found = {}
     with site.progress("updating models", len(models)) as advance:
         # Those that learn from the same columns come one after the other: they read them once.
         for row, version, ids in sorted(models, key=lambda each: each[0].features or []):
             try:
-                prepared = deleting.prepare(site, row, version, ids, reader)
-            except (LedgerError, WorkspaceBusyError, WorkspaceDiskError):
+                found[row.id] = deleting.prepare(site, row, version, ids, reader)
+            except NOT_THE_MODELS:
                 raise
             except WorkspaceError as error:
-                raise WorkspaceError(
-                    f"{error}; or give the model up: `erasable model retire {row.name}`"
-                ) from error
-            batch.prepared.append((row, prepared, _per_request(batch, row, version)))
+                raise ModelFailedError(str(error), row.name) from error
             advance()
-    batch.prepared.sort(key=lambda each: each[0].name)
-
-
-def _per_request(batch: Batch, row: Any, version: Any) -> dict[str, int]:
-    """Count, for one model, the records of each request."""
-    if version is None:
-        return dict.fromkeys(batch.requests, 0)
-    at = dict(zip(row.datasets, version.dataset_versions, strict=True))
-    counts = dict.fromkeys(batch.requests, 0)
-    for erasure in batch.erasures:
-        if erasure.dataset.id in at:
-            for request, n in erasure.n_by_request(at[erasure.dataset.id]).items():
-                counts[request] += n
-    return counts
-
-
-# -- the one transaction ---------------------------------------------------------------------------
-
-
-def _swap(site: Site, batch: Batch) -> dict[str, int]:
-    """Put all of it in place; return how many records each request met."""
-    now = site.now()
-    tokens = sorted(batch.tokens)
-    with site.ledger.transaction() as connection:
-        tasks: list[dict[str, Any]] = []
-        matched = dict.fromkeys(batch.requests, 0)
-        erasing.forget(connection, tokens)
-        for erasure in batch.erasures:
-            erasing.swap(connection, erasure)
-            tasks += _dataset_tasks(batch, erasure, matched)
-            connection.execute(insert(measurement).values(_measured(erasure, now)))
-        for row, prepared, counts in batch.prepared:
-            deleting.adopt(site, connection, prepared, now)
-            tasks += _model_tasks(row, prepared, counts, matched)
-        by_request: dict[str, list[dict[str, Any]]] = {}
-        for each in tasks:
-            by_request.setdefault(each["request_id"], []).append(each)
-        if tasks:
-            connection.execute(insert(task), tasks)
-        kept_out = _suppress(site, connection, batch, matched)
-        for request, count in matched.items():
-            connection.execute(
-                update(request_table)
-                .where(request_table.c.id == request)
-                .values(
-                    state="swapped",
-                    matched=count,
-                    tokens=None,
-                    condition=None,
-                    type=None,
-                    salt=None,
-                )
-            )
-        log.append_many(
-            site,
-            connection,
-            [
-                (
-                    "request-erased",
-                    request,
-                    entries.erased(n, by_request.get(request, ()), kept_out.get(request)),
-                    now,
-                )
-                for request, n in matched.items()
-            ],
-        )
-    return matched
-
-
-def _dataset_tasks(
-    batch: Batch, erasure: erasing.Erasure, matched: dict[str, int]
-) -> list[dict[str, Any]]:
-    tasks = []
-    counts = erasure.n_by_request()
-    for request in batch.requests:
-        count = counts.get(request, 0)
-        if count:
-            matched[request] += count
-            tasks.append(
-                {
-                    "request_id": request, "target": "dataset", "target_id": erasure.dataset.id,
-                    "state": "done", "treatment": "rewritten", "exactness": "bitwise",
-                    "n_records": count, "seconds": erasure.seconds, "before": None, "after": None,
-                }
-            )  # fmt: skip
-    return tasks
-
-
-def _model_tasks(
-    row: Any, prepared: deleting.Prepared, counts: dict[str, int], matched: dict[str, int]
-) -> list[dict[str, Any]]:
-    uncovered = prepared.treatment == "not covered"
-    return [
-        {
-            "request_id": request, "target": "model", "target_id": row.id, "state": "done",
-            "treatment": prepared.treatment, "exactness": prepared.exactness,
-            "n_records": count, "seconds": prepared.seconds,
-            "before": prepared.before, "after": prepared.commitment,
-        }
-        for request, count in counts.items()
-        if count or (uncovered and matched[request])
-    ]  # fmt: skip
-
-
-def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
-    return {
-        "dataset_id": erasure.dataset.id,
-        "kind": "rewrite",
-        "n_records": sum(each.part.n_records for each in erasure.found),
-        "n_deleted": erasure.n_records,
-        "seconds": erasure.seconds,
-        "at": now,
-    }
-
-
-def _suppress(
-    site: Site, connection: Connection, batch: Batch, matched: dict[str, int]
-) -> dict[str, str]:
-    """Keep out what was erased: people by their tokens, records that met a condition by ids.
-
-    Returns commitments to what each request keeps out, for the log.
-    """
-    erased = [
-        (token, batch.types[token], request)
-        for token, asked in batch.tokens.items()
-        for request in asked
-        if matched[request]  # or a slip of the pen would keep out a stranger for ever
-    ]
-    for erasure in batch.erasures:
-        kind = record_type(erasure.dataset.name)
-        for request, ids in erasure.ids_of_conditions().items():
-            tokens = site.keys.tokens(kind, ids)
-            erased += [(token, kind, request) for token in tokens if token is not None]
-    subjects.forget(connection, sorted(batch.tokens))
-    return suppression.suppress(connection, erased, site.now())
+    return found
 
 
 # -- after it --------------------------------------------------------------------------------------
@@ -306,9 +233,7 @@ def finish(site: Site) -> list[str]:
     """
     site.clean()
     site.ledger.purge()
-    with site.ledger.reading() as connection:
-        query = select(request_table.c.id).where(request_table.c.state.in_(["swapped", "purged"]))
-        waiting = list(connection.execute(query).scalars())
+    waiting = _unfinished(site)
     if not waiting:
         return []
     with site.ledger.transaction() as connection:
@@ -320,3 +245,9 @@ def finish(site: Site) -> list[str]:
     with site.ledger.transaction() as connection:
         receipts.issue(site, connection, waiting, site.now())
     return waiting
+
+
+def _unfinished(site: Site) -> list[str]:
+    with site.ledger.reading() as connection:
+        query = select(request_table.c.id).where(request_table.c.state.in_(["swapped", "purged"]))
+        return list(connection.execute(query).scalars())

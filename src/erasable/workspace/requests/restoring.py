@@ -7,6 +7,7 @@ take it in again changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from erasable.workspace.requests import intake
 from erasable.workspace.requests.intake import OPEN, Request
 from erasable.workspace.site import Site
 
-__all__ = ["Imported", "import_list"]
+__all__ = ["Imported", "import_list", "take_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,14 @@ def import_list(site: Site, exported: Any) -> Imported:
     WorkspaceError
         A data set cannot be read.
     """
-    listed = outside.read_list(site, exported)
+    return take_in(site, outside.read_list(site, exported))
+
+
+def take_in(site: Site, listed: Sequence[dict[str, Any]], *, anew: bool = False) -> Imported:
+    """Take in entries of a list that was checked; see `import_list`.
+
+    With `anew`, requests are opened also for whom an open request asks for already.
+    """
     with site.lock():
         with site.ledger.reading() as connection:
             types = {entry["token"]: entry["type"] for entry in suppression.listing(connection)}
@@ -92,7 +100,7 @@ def import_list(site: Site, exported: Any) -> Imported:
         with site.ledger.transaction() as connection:
             taken = suppression.take_in(site, connection, listed)
             back = [each for each in suppression.listing(connection) if each["token"] in held]
-            asked = _asked_for(connection)
+            asked = set() if anew else _asked_for(connection)
             missing = [each for each in back if each["token"] not in asked]
             now = site.now()
             rows = [

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from erasable.workspace.evidence.statements import OUT_OF_REACH
+from erasable.workspace.evidence.statements import unreached
 from erasable.workspace.ledger.schema import (
     dataset,
     fragment,
@@ -16,6 +16,8 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.models import published
+from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import OPEN
 from erasable.workspace.site import Site
 
@@ -29,7 +31,8 @@ def status(site: Site) -> dict[str, Any]:
     -------
     dict
         requests (state: count), held, late, next_due, datasets, n_records, models (state:
-        count), stale (names), suppressed, log_size, unreached.
+        count), stale (names), suppressed, log_size, failed (state: count), published (see
+        `published.listing`), restored (None, or at, made_at, log_size and head_size), unreached.
     """
     now = site.now()
     r = request_table.c
@@ -57,6 +60,7 @@ def status(site: Site) -> dict[str, Any]:
         ]
         live = fragment.c.until.is_(None)
         n_records = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(live)
+        failed = failures.listing(connection)
         due = select(func.min(r.due_at)).where(r.state.in_(OPEN))
         return {
             "requests": states,
@@ -69,8 +73,20 @@ def status(site: Site) -> dict[str, Any]:
             "stale": stale,
             "suppressed": count(select(func.count()).select_from(suppression)),
             "log_size": count(select(func.count()).select_from(log_entry)),
-            "unreached": list(OUT_OF_REACH),
+            "failed": {
+                state: sum(each.state == state for each in failed) for state in ("waiting", "dead")
+            },
+            "published": published.listing(site, connection),
+            "restored": _restored(site, connection),
+            "unreached": unreached(site.ledger, site.store, connection),
         }
+
+
+def _restored(site: Site, connection: Connection) -> dict[str, Any] | None:
+    known = site.ledger.get(connection, "restored")
+    if known is None:
+        return None
+    return {name: known[name] for name in ("at", "made_at", "log_size", "head_size")}
 
 
 def _counted(connection: Connection, column: Any) -> dict[str, int]:

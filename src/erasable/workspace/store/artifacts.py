@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from erasable.core.errors import WorkspaceError
-from erasable.workspace.store.disk import Disk
+from erasable.workspace.store.disk import PARTIAL, Disk
 
-__all__ = ["ArtifactStore", "LocalStore", "Stored"]
+__all__ = ["ArtifactStore", "LocalStore", "Stored", "checked", "new_key", "owner_of"]
+
+_LONGEST = 120  # characters of a folder: the ledger has room for 200 of a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +38,36 @@ class Stored:
 
 
 class ArtifactStore(Protocol):
-    """What a store of artifacts does; `LocalStore` is one.
+    """What a store of artifacts does: `LocalStore`, or `erasable.workspace.store.objects`.
 
     An artifact that `put` has returned survives a power loss. There is no other way to change one
     than to put another and delete it.
+
+    Attributes
+    ----------
+    owner : str
+        Names who puts artifacts now, where several processes may; see `new_key`.
+    unreached : tuple of str
+        What the store keeps of deleted artifacts where `delete` does not reach.
     """
+
+    owner: str
+
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        """See above."""
 
     def put(self, folder: str, data: bytes | memoryview) -> Stored:
         """Keep bytes under a new key below `folder`."""
 
+    def write(self, key: str, data: bytes | memoryview) -> None:
+        """Keep bytes under the key that they have in another store."""
+
     def open(self, stored: Stored) -> bytes:
         """Read an artifact, and check that it is what was put."""
 
-    def delete(self, key: str) -> bool:
-        """Delete for good; return whether it was there."""
+    def delete(self, key: str) -> None:
+        """Delete for good, if it is there."""
 
     def list(self) -> Iterator[str]:
         """List all keys, those of files that were never finished included."""
@@ -68,12 +86,18 @@ class LocalStore:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = LocalStore(Disk(folder))
     ...     stored = store.put("models/1", b"abc")
-    ...     store.open(stored), store.delete(stored.key), list(store.list())
-    (b'abc', True, [])
+    ...     store.open(stored)
+    ...     store.delete(stored.key)
+    ...     list(store.list())
+    b'abc'
+    []
     """
+
+    unreached: tuple[str, ...] = ()
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
+        self.owner = ""
 
     def put(self, folder: str, data: bytes | memoryview) -> Stored:
         """Keep bytes under a new key below `folder`.
@@ -83,9 +107,13 @@ class LocalStore:
         WorkspaceDiskError
             The disk is full or fails; nothing is kept.
         """
-        key = f"{folder}/{secrets.token_hex(12)}"
-        self._disk.write(key, data)
+        key = new_key(folder, self.owner)
+        self.write(key, data)
         return Stored(key, hashlib.sha256(data).hexdigest())
+
+    def write(self, key: str, data: bytes | memoryview) -> None:
+        """Keep bytes under the key that they have in another store."""
+        self._disk.write(key, data)
 
     def open(self, stored: Stored) -> bytes:
         """Read an artifact, and check that it is what was put.
@@ -97,18 +125,53 @@ class LocalStore:
         WorkspaceError
             The file is not what was put.
         """
-        data = self._disk.read(stored.key)
-        if hashlib.sha256(data).hexdigest() != stored.sha256:
-            raise WorkspaceError(
-                f"the file {stored.key!r} has been altered or damaged; expected the bytes that "
-                "were put there; restore it from a backup, or fit the model or add the data again"
-            )
-        return data
+        return checked(stored, self._disk.read(stored.key))
 
-    def delete(self, key: str) -> bool:
-        """Delete for good; return whether it was there."""
-        return self._disk.remove(key)
+    def delete(self, key: str) -> None:
+        """Delete for good, if it is there."""
+        self._disk.remove(key)
 
     def list(self) -> Iterator[str]:
         """List all keys, those of files that were never finished included."""
         return self._disk.keys()
+
+
+def new_key(folder: str, owner: str = "") -> str:
+    """Return a key below a folder that was never used, and tells who made it.
+
+    Examples
+    --------
+    >>> key = new_key("models/risk", "07f3")
+    >>> key.startswith("models/risk/07f3-"), owner_of(key), owner_of(new_key("models/risk"))
+    (True, '07f3', '')
+    """
+    name = secrets.token_hex(12)
+    return f"{folder[:_LONGEST]}/{owner}-{name}" if owner else f"{folder[:_LONGEST]}/{name}"
+
+
+def owner_of(key: str) -> str:
+    """Return who made a key, also of a file that was never finished; see `new_key`."""
+    owner, dash, _ = key.rpartition("/")[2].removeprefix(PARTIAL).partition("-")
+    return owner if dash else ""
+
+
+def checked(stored: Stored, data: bytes) -> bytes:
+    """Return the bytes of an artifact, if they are what was put.
+
+    Raises
+    ------
+    WorkspaceError
+        They are not.
+
+    Examples
+    --------
+    >>> checked(Stored("models/2/7c", hashlib.sha256(b"abc").hexdigest()), b"abd")
+    Traceback (most recent call last):
+    erasable.core.errors.WorkspaceError: the file 'models/2/7c' has been altered or damaged; ...
+    """
+    if hashlib.sha256(data).hexdigest() != stored.sha256:
+        raise WorkspaceError(
+            f"the file {stored.key!r} has been altered or damaged; expected the bytes that "
+            "were put there; restore it from a backup, or fit the model or add the data again"
+        )
+    return data

@@ -10,8 +10,10 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceDiskError
 from erasable.workspace.store.points import at
@@ -70,10 +72,58 @@ class Disk:
         """
         path = self.path(key)
         self.make(str(Path(key).parent))
-        beside = path.parent / f"{PARTIAL}{secrets.token_hex(8)}"
+        beside = _beside(path)
         with told(path):
             try:
                 self._write(beside, data, self._file_mode if mode is None else mode)
+                self._rename(beside, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._remove(beside)
+                raise
+            self._sync_folder(path.parent)
+
+    @contextlib.contextmanager
+    def filling(self, key: str) -> Iterator[BinaryIO]:
+        """Write a file of scratch, piece by piece; it is not synced, since nobody looks for it.
+
+        Raises
+        ------
+        WorkspaceDiskError
+            The disk is full or fails.
+        """
+        path = self.path(key)
+        with told(path), at("write", str(path)):
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
+            with os.fdopen(handle, "wb") as file:
+                yield file
+
+    @contextlib.contextmanager
+    def writing(self, key: str) -> Iterator[Callable[[bytes], None]]:
+        """Lend a function that writes a new file piece by piece; it is there at the block's end.
+
+        Raises
+        ------
+        WorkspaceDiskError
+
+        Raises
+        ------
+        WorkspaceDiskError
+            The disk is full or fails; there is no file then.
+        """
+        path = self.path(key)
+        self.make(str(Path(key).parent))
+        beside = _beside(path)
+        with told(path):
+            with at("open", str(beside)):
+                handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
+            try:
+                try:
+                    yield partial(self._append, beside, handle)
+                    with at("sync", str(beside)):
+                        os.fsync(handle)
+                finally:
+                    os.close(handle)
                 self._rename(beside, path)
             except BaseException:
                 with contextlib.suppress(OSError):
@@ -155,14 +205,17 @@ class Disk:
         with at("open", str(path)):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
-            rest = memoryview(data)
-            while rest:
-                with at("write", str(path)):
-                    rest = rest[os.write(handle, rest) :]
+            self._append(path, handle, data)
             with at("sync", str(path)):
                 os.fsync(handle)
         finally:
             os.close(handle)
+
+    def _append(self, path: Path, handle: int, data: bytes | memoryview) -> None:
+        rest = memoryview(data)
+        while rest:
+            with at("write", str(path)):
+                rest = rest[os.write(handle, rest) :]
 
     def _rename(self, source: Path, target: Path) -> None:
         with at("rename", str(target)):
@@ -182,6 +235,11 @@ class Disk:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+def _beside(path: Path) -> Path:
+    """Return where a file is written before it takes its place; its name tells whose it is."""
+    return path.parent / f"{PARTIAL}{path.name[:64]}-{secrets.token_hex(8)}"
 
 
 @contextlib.contextmanager

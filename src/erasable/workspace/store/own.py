@@ -10,7 +10,12 @@ from erasable.workspace.store.disk import PARTIAL, Disk
 
 __all__ = ["refuse_own", "write_for_user"]
 
-_OWN = frozenset({"artifacts", "keys.json", "lock", "scratch"})
+_OWN = frozenset(
+    {
+        "artifacts", "keys.json", "ledger.json", "lock", "restoring.json", "restoring.lock",
+        "scratch", "store.json",
+    }
+)  # fmt: skip
 _LEDGER = "ledger.db"  # and what SQLite keeps beside it
 _KEYS = "ERASABLE_KEYS"
 

@@ -1,9 +1,9 @@
 """The points at which a process may die: every effect of a workspace on the disk passes one.
 
 The law kept here: no file of a workspace is opened for writing, written, synced, renamed or
-removed, and no transaction is committed, outside a point. A test watches the interpreter's own
-audit events, and fails where one of them comes from elsewhere; others stop the process, or let
-the disk fail, at each point in turn.
+removed, no object is put or deleted, and no transaction is committed, outside a point. A test
+watches the interpreter's own audit events, and fails where one of them comes from elsewhere; others
+stop the process, or let the disk fail, at each point in turn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def at(effect: str, where: str) -> Iterator[None]:
     Parameters
     ----------
     effect : str
-        "open", "write", "sync", "rename", "sync folder", "remove", "commit" or "checkpoint".
+        "open", "write", "sync", "rename", "sync folder", "remove", "commit" or "checkpoint"; of an
+        object store "put", "delete" or "abort".
     where : str
         A path or key.
 

@@ -1,0 +1,175 @@
+"""The section "Measured" of docs/workspace.md, from what was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workspace_mix import MODELS, N_FEATURES, WORDS_EACH
+
+_NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+_SHARED = (
+    " Others used the machine meanwhile, more at some times than at others: seconds are several "
+    "times what the processor worked, and requests far fewer than they are alone; compare the time "
+    "of the processor."
+)
+
+
+_WOULD_TAKE = (
+    "A deletion changes the inverse document frequencies, so that all texts are weighed again and "
+    "the regression behind them settles anew; they are cut once for both models of texts. A "
+    "boosting is refitted whole. To delete from a forest that was loaded asks nearly every node "
+    "again, as growing it does, so it is grown anew. Done beside that: the records of a node are "
+    "looked at in blocks, large nodes by column; the table behind TF-IDF is not made for the "
+    "weights of before; the last gradients, in twice the precision, are taken of several records "
+    "at a time. What is left would take the cut texts kept on the disk, the counts of a "
+    "forest's nodes too, and a boosting from which records can be deleted."
+)
+"""What was tried, and what it would take."""
+
+
+def section(found: dict[str, Any]) -> str:
+    """Write it.
+
+    Parameters
+    ----------
+    found : dict
+        As `workspace.measure` returns it.
+    """
+    backends = [each for each in _NAMES if each in found]
+    refit = found["refit"]
+    fits = sum(each["wall"] for each in refit["models"].values())
+    data = refit["rewriting"]["wall"] + refit["making"]["wall"]
+    aims = _aims(found, backends, fits, data)
+    lines = [
+        "## Measured",
+        "",
+        "<!-- Written by benchmarks/workspace.py; do not edit. -->",
+        "",
+        f"{found['records']:,} records of {found['subjects']:,} people ({N_FEATURES} numbers, two "
+        f"targets, a text of some {WORDS_EACH} words each), ten models, one thread. "
+        f"{found['requests']:,} people, drawn at random, ask to be erased: "
+        f"{found[backends[0]]['process']['records']:,} records, in one batch. Beside it stands who "
+        "has no workspace: reads the Parquet file, writes it without these people "
+        f"({data:.1f} s), and fits the ten with scikit-learn, with the same parameters "
+        f"({fits:.1f} s).",
+        "",
+        f"| | aim | {' | '.join(_NAMES[each] for each in backends)} |",
+        f"|---|---|{'---:|' * len(backends)}",
+        *aims,
+        "",
+        *([*_why(found, backends), ""] if "missed" in aims[0] else []),
+        "What the batch does beside the models is in the last line: it finds the records, rewrites "
+        "the data, puts all in place in one transaction, purges, and signs the receipts. A model "
+        "that is the first to need a column reads it for the others."
+        + (
+            " Every model was then trained again on what is left, and is equal bit for bit."
+            if "verify" in found
+            else ""
+        ),
+        "",
+        *_table(found, backends),
+        "",
+        f"{found['machine']}; PostgreSQL {found['server']} on the same machine, as it is "
+        "installed. Every phase is a process of its own; peaks are of the process, without the "
+        f"server's.{_SHARED if found['shared'] else ''}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _aims(found: dict[str, Any], backends: list[str], fits: float, data: float) -> list[str]:
+    most = found["clients"]
+    rows = [
+        (
+            "the batch, of scikit-learn's fits alone", "below 0.25", "{:.2f}",
+            lambda b: b["process"]["wall"] / fits, lambda value: value < 0.25,
+        ),
+        (
+            "the same, of scikit-learn's fits and the reading and writing", "", "{:.2f}",
+            lambda b: b["process"]["wall"] / (fits + data), None,
+        ),
+        (
+            "the first, in time of the processor", "", "{:.2f}",
+            lambda b: b["process"]["cpu"] / sum(
+                each["cpu"] for each in found["refit"]["models"].values()
+            ), None,
+        ),
+        (
+            "peak memory, fitting", "below 4 GiB", "{:.2f} GiB",
+            lambda b: b["fit"]["peak_gib"], lambda value: value < 4,
+        ),
+        (
+            "peak memory, the batch", "below 4 GiB", "{:.2f} GiB",
+            lambda b: b["process"]["peak_gib"], lambda value: value < 4,
+        ),
+        (
+            "requests acknowledged a second, ten in a transaction", "1,000", "{:,.0f}",
+            lambda b: b["acknowledge_1"]["per_second"], lambda value: value >= 1000,
+        ),
+        (
+            f"the same, {most} clients at once", "1,000", "{:,.0f}",
+            lambda b: b[f"acknowledge_{most}"]["per_second"], lambda value: value >= 1000,
+        ),
+        (
+            "`erasable status`", "0.7 s", "{:.2f} s",
+            lambda b: b["start"]["status"], lambda value: value < 0.7,
+        ),
+    ]  # fmt: skip
+    told = []
+    for name, aim, form, value_of, met in rows:
+        cells = []
+        for each in backends:
+            try:
+                value = value_of(found[each])
+            except KeyError:  # it was left out
+                cells.append("")
+                continue
+            verdict = "" if met is None else ", met" if met(value) else ", **missed**"
+            cells.append(form.format(value) + verdict)
+        told.append(f"| {name} | {aim} | {' | '.join(cells)} |")
+    return told
+
+
+def _why(found: dict[str, Any], backends: list[str]) -> list[str]:
+    """Say where the time of the batch goes, what was tried, and what it would take."""
+    batch = found[backends[0]]["process"]
+    refit = {name: each["wall"] for name, each in found["refit"]["models"].items()}
+    share = {name: seconds / batch["wall"] for name, seconds in batch["models"].items()}
+    most = sorted(share, key=lambda name: -share[name])[:3]
+    told = ", ".join(
+        f"{_short(MODELS[name].recipe)} {share[name]:.0%} "
+        f"({batch['models'][name] / refit[name]:.2f} of scikit-learn's fit)"
+        for name in most
+    )
+    return [f"Where the batch's time goes: {told}. {_WOULD_TAKE}"]
+
+
+def _table(found: dict[str, Any], backends: list[str]) -> list[str]:
+    """Write what every model costs, and all of them."""
+    first, refit = found[backends[0]], found["refit"]["models"]
+    head = [f"batch, {_NAMES[each]}" for each in backends]
+    lines = [
+        f"| seconds | what a batch takes | fit | {' | '.join(head)} | scikit-learn's fit |",
+        f"|---|---|---:|{'---:|' * len(backends)}---:|",
+    ]
+    for name, model in MODELS.items():
+        batch = [f"{found[each]['process']['models'][name]:.2f}" for each in backends]
+        lines.append(
+            f"| {_short(model.recipe)} | {model.how} | {first['fit']['models'][name]['wall']:.2f} "
+            f"| {' | '.join(batch)} | {refit[name]['wall']:.2f} |"
+        )
+    others, sums = [], []
+    for each in backends:
+        done = found[each]["process"]
+        others.append(f"{done['wall'] - sum(done['models'].values()):.2f}")
+        sums.append(f"{done['wall']:.2f}")
+    total = sum(each["wall"] for each in refit.values())
+    fit = sum(each["wall"] for each in first["fit"]["models"].values())
+    lines.append(f"| beside the models | | | {' | '.join(others)} | |")
+    lines.append(f"| all | | {fit:.2f} | {' | '.join(sums)} | {total:.2f} |")
+    return lines
+
+
+def _short(recipe: str) -> str:
+    """Return the classes of a recipe."""
+    return " → ".join(f"`{each.rpartition('.')[2]}`" for each in recipe.split(","))

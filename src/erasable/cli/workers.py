@@ -1,0 +1,205 @@
+"""`erasable work`, `tasks` and `retry`: workers, what they are at, and what they could not do."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from erasable.cli import show
+from erasable.cli.frame import Json, Where, command, opened
+
+__all__ = ["register"]
+
+PANEL = "Requests"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the app.
+
+    Examples
+    --------
+    >>> app = typer.Typer()
+    >>> register(app)
+    >>> [each.name for each in app.registered_commands]
+    ['work', 'tasks', 'retry']
+    """
+    _register_work(app)
+    _register_tasks(app)
+
+
+def _register_work(app: typer.Typer) -> None:
+    @command(app, "work", example="erasable work", panel=PANEL)
+    def work(
+        drain: Annotated[
+            bool, typer.Option("--drain", help="End when there is nothing left to do.")
+        ] = False,
+        poll: Annotated[
+            str, typer.Option(metavar="SECONDS", help="How often to look for requests.")
+        ] = "1",
+        attempts: Annotated[
+            str, typer.Option(metavar="N", help="Give a model up for dead after so many attempts.")
+        ] = "5",
+        backoff: Annotated[
+            str,
+            typer.Option(
+                metavar="SECONDS", help="Wait for the second attempt; twice that for the third."
+            ),
+        ] = "5",
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Carry out requests as they come; start any number of workers, on any machine."""
+        from erasable.cli.selection_terms import number, whole
+
+        seconds = number(poll, "--poll")
+        tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")
+        found = opened(where)
+        told: list[Any] = []
+        with _until_stopped(found.site.root) as stopped:
+
+            def tell(done: Any) -> None:
+                told.append(done)
+                if not as_json:
+                    _say(done)
+                elif not drain:
+                    print(json.dumps(_as_json([done]), default=str), flush=True)
+
+            if not as_json:
+                show.line(f"working on {show.one_line(str(found.site.root))}; stop with Ctrl-C")
+            found.work(
+                drain=drain, poll=seconds, attempts=tries, backoff=first, tell=tell, stopped=stopped
+            )
+        if as_json and drain:
+            show.print_json(_as_json(told))
+        elif not as_json:
+            n = sum(len(each.processed.requests) for each in told if each.processed)
+            show.line(f"stopped; completed {show.words(n, 'request')}")
+
+
+def _register_tasks(app: typer.Typer) -> None:
+    @command(app, "tasks", example="erasable tasks", panel=PANEL)
+    def tasks(where: Where = ".", as_json: Json = False) -> None:
+        """List who is at work on what, and what failed: tried again, or dead."""
+        found = opened(where).tasks()
+        if as_json:
+            show.print_json(found)
+            return
+        now = datetime.now(UTC)
+        if found["at_work"]:
+            rows = [
+                (each.label, ", ".join(each.resources), show.seconds((now - each.since).seconds))
+                for each in found["at_work"]
+            ]
+            show.table(["at work", "on", "for"], rows, right="for")
+            show.line()
+        if not found["failed"]:
+            show.line("no task has failed")
+            return
+        rows_of = [
+            (
+                f"{each.target} {each.name}", each.state, show.count(each.attempts),
+                show.count(each.n_requests), _again(each, now),
+            )
+            for each in found["failed"]
+        ]  # fmt: skip
+        show.table(["failed", "state", "attempts", "requests", "again"], rows_of)
+        for each in found["failed"]:
+            show.line(f"{each.name}: {show.one_line(each.error)}")
+        if any(each.state == "dead" for each in found["failed"]):
+            show.line("mend what is wrong, then `erasable retry`; or `erasable model retire NAME`")
+
+    @command(app, "retry", example="erasable retry risk", panel=PANEL)
+    def retry(
+        names: Annotated[
+            list[str] | None,
+            typer.Argument(metavar="NAME", help="Models and data sets; by default all."),
+        ] = None,
+        where: Where = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Have tasks that failed be tried again at once, those that are dead, too."""
+        done = opened(where).retry(names or ())
+        if as_json:
+            show.print_json({"tried_again": [each.name for each in done]})
+            return
+        named = ", ".join(each.name for each in done)
+        show.line(f"to be tried again: {named}" if done else "no task has failed")
+
+
+def _again(failed: Any, now: datetime) -> str:
+    if failed.again_at is None:
+        return "when told so"
+    wait = (failed.again_at - now).total_seconds()
+    return "now" if wait <= 0 else f"in {show.seconds(wait)}"
+
+
+def _say(done: Any) -> None:
+    at = datetime.now().astimezone().strftime("%H:%M:%S")
+    if done.processed is not None:
+        show.warn(done.processed.warnings)
+        show.line(
+            f"{at} completed {show.words(len(done.processed.requests), 'request')}: "
+            f"{show.words(done.processed.n_records, 'record')} erased from "
+            f"{show.words(len(done.processed.treatments), 'model')} in "
+            f"{show.seconds(done.processed.seconds)}"
+        )
+    if done.n_models:
+        show.line(f"{at} prepared {show.words(done.n_models, 'model')} for another worker")
+    if done.failure is not None:
+        failed = done.failure
+        show.warn(
+            [
+                f"{at} {failed.target} {failed.name} failed, attempt {failed.attempts}"
+                f"{', and is dead' if failed.state == 'dead' else ''}: {failed.error}"
+            ]
+        )
+    if done.error is not None:
+        show.warn([f"{at} {done.error}; trying again"])
+
+
+def _as_json(told: list[Any]) -> dict[str, Any]:
+    batches = [each.processed for each in told if each.processed is not None]
+    return {
+        "completed": [request for each in batches for request in each.requests],
+        "n_records": sum(each.n_records for each in batches),
+        "n_models": sum(len(each.treatments) for each in batches),
+        "n_helped": sum(each.n_models for each in told),
+        "failed": [
+            {"target": each.failure.target, "name": each.failure.name,
+             "state": each.failure.state, "error": each.failure.error}
+            for each in told if each.failure is not None
+        ],
+        "errors": [each.error for each in told if each.error is not None],
+        "warnings": [warning for each in batches for warning in each.warnings],
+    }  # fmt: skip
+
+
+@contextmanager
+def _until_stopped(place: Any) -> Iterator[threading.Event]:
+    """Have the first signal end the work after what is under way; a second one ends it at once."""
+    stopped = threading.Event()
+    before = {}
+
+    def stop(number: int, frame: Any) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        stopped.set()
+        show.warn(["stopping after what is under way; once more stops at once, and loses nothing"])
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        try:
+            before[each] = signal.signal(each, stop)
+        except ValueError:  # not the main thread
+            continue
+    try:
+        yield stopped
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

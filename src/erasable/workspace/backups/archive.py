@@ -1,0 +1,193 @@
+"""The file of a backup: a tar archive of one form, which any tar unpacks.
+
+The law kept here: what the reader takes is what the writer wrote. Headers, padding and end have
+one form, and the last member lists the others with their hashes: whatever byte is altered, added
+or missing, the file is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from erasable.core.errors import EvidenceError, NotInWorkspaceError
+from erasable.workspace.store.disk import told
+
+__all__ = ["MANIFEST", "Archive", "Member", "Writer", "damaged"]
+
+MANIFEST = "manifest.json"
+"""The last member."""
+
+_BLOCK = tarfile.BLOCKSIZE
+_PIECE = 2**20
+_END = bytes(2 * _BLOCK)
+
+
+class Member(NamedTuple):
+    """What the manifest says of a member.
+
+    Attributes
+    ----------
+    name : str
+    size : int
+        Bytes.
+    sha256 : str
+        Hexadecimal.
+    """
+
+    name: str
+    size: int
+    sha256: str
+
+
+class Writer:
+    """Writes an archive, member by member.
+
+    Parameters
+    ----------
+    write : callable
+        Takes bytes.
+
+    Examples
+    --------
+    >>> pieces = []
+    >>> writer = Writer(pieces.append)
+    >>> writer.add("a", b"abc")
+    >>> writer.members[0].size, sum(map(len, pieces))
+    (3, 1024)
+    """
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+        self.members: list[Member] = []
+
+    def add(self, name: str, data: bytes) -> None:
+        """Add a member."""
+        self._write(_header(name, len(data)))
+        self._write(data)
+        self._write(bytes(-len(data) % _BLOCK))
+        self.members.append(Member(name, len(data), hashlib.sha256(data).hexdigest()))
+
+    def end(self, manifest: bytes) -> None:
+        """Add the manifest, and the end."""
+        self.add(MANIFEST, manifest)
+        self._write(_END)
+
+
+class Archive:
+    """An archive that is read; its form is checked, and that it is whole.
+
+    Parameters
+    ----------
+    path : path-like
+        In messages as it was given.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such file.
+    EvidenceError
+        It is no archive of ours, was altered, or is not whole.
+    WorkspaceDiskError
+        It cannot be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self._places: dict[str, tuple[int, Member]] = {}
+        with self._opened() as file:
+            for offset, member in self._walk(file):
+                if member.name in self._places:
+                    raise damaged(path, f"it holds {member.name!r} twice")
+                self._places[member.name] = offset, member
+        if not self._places or list(self._places)[-1] != MANIFEST:
+            raise damaged(path, "it does not end with its manifest")
+
+    @property
+    def members(self) -> list[Member]:
+        """All members but the manifest, in their order."""
+        return [member for _, member in self._places.values()][:-1]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def read(self, name: str) -> bytes:
+        """Return a member, which must be what it was when the archive was opened.
+
+        Raises
+        ------
+        EvidenceError
+            It is not there, or has changed since.
+        """
+        if name not in self._places:
+            raise damaged(self.path, f"it lacks {name!r}")
+        offset, member = self._places[name]
+        with self._opened() as file:
+            file.seek(offset)
+            data = file.read(member.size)
+        if hashlib.sha256(data).hexdigest() != member.sha256:
+            raise damaged(self.path, f"{name!r} has changed while it was read")
+        return data
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        place = Path(self.path)
+        with told(place):
+            try:
+                file = place.open("rb")
+            except (FileNotFoundError, IsADirectoryError):
+                raise NotInWorkspaceError(
+                    f"there is no backup {str(self.path)!r}; expected a file that `erasable "
+                    "backup` wrote; check the path"
+                ) from None
+            with file:
+                yield file
+
+    def _walk(self, file: BinaryIO) -> Iterator[tuple[int, Member]]:
+        while any(header := file.read(_BLOCK)):
+            name, size = self._named(header)
+            offset, left, sha256 = file.tell(), size, hashlib.sha256()
+            while left and (piece := file.read(min(left, _PIECE))):
+                sha256.update(piece)
+                left -= len(piece)
+            padding = file.read(-size % _BLOCK)
+            if left or len(padding) != -size % _BLOCK:
+                raise damaged(self.path, "it is cut off")
+            if any(padding):
+                raise damaged(self.path, f"there is something behind {name!r}")
+            yield offset, Member(name, size, sha256.hexdigest())
+        if len(header) < _BLOCK or header + file.read(_BLOCK + 1) != _END:
+            raise damaged(self.path, "it is cut off, or something was added to it")
+
+    def _named(self, header: bytes) -> tuple[str, int]:
+        try:
+            found = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
+            if _header(found.name, found.size) == header:
+                return found.name, found.size
+        except (tarfile.TarError, ValueError):
+            pass
+        raise damaged(self.path, "a header is none of ours")
+
+
+def damaged(path: str | Path, why: str) -> EvidenceError:
+    """Return the error that says what is wrong with a backup.
+
+    Examples
+    --------
+    >>> str(damaged("ws.tar", "it is cut off"))[:33]
+    "the backup 'ws.tar' does not hold"
+    """
+    return EvidenceError(
+        f"the backup {str(path)!r} does not hold: {why}; expected a file as `erasable backup` "
+        "wrote it; take another backup"
+    )
+
+
+def _header(name: str, size: int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, 0o600
+    return member.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")

@@ -1,0 +1,198 @@
+"""Back a workspace up: its ledger and all it refers to, as of one moment, in one file.
+
+The law kept here: the file is complete under its name, or not there. The ledger is read as of one
+moment while others may be at work; who was erased before the file was complete is not in it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
+from erasable.workspace.backups import tables
+from erasable.workspace.backups.archive import Writer
+from erasable.workspace.backups.manifest import Manifest
+from erasable.workspace.data.holders import compare_index_with_data
+from erasable.workspace.evidence import consistency, log, suppressions
+from erasable.workspace.evidence.statements import software
+from erasable.workspace.evidence.wire import stamp
+from erasable.workspace.identity.keys import KEYS
+from erasable.workspace.ledger.engine import REVISION
+from erasable.workspace.ledger.schema import fragment, log_entry, model_version
+from erasable.workspace.site import Site
+from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.disk import Disk
+
+__all__ = ["BackedUp", "back_up", "files_of", "troubles"]
+
+_ATTEMPTS = 4
+"""How often it is begun anew where an erasure ends meanwhile; at the last, erasures wait."""
+
+
+class _ChangedError(Exception):
+    """An erasure ended meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """What was backed up.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    size : int
+        Bytes.
+    made_at : str
+        The moment it is of, RFC 3339.
+    rows : dict
+        Of each table, by name.
+    n_files : int
+        Data and models.
+    log_size : int
+    log_root : str
+        Hexadecimal.
+    with_keys : bool
+    """
+
+    path: str
+    size: int
+    made_at: str
+    rows: dict[str, int]
+    n_files: int
+    log_size: int
+    log_root: str
+    with_keys: bool
+
+
+def back_up(site: Site, path: str | os.PathLike[str], *, with_keys: bool = False) -> BackedUp:
+    """Write all of a workspace into a file.
+
+    Parameters
+    ----------
+    site : Site
+    path : path-like
+        A file that is not there yet, or a folder, in which it gets a name of workspace and time.
+    with_keys : bool, default=False
+        Whether the keys are in it, too. Who finds it can then tell who is in it, and sign.
+
+    Returns
+    -------
+    BackedUp
+
+    Raises
+    ------
+    WorkspaceError
+        There is something at the path, or it is in the workspace's folder; the workspace does not
+        hold.
+    WorkspaceDiskError
+        It cannot be written.
+    """
+    place = _place(site, path)
+    if told := troubles(site):
+        raise EvidenceError(
+            f"the workspace does not hold: {told[0]}; expected one that does; nothing was backed "
+            "up, run `erasable log verify`, and restore it from an older backup"
+        )
+    for attempt in range(_ATTEMPTS):
+        with site.lock() if attempt == _ATTEMPTS - 1 else nullcontext():
+            try:
+                return _write(site, place, with_keys)
+            except _ChangedError:
+                continue
+    raise AssertionError("under the lock no erasure ends")
+
+
+def troubles(site: Site) -> list[str]:
+    """Tell what does not hold in a workspace, so that no backup of it could be restored."""
+    told = log.verify_log(site) + consistency.compare_ledger_with_log(site)
+    return told + suppressions.compare_list_with_log(site) + compare_index_with_data(site)
+
+
+def files_of(connection: Connection) -> list[Stored]:
+    """Return the artifacts that a ledger refers to."""
+    return [
+        Stored(key, sha256)
+        for table in (fragment, model_version)
+        for key, sha256 in connection.execute(
+            select(table.c.key, table.c.sha256).order_by(table.c.key)
+        )
+        if key is not None
+    ]
+
+
+def _write(site: Site, place: Path, with_keys: bool) -> BackedUp:
+    with Disk(place.parent, private=True).writing(place.name) as write:
+        writer = Writer(write)
+        if with_keys:
+            writer.add(KEYS, site.keys.to_json())
+        with site.ledger.reading() as connection:
+            made_at = stamp(site.now())
+            known = tables.dump(connection, writer)
+            stored = {each.sha256: each for each in files_of(connection)}
+            tree = log.tree(connection)
+            workspace = str(site.ledger.get(connection, "workspace"))
+        with site.progress("backing up files", len(stored)) as advance:
+            for sha256, each in stored.items():
+                writer.add(f"artifacts/{sha256}", _opened(site, each))
+                advance()
+        if _erased_since(site, len(tree)):
+            raise _ChangedError
+        manifest = Manifest(
+            workspace, made_at, software().get("erasable", ""), REVISION, site.keys.key_id,
+            site.keys.fingerprint, len(tree), tree.root().hex(), known,
+            [each._asdict() for each in writer.members],
+        )  # fmt: skip
+        writer.end(manifest.sealed(site.keys))
+    return BackedUp(
+        str(place), place.stat().st_size, made_at, {each["name"]: each["n_rows"] for each in known},
+        len(stored), len(tree), tree.root().hex(), with_keys,
+    )  # fmt: skip
+
+
+def _opened(site: Site, stored: Stored) -> bytes:
+    try:
+        return site.store.open(stored)
+    except NotInWorkspaceError:
+        with site.ledger.reading() as connection:
+            if stored in files_of(connection):
+                raise
+        raise _ChangedError from None  # an erasure, or another fit, replaced it
+
+
+def _erased_since(site: Site, log_size: int) -> bool:
+    said = select(func.count()).where(
+        log_entry.c.position >= log_size, log_entry.c.kind == "request-erased"
+    )
+    with site.ledger.reading() as connection:
+        n: Any = connection.execute(said).scalar()
+    return bool(n)
+
+
+def _place(site: Site, path: str | os.PathLike[str]) -> Path:
+    named, place = os.fspath(path), Path(os.path.abspath(path))
+    if place.is_dir():
+        with site.ledger.reading() as connection:
+            workspace = str(site.ledger.get(connection, "workspace"))
+        place /= f"erasable-{workspace[:8]}-{site.now():%Y%m%dT%H%M%SZ}.tar"
+    if place.resolve().is_relative_to(site.root):
+        raise WorkspaceError(
+            f"{named!r} is in the folder of the workspace, where no erasure would reach it; "
+            "expected a place elsewhere; name one"
+        )
+    if place.exists() or place.is_symlink():
+        raise WorkspaceError(
+            f"{str(place)!r} is there already; expected a new file, or a folder to put it in; "
+            "name another"
+        )
+    if not place.parent.is_dir():
+        raise WorkspaceError(
+            f"{named!r} cannot be written; expected a folder {str(place.parent)!r}; make it first"
+        )
+    return place

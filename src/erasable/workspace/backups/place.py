@@ -1,0 +1,221 @@
+"""The place where a backup is restored: marked until it is done, and cleared where it was cut off.
+
+The law kept here: from before the first byte of a backup until the last effect of its restore the
+folder is marked, and whoever opens a workspace there is refused. A schema, and a place in an object
+store, is cleared if it holds what this restore put there, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from sqlalchemy import text
+
+from erasable.core.errors import (
+    ErasableError,
+    LedgerError,
+    WorkspaceBusyError,
+    WorkspaceError,
+)
+from erasable.workspace.ledger.address import Address
+from erasable.workspace.ledger.engine import Ledger
+from erasable.workspace.site import RESTORING
+from erasable.workspace.store.disk import PARTIAL, Disk, told
+from erasable.workspace.store.location import Location
+from erasable.workspace.store.objects import ObjectStore
+from erasable.workspace.store.points import at
+
+__all__ = ["RESTORING_LOCK", "Ground", "marked"]
+
+RESTORING_LOCK = "restoring.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """What the mark of a restore says of it: its id, and where it was under way."""
+
+    id: str
+    address: Address | None
+    location: Location | None
+
+
+class Ground:
+    """A folder, and a schema and a place in an object store where there are, to restore into.
+
+    Parameters
+    ----------
+    root : Path
+    address : Address or None
+        Where the ledger is to be; None for a file in the folder.
+    location : Location or None
+        Where data and models are to be; None for the folder.
+
+    Attributes
+    ----------
+    id : str
+        Of this restore; it is in the ledger, too, from the start.
+    """
+
+    def __init__(
+        self, root: Path, address: Address | None, location: Location | None = None
+    ) -> None:
+        self.root = root
+        self.address = address
+        self.location = location
+        self.disk = Disk(root, private=True)
+        self.id = secrets.token_hex(16)
+
+    def check(self) -> None:
+        """See that nothing is there but what a restore left that was cut off.
+
+        Raises
+        ------
+        WorkspaceError
+            The folder, the schema or the place in the object store is in use.
+        WorkspaceServerError
+            The server or the store cannot be reached, or refuses.
+        """
+        if self.root.exists() and (not self.root.is_dir() or not _is_free(self.root)):
+            raise WorkspaceError(
+                f"{str(self.root)!r} is in use; expected a folder that is empty or not there; "
+                "name another"
+            )
+        if not self.root.parent.is_dir():
+            raise WorkspaceError(
+                f"{str(self.root)!r} cannot be made; expected a folder "
+                f"{str(self.root.parent)!r}; make it first"
+            )
+        before = _read_mark(self.disk)
+        if self.address is not None and (before is None or before.address != self.address):
+            self.address.check_free().close()
+        left = None if before is None else before.location
+        if self.location is not None and (left is None or left.url != self.location.url):
+            ObjectStore(self.location).check_free()
+
+    def mark(self) -> None:
+        """Clear what a restore left, and say that there is one under way."""
+        before = _read_mark(self.disk)
+        if before is not None and before.address is not None:
+            _drop(before.address, before.id)
+        if before is not None and before.location is not None:
+            ObjectStore(before.location).leave()
+        for name in os.listdir(self.root):
+            if name not in (RESTORING, RESTORING_LOCK):
+                _remove(self.disk, name)
+        said: dict[str, Any] = {"version": 1, "id": self.id, "ledger": None, "store": None}
+        if self.address is not None:
+            said["ledger"] = {"url": self.address.url, "schema": self.address.schema}
+        if self.location is not None:
+            said["store"] = {"url": self.location.url, "claim": self.location.claim}
+        self.disk.write(RESTORING, json.dumps(said, indent=2).encode() + b"\n")
+
+    def take_back(self) -> None:
+        """Remove all of it; what cannot be removed stays marked."""
+        if self.address is not None:
+            _drop(self.address, self.id)
+        if self.location is not None:
+            ObjectStore(self.location).leave()
+        for name in os.listdir(self.root):
+            if name not in (RESTORING, RESTORING_LOCK):
+                _remove(self.disk, name)
+        self.disk.remove(RESTORING)
+
+
+@contextmanager
+def marked(ground: Ground) -> Iterator[None]:
+    """Restore inside the block, alone; the mark goes at its end, and everything if it fails.
+
+    Raises
+    ------
+    WorkspaceBusyError
+        Another process is restoring there.
+    """
+    was_there = ground.root.is_dir()
+    Disk(ground.root.parent, private=True).make(ground.root.name)
+    lock = FileLock(ground.root / RESTORING_LOCK, timeout=0)
+    with told(ground.root / RESTORING_LOCK), at("open", RESTORING_LOCK):
+        try:
+            lock.acquire()
+        except Timeout:
+            raise WorkspaceBusyError(
+                f"another process is restoring into {str(ground.root)!r}; expected it to end; "
+                "wait for it, or name another folder"
+            ) from None
+    try:
+        try:
+            ground.check()
+            ground.mark()
+            yield
+        except BaseException:
+            with suppress(ErasableError, OSError):  # then the mark stays, and says what to do
+                ground.take_back()
+            raise
+        ground.disk.remove(RESTORING)
+    finally:
+        lock.release()
+        with suppress(ErasableError, OSError):
+            ground.disk.remove(RESTORING_LOCK)
+            if not was_there and not any(ground.root.iterdir()):
+                Disk(ground.root.parent).remove_folder(ground.root.name)
+
+
+def _is_free(root: Path) -> bool:
+    names = set(os.listdir(root))
+    if RESTORING in names:
+        return True
+    return all(name == RESTORING_LOCK or name.startswith(PARTIAL) for name in names)
+
+
+def _read_mark(disk: Disk) -> _Mark | None:
+    if not disk.path(RESTORING).is_file():
+        return None
+    try:
+        said = json.loads(disk.read(RESTORING))
+        ledger, store = said["ledger"], said.get("store")
+        address = None if ledger is None else Address.parse(ledger["url"], ledger["schema"])
+        location = None if store is None else Location(store["url"], store["claim"])
+        return _Mark(str(said["id"]), address, location)
+    except (ValueError, KeyError, TypeError, WorkspaceError):
+        raise LedgerError(
+            f"{RESTORING!r} does not say what is restored there; expected what `erasable restore` "
+            "wrote; remove the folder"
+        ) from None
+
+
+def _remove(disk: Disk, name: str) -> None:
+    if disk.path(name).is_dir():
+        disk.remove_folder(name)
+    else:
+        disk.remove(name)
+
+
+def _drop(address: Address, id: str) -> None:
+    """Drop the tables of a schema, if they are those of a restore."""
+    from erasable.workspace.ledger.postgres import holds_tables
+
+    ledger: Ledger = address.ledger()
+    try:
+        with ledger.transaction() as connection:
+            if not holds_tables(connection, address.schema):
+                return
+            there = "SELECT 1 FROM pg_tables WHERE schemaname = :schema AND tablename = 'meta'"
+            known = connection.execute(text(there), {"schema": address.schema}).first()
+            restored = ledger.get(connection, "restored") if known else None
+            if restored is None or restored["id"] != id:
+                return  # somebody else's: whoever makes tables there is told that it is in use
+            names = connection.execute(
+                text("SELECT tablename FROM pg_tables WHERE schemaname = :schema"),
+                {"schema": address.schema},
+            ).scalars()
+            listed = ", ".join(f'"{address.schema}"."{name}"' for name in names)
+            connection.exec_driver_sql(f"DROP TABLE {listed} CASCADE")
+    finally:
+        ledger.close()

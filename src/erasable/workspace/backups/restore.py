@@ -1,0 +1,394 @@
+"""Restore a backup, and erase again who was erased since it was made, before anything else.
+
+The law kept here: what comes of a restore is a workspace that holds nobody whom the exported list
+names, whose models equal refits on what is left, and whose log says what happened; or nothing.
+Until then nobody can open it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from erasable.core.errors import EvidenceError, WorkspaceError, WorkspaceVersionError
+from erasable.workspace.backups import manifest, tables
+from erasable.workspace.backups.archive import Archive, damaged
+from erasable.workspace.backups.backup import files_of, troubles
+from erasable.workspace.backups.manifest import Manifest
+from erasable.workspace.backups.place import Ground, marked
+from erasable.workspace.data.holders import tokens_held
+from erasable.workspace.evidence import log, receipts
+from erasable.workspace.identity import outside, subjects, suppression
+from erasable.workspace.identity.keys import ELSEWHERE, KEYS, Keys
+from erasable.workspace.identity.outside import Listed
+from erasable.workspace.ledger.address import Address
+from erasable.workspace.ledger.engine import REVISION
+from erasable.workspace.ledger.schema import receipt
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.models import fitting, verifying
+from erasable.workspace.models.verifying import Verdict
+from erasable.workspace.requests import intake, process, restoring
+from erasable.workspace.requests.batches import ModelFailedError
+from erasable.workspace.site import ARTIFACTS, Progress, Site
+from erasable.workspace.store.location import Location
+from erasable.workspace.store.objects import ObjectStore
+
+__all__ = ["Restored", "restore"]
+
+
+@dataclass(slots=True)
+class Restored:
+    """What a restore came to.
+
+    Attributes
+    ----------
+    path : str
+        The folder of the workspace.
+    made_at : str
+        The moment that the backup is of, RFC 3339.
+    log_size : int
+        Entries of the log in the backup.
+    head_size : int or None
+        Entries of the log when the head was signed that was taken in.
+    n_listed : int
+        Identities on the list.
+    requests : list of str
+        Carried out, to erase again who was erased since.
+    n_records : int
+        Erased again.
+    verdicts : list of Verdict
+        Of every model, by a refit on what is left.
+    warnings : list of str
+        What could not be checked or done.
+    """
+
+    path: str
+    made_at: str = ""
+    log_size: int = 0
+    head_size: int | None = None
+    n_listed: int = 0
+    requests: list[str] = field(default_factory=list)
+    n_records: int = 0
+    verdicts: list[Verdict] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every model equals its refit, as far as there is one."""
+        return all(each.holds for each in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What is restored, and what is known from outside; all of it is checked."""
+
+    archive: Archive
+    said: Manifest
+    keys: Keys
+    keeps_keys: bool
+    listed: Listed | None
+    head: dict[str, Any] | None
+
+
+def restore(
+    backup: str | os.PathLike[str],
+    root: str | os.PathLike[str],
+    *,
+    suppressions: Mapping[str, Any] | None,
+    head: Mapping[str, Any] | None = None,
+    keys: str | os.PathLike[str] | None = None,
+    address: Address | None = None,
+    location: Location | None = None,
+    retire: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Restored:
+    """Make a workspace of a backup, without those who were erased since.
+
+    Parameters
+    ----------
+    backup : path-like
+    root : path-like
+        A folder that is empty or not there; or one where a restore was cut off.
+    suppressions : mapping or None
+        The newest list that was exported: `outside.export`. None brings back who was erased since.
+    head : mapping, default=None
+        The newest signed head of the log: `log.head`.
+    keys : path-like, default=None
+        The key file; by default what ERASABLE_KEYS names, or the one in the backup.
+    address : Address, default=None
+        Where the ledger is to be; by default it is a file in the folder.
+    location : Location, default=None
+        Where data and models are to be, in an object store; by default they are in the folder.
+    retire : sequence of str, default=()
+        Models to give up, because they cannot be trained here.
+    progress : callable, default=None
+
+    Returns
+    -------
+    Restored
+
+    Raises
+    ------
+    EvidenceError
+        The backup, the keys, the list or the head do not hold, or are of another workspace, or
+        the head is not of this log; nothing is there then.
+    WorkspaceError
+        The folder, the schema or the place is in use; a model cannot be trained without the erased.
+    """
+    ground = Ground(Path(root).resolve(), address, location)
+    ground.check()
+    given = _check(Archive(os.fspath(backup)), suppressions, head, keys)
+    done = Restored(str(ground.root), given.said.made_at, given.said.log_size)
+    with marked(ground):
+        site = _build(ground, given)
+        try:
+            if progress is not None:
+                site.progress = progress
+            if told := troubles(site):
+                raise damaged(given.archive.path, told[0])
+            _check_receipts(site)
+            for name in retire:
+                fitting.retire(site, name)
+            if given.listed is not None:
+                _erase_again(site, given.listed, done)
+            else:
+                process.process(site, (), tells_others=False)
+            done.head_size = None if given.head is None else given.head["size"]
+            done.warnings += _doubts(given)
+            done.verdicts = verifying.verify(site)
+        finally:
+            site.ledger.close()
+    return done
+
+
+# -- what is given ---------------------------------------------------------------------------------
+
+
+def _check(
+    archive: Archive,
+    suppressions: Mapping[str, Any] | None,
+    head: Mapping[str, Any] | None,
+    keys: str | os.PathLike[str] | None,
+) -> _Given:
+    own, keeps = _keys(archive, keys)
+    said = manifest.read(archive, own)
+    if said.revision > REVISION:
+        raise WorkspaceVersionError(
+            f"the ledger in the backup has revision {said.revision}; expected {REVISION} or older; "
+            "install the version of erasable that made it, or a newer one"
+        )
+    listed = None
+    if suppressions is not None:
+        with _named("suppressions"):
+            listed = outside.check_list(suppressions, own, said.workspace)
+    with _named("head"):
+        signed = None if head is None else log.read_kept(head, own.public_pem)
+    if signed is not None and signed["workspace"] != said.workspace:
+        raise EvidenceError(
+            "the log head is of another workspace; expected one of the workspace in the backup; "
+            "pass the newest one that was kept"
+        )
+    return _Given(archive, said, own, keeps, listed, signed)
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Say which of the things that were given does not hold."""
+    try:
+        yield
+    except EvidenceError as error:
+        raise EvidenceError(f"{what}: {error}") from error
+
+
+def _keys(archive: Archive, path: str | os.PathLike[str] | None) -> tuple[Keys, bool]:
+    """Return the keys, and whether they are to be kept in the folder."""
+    elsewhere = os.environ.get(ELSEWHERE)
+    if path is not None:
+        found = Keys.read(path)
+        if elsewhere and Keys.read(elsewhere).to_json() != found.to_json():
+            raise EvidenceError(
+                f"the keys in {ELSEWHERE} are not those that --keys names; expected the same; "
+                "name them once"
+            )
+        return found, not elsewhere
+    if elsewhere:
+        return Keys.read(elsewhere), False
+    if KEYS in archive:
+        return Keys.parse(archive.read(KEYS), f"{archive.path}:{KEYS}"), True
+    raise EvidenceError(
+        f"the backup {str(archive.path)!r} holds no keys, and none were named; expected the key "
+        f"file of its workspace; name it with --keys or in {ELSEWHERE}"
+    )
+
+
+def _doubts(given: _Given) -> list[str]:
+    """Say what the list and the head leave open."""
+    if given.listed is None:
+        return [
+            "no list of the erased was taken in: whoever was erased after "
+            f"{given.said.made_at} is back, in the data and in every model"
+        ]
+    if given.head is None:
+        return [
+            "no head of the log was taken in: whether the list is the newest one, nobody can tell"
+        ]
+    found = []
+    size, of_list = given.head["size"], given.listed.log_size
+    if of_list is not None and of_list < size:
+        found.append(
+            f"the list was exported when the log had {of_list} entries, the head was signed when "
+            f"it had {size}: whoever was erased in between is back; take in a newer list, if there "
+            "is one (`erasable suppress import`)"
+        )
+    if size > given.said.log_size:
+        found.append(
+            f"the head covers {size} entries of the log, the backup holds {given.said.log_size}: "
+            f"the {size - given.said.log_size} that are lost cannot be shown to follow on these"
+        )
+    return found
+
+
+# -- how it is made --------------------------------------------------------------------------------
+
+
+def _build(ground: Ground, given: _Given) -> Site:
+    """Write keys, files and ledger, and what the log says of it."""
+    if given.keeps_keys:
+        ground.disk.write(KEYS, given.keys.to_json(), 0o600)
+    if ground.location is None:
+        ground.disk.make(ARTIFACTS)
+    else:
+        ground.location.write(ground.disk)
+        ObjectStore(ground.location).take()
+    if ground.address is not None:
+        ground.address.write(ground.disk)
+    site = Site(ground.root)
+    try:
+        _fill(site, ground, given)
+    except BaseException:
+        site.ledger.close()
+        raise
+    return site
+
+
+def _fill(site: Site, ground: Ground, given: _Given) -> None:
+    schema = None if ground.address is None else ground.address.schema
+    with site.ledger.transaction() as connection:
+        if ground.address is not None:
+            ground.address.refuse_taken(connection)
+        site.ledger.build(connection, given.said.revision)
+        for each in given.said.tables:
+            tables.load(connection, given.archive, each, schema)
+        site.ledger.build(connection)
+        _check_log(connection, given)
+        _tell(site, connection, ground, given)
+        wanted = files_of(connection)
+    for stored in wanted:
+        _refuse_stray(given, stored.key)
+        data = given.archive.read(f"artifacts/{stored.sha256}")
+        site.store.write(stored.key, data)
+
+
+def _check_log(connection: Connection, given: _Given) -> None:
+    leaves = log.tree(connection)
+    if (len(leaves), leaves.root().hex()) != (given.said.log_size, given.said.log_root):
+        raise damaged(given.archive.path, "its log is not the one that its manifest names")
+    if given.head is None or given.head["size"] > len(leaves):
+        return
+    if leaves.root(given.head["size"]).hex() != given.head["root"]:
+        raise EvidenceError(
+            f"the first {given.head['size']} entries of the log in the backup are not those of the "
+            "head; expected a head of this log; the backup or the head is of another branch, as "
+            "after an earlier restore: pass those that belong together"
+        )
+
+
+def _tell(site: Site, connection: Connection, ground: Ground, given: _Given) -> None:
+    """Write into the log that the workspace was restored, from what, and what was taken in."""
+    now = site.now()
+    head = given.head or {"size": None, "root": None}
+    said = {
+        "made_at": given.said.made_at,
+        "log_size": given.said.log_size,
+        "head_size": head["size"],
+        "head_root": head["root"],
+        "list": None if given.listed is None else given.listed.sha256,
+    }
+    key_id = str(site.ledger.get(connection, "key_id"))
+    position = log.append(site, connection, "workspace-restored", key_id, said, now)
+    kept = {**said, "id": ground.id, "position": position, "at": now.isoformat()}
+    site.ledger.set(connection, "restored", kept)
+
+
+def _refuse_stray(given: _Given, key: str) -> None:
+    place = PurePosixPath(key)
+    if place.is_absolute() or ".." in place.parts or not place.parts:
+        raise damaged(given.archive.path, "a file of it has a place outside of the workspace")
+
+
+def _check_receipts(site: Site) -> None:
+    with site.ledger.reading() as connection:
+        for (body,) in connection.execute(select(receipt.c.body)):
+            receipts.check(body, site.keys.public_pem)
+
+
+# -- who was erased since --------------------------------------------------------------------------
+
+
+def _erase_again(site: Site, listed: Listed, done: Restored) -> None:
+    """Carry out what was asked of the people on the list, and see that they are gone."""
+    taken = restoring.take_in(site, listed.entries)
+    _carry_out(site, [each.id for each in taken.requests] + _asked_already(site), done)
+    if _back(site):  # an open request that has to wait, as it fits two people, asks for them, too
+        taken = restoring.take_in(site, listed.entries, anew=True)
+        _carry_out(site, [each.id for each in taken.requests], done)
+    if back := _back(site):
+        raise EvidenceError(
+            f"{len(back)} identities that are kept out are in the data still; expected none; "
+            "nothing was restored, report it"
+        )
+    done.n_listed = len(listed.entries)
+
+
+def _carry_out(site: Site, requests: Sequence[str], done: Restored) -> None:
+    try:
+        found = process.process(site, requests, tells_others=False)
+    except ModelFailedError as error:
+        raise WorkspaceError(
+            f"{error.told}; or restore without the model: --retire {error.model}"
+        ) from error
+    done.requests += found.requests
+    done.n_records += found.n_records
+    done.warnings += found.warnings
+
+
+def _back(site: Site) -> set[str]:
+    """Return who is kept out and in the data nevertheless."""
+    with site.ledger.reading() as connection:
+        kept = {each["token"]: each["type"] for each in suppression.listing(connection)}
+        return tokens_held(site, connection, kept)
+
+
+def _asked_already(site: Site) -> list[str]:
+    """Return open requests for people who are kept out; none of them waits any longer."""
+    r = request_table.c
+    with site.ledger.reading() as connection:
+        kept = {each["token"] for each in suppression.listing(connection)}
+        rows = list(
+            connection.execute(select(r.id, r.hold, r.tokens).where(r.state.in_(intake.OPEN)))
+        )
+        expanded = subjects.expand_many(connection, [row.tokens or () for row in rows])
+    found = []
+    for row, own in zip(rows, expanded, strict=True):
+        if not kept & {token for _, token in own}:
+            continue
+        if row.hold is not None:
+            intake.resume(site, row.id)
+        found.append(row.id)
+    return found

@@ -1,0 +1,115 @@
+"""The rows of a ledger as members of a backup: lines of JSON, in the order of their keys.
+
+Both databases can load them, whichever they came from.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from itertools import islice, zip_longest
+from typing import Any
+
+from sqlalchemy import Connection, MetaData, Table
+
+from erasable.core.errors import EvidenceError, LedgerError
+from erasable.workspace.backups.archive import Archive, Writer, damaged
+from erasable.workspace.ledger import rows
+from erasable.workspace.ledger.schema import PASSING, metadata
+
+__all__ = ["dump", "load"]
+
+_BYTES = "base64"
+
+
+def dump(connection: Connection, writer: Writer) -> list[dict[str, Any]]:
+    """Write every table into an archive; say of each its name, columns and number of rows."""
+    said = []
+    for table in [each for each in metadata.sorted_tables if each.name not in PASSING]:
+        left, n_rows, part = rows.read(connection, table), 0, 0
+        while some := list(islice(left, rows.AT_ONCE)):
+            text = "".join(f"{json.dumps([_plain(value) for value in row])}\n" for row in some)
+            writer.add(_member(table.name, part), text.encode())
+            n_rows, part = n_rows + len(some), part + 1
+        columns = [column.name for column in table.columns]
+        said.append({"name": table.name, "columns": columns, "n_rows": n_rows})
+    return said
+
+
+def load(
+    connection: Connection, archive: Archive, said: dict[str, Any], schema: str | None
+) -> None:
+    """Write the rows of a table, as `dump` said it, into a ledger of the same revision.
+
+    Raises
+    ------
+    EvidenceError
+        The backup is of tables that no revision has.
+    LedgerError
+        A row arrived altered.
+    """
+    name = said["name"]
+    try:
+        known = Table(name, MetaData(), autoload_with=connection)
+        if {column.name for column in known.columns} != set(said["columns"]):
+            raise KeyError(name)
+    except Exception as error:
+        raise damaged(
+            archive.path, f"its ledger has a table {name!r} that is none of its revision"
+        ) from error
+    table = metadata.tables.get(name, known)
+    if {column.name for column in table.columns} != set(said["columns"]):
+        table = known  # of an older revision
+    rows.load(connection, table, _rows(archive, said), said["columns"], schema)
+    n_rows = 0
+    there = rows.read(connection, table, said["columns"])
+    for was, now in zip_longest(_rows(archive, said), there):
+        if was != now:
+            raise LedgerError(
+                f"row {n_rows + 1} of table {name!r} arrived altered; expected it as it was; "
+                "nothing was restored, try again with another database"
+            )
+        n_rows += 1
+    if n_rows != said["n_rows"]:
+        raise damaged(archive.path, f"table {name!r} has another number of rows")
+
+
+def _rows(archive: Archive, said: dict[str, Any]) -> Iterator[rows.Row]:
+    part = 0
+    while (member := _member(said["name"], part)) in archive:
+        for line in archive.read(member).splitlines():
+            yield tuple(_value(each) for each in _listed(archive, line, len(said["columns"])))
+        part += 1
+
+
+def _listed(archive: Archive, line: bytes, n: int) -> list[Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or len(found) != n:
+        raise damaged(archive.path, "a row of its ledger is none")
+    return found
+
+
+def _member(table: str, part: int) -> str:
+    return f"ledger/{table}/{part:06d}.jsonl"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes | memoryview):
+        return {_BYTES: base64.b64encode(value).decode()}
+    return value
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        try:
+            return base64.b64decode(value[_BYTES], validate=True)
+        except (KeyError, TypeError, ValueError):
+            raise EvidenceError(
+                "a row of the backup's ledger is none; expected what `erasable backup` wrote; "
+                "take another backup"
+            ) from None
+    return value

@@ -1,0 +1,249 @@
+"""Read Parquet files, some records at a time: one, or all of those in a folder or object store.
+
+The law kept here: what is read does not depend on how records are divided into files, but for the
+columns that the names of folders give (``year=2024/part-0.parquet``), which all of the files have
+or none. No more is held than the records of one batch and the footer of one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from erasable.core.errors import SourceError
+from erasable.workspace.data.files import check_there
+from erasable.workspace.data.stores import unreached
+from erasable.workspace.data.widening import cast
+
+__all__ = ["parquet_batches"]
+
+_AT_ONCE = 1 << 16  # records of a batch, at most
+_BYTES = 1 << 24  # of a batch, as the file has them
+_BUFFER = 1 << 18  # bytes of each column that are read ahead
+_GAP = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark name a folder of nulls
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    partitions: dict[str, str | None]
+
+
+def parquet_batches(
+    place: str, text_columns: Sequence[str], store: pa.fs.FileSystem | None, path: str
+) -> Iterator[pa.Table]:
+    """Read a Parquet file, or all of those in a folder, which have the same columns.
+
+    Parameters
+    ----------
+    place : str
+        What to call it.
+    text_columns : sequence of str
+        Columns that stay text where they come from the names of folders: "007" is not 7.
+    store : pyarrow.fs.FileSystem or None
+        None for the files of this machine.
+    path : str
+        In the store.
+
+    Yields
+    ------
+    pyarrow.Table
+        Of one schema. The first is empty: it tells the columns.
+
+    Raises
+    ------
+    SourceError
+        See `erasable.workspace.data.sources.Source.batches`.
+    """
+    if store is None:
+        check_there(Path(path))
+        store = pa.fs.LocalFileSystem()
+    try:
+        files = _files(store, path, place)
+        schema = _schema(store, files, place)
+        given = _partition_types(files, text_columns)
+        own = [pa.field(name, kind) for name, kind in given.items() if name not in schema.names]
+        whole = pa.schema([*schema, *own])
+        yield whole.empty_table()
+        for number, file in enumerate(files, 1):
+            with _named(place, number, len(files)):
+                for batch in _read(store, file.path):
+                    yield _completed(batch, file, schema, own, place)
+    except SourceError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        raise _complaint(place, error) from None
+    except Exception as error:  # of the drivers of stores, each with errors of its own
+        if isinstance(store, pa.fs.LocalFileSystem):
+            raise
+        raise unreached(place, error) from None
+
+
+def _files(store: pa.fs.FileSystem, path: str, place: str) -> list[_File]:
+    (info,) = store.get_file_info([path])
+    if info.type == pa.fs.FileType.File:
+        return [_File(path, {})]
+    if info.type == pa.fs.FileType.NotFound:
+        raise SourceError(f"{place!r} is not there; expected a file or folder; correct the path")
+    found = []
+    for each in store.get_file_info(pa.fs.FileSelector(path, recursive=True)):
+        within = each.path.removeprefix(info.path.rstrip("/")).strip("/").split("/")
+        # What begins so are notes of the programs that wrote the files.
+        if each.type == pa.fs.FileType.File and not any(n.startswith((".", "_")) for n in within):
+            found.append(_File(each.path, _partitions_of(within[:-1])))
+    if not found:
+        raise SourceError(
+            f"{place!r} holds no Parquet files; expected one or more; name their folder"
+        )
+    found.sort(key=lambda file: file.path)
+    _check_layout(found, place)
+    return found
+
+
+def _partitions_of(folders: Sequence[str]) -> dict[str, str | None]:
+    """Return what the names of folders say, as Hive writes it: key=value.
+
+    >>> _partitions_of(["year=2024", "who=a%20b", "more"])
+    {'year': '2024', 'who': 'a b'}
+    """
+    pairs = [folder.partition("=") for folder in folders if "=" in folder]
+    return {unquote(key): None if value == _GAP else unquote(value) for key, _, value in pairs}
+
+
+def _check_layout(files: Sequence[_File], place: str) -> None:
+    first = files[0].partitions.keys()
+    for file in files:
+        differing = sorted(first ^ file.partitions.keys())
+        if differing:
+            raise SourceError(
+                f"some files in {place!r} lie in folders of {', '.join(map(repr, differing[:5]))} "
+                "and others do not; expected the same partitions of each; move them, or add them "
+                "as several data sets"
+            )
+
+
+def _schema(store: pa.fs.FileSystem, files: Sequence[_File], place: str) -> pa.Schema:
+    """Return the types that the files have in common."""
+    whole: pa.Schema | None = None
+    for number, file in enumerate(files, 1):
+        with _named(place, number, len(files)), store.open_input_file(file.path) as opened:
+            schema = _plain_text(pq.read_schema(opened).remove_metadata())
+        if whole is None:
+            whole = schema
+        differing = sorted(set(schema.names) ^ set(whole.names))
+        if differing:
+            raise SourceError(
+                f"the files in {place!r} differ in the columns "
+                f"{', '.join(map(repr, differing[:5]))}; expected the same in each; "
+                "write them alike, or add them as several data sets"
+            )
+        whole = pa.unify_schemas([whole, schema], promote_options="permissive")
+    assert whole is not None
+    return whole
+
+
+def _plain_text(schema: pa.Schema) -> pa.Schema:
+    """Return the types without dictionaries, which differ from file to file."""
+    return pa.schema(
+        [
+            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+            for field in schema
+        ]
+    )
+
+
+def _partition_types(files: Sequence[_File], text_columns: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return the types of what the folders say: whole numbers, where all of it is such."""
+    types = {}
+    for name in files[0].partitions:
+        told = {file.partitions[name] for file in files}
+        values = pa.array([value for value in told if value is not None], pa.string())
+        types[name] = pa.string()
+        if name not in text_columns and len(values):
+            try:
+                types[name] = values.cast(pa.int64()).type
+            except pa.ArrowInvalid:
+                continue
+    return types
+
+
+def _read(store: pa.fs.FileSystem, path: str) -> Iterator[pa.RecordBatch]:
+    with store.open_input_file(path) as opened:
+        file = pq.ParquetFile(opened, buffer_size=_BUFFER, pre_buffer=False)
+        known = file.metadata
+        groups = [known.row_group(at) for at in range(known.num_row_groups)]
+        each = max((g.total_byte_size // max(1, g.num_rows) for g in groups), default=1)
+        del groups
+        at_once = max(1, min(_AT_ONCE, _BYTES // max(1, each)))
+        for batch in file.iter_batches(at_once, use_threads=False):
+            batch.validate(full=True)  # what is called text in a damaged file may be none
+            yield batch
+
+
+def _completed(
+    batch: pa.RecordBatch, file: _File, schema: pa.Schema, own: Sequence[pa.Field], place: str
+) -> pa.Table:
+    """Bring a batch to the types of all files, and add what its folder says."""
+    table = pa.Table.from_batches([batch])
+    arrays = cast(table, schema, place).columns
+    for name, value in file.partitions.items():
+        if name in schema.names:
+            _check_agrees(table[name], name, value, place)
+    for field in own:
+        value = pa.scalar(file.partitions[field.name], pa.string()).cast(field.type)
+        arrays.append(pa.chunked_array([pa.repeat(value, len(batch))]))
+    return pa.Table.from_arrays(arrays, schema=pa.schema([*schema, *own]))
+
+
+def _check_agrees(column: pa.ChunkedArray, name: str, value: str | None, place: str) -> None:
+    if value is None:
+        agrees = column.null_count == len(column)
+    else:
+        try:
+            same = pc.equal(column, pa.scalar(value).cast(column.type))
+            agrees = column.null_count == 0 and bool(pc.all(same, min_count=0).as_py())
+        except pa.ArrowException:
+            agrees = False
+    if not agrees:
+        raise SourceError(
+            f"a file in {place!r} has values of {name!r} that differ from the name of its folder; "
+            "expected the same; move it, or leave the column out"
+        )
+
+
+@contextmanager
+def _named(place: str, number: int, n: int) -> Iterator[None]:
+    """Say which file of a folder cannot be read; not by its path, which may name a person."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        which = f" (file {number} of {n}, sorted by path)" if n > 1 else ""
+        raise _complaint(place, error, which) from None
+
+
+def _complaint(place: str, error: Exception, which: str = "") -> SourceError:
+    if isinstance(error, PermissionError):
+        told = "cannot be opened; expected files that you may read; check their permissions"
+    elif "duplicate field names" in str(error):
+        told = "has a column more than once; expected each once; rename one of them"
+    elif isinstance(error, pa.ArrowTypeError):
+        told = (
+            "has files whose columns differ in type; expected the same types; write them alike, "
+            "or add them as several data sets"
+        )
+    else:
+        told = (
+            "is not Parquet, is damaged, or is gone; expected whole Parquet files and no others; "
+            "write it again, or name it after its format"
+        )
+    return SourceError(f"{place!r}{which} {told}")

@@ -1,0 +1,232 @@
+"""Pull the records of a source in one pass, a batch at a time, up to where they can be written.
+
+The law kept here: what comes of it does not depend on where batches begin, nor on the order of the
+records. Nothing of the workspace changes, but for scratch, which holds no identity.
+
+Memory: one batch with its identities, what `spooling.Spool` holds, the ids
+(`identifiers.Ids`: 8 or 16 bytes a record, twice that while they are sorted), and the list of whom
+to keep out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from erasable.core.errors import InvalidIdsError, SourceError
+from erasable.workspace.data import fragments, nobody
+from erasable.workspace.data.admission import Gate, plain
+from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.identifiers import Ids
+from erasable.workspace.data.sources import Source
+from erasable.workspace.data.spooling import Spool
+from erasable.workspace.data.widening import Widening
+from erasable.workspace.site import Site
+
+__all__ = ["Pulled", "pulled"]
+
+_WHOLE = ("int64", "uint64")
+_AT_ONCE = 1 << 16  # records whose identities are in memory as Python objects
+
+
+@dataclass(slots=True)
+class Pulled:
+    """Records of a source, with tokens for people, without those of the suppressed.
+
+    Attributes
+    ----------
+    known : DataSet
+        With the types of the columns as they will be.
+    n_read, n_suppressed, n_without_subject : int
+        Of the records that were read, those kept out; of the others, those of nobody.
+    ids : Ids
+        Of all that were read.
+    left_out : Ids
+        Of the suppressed.
+    """
+
+    known: DataSet
+    spool: Spool
+    n_read: int = 0
+    n_suppressed: int = 0
+    n_without_subject: int = 0
+    ids: Ids = field(default_factory=Ids)
+    left_out: Ids = field(default_factory=Ids)
+    doubtful: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def n_records(self) -> int:
+        """Records that may come in."""
+        return self.n_read - self.n_suppressed
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What may not be as it was meant, a line each."""
+        return nobody.remarks(self.doubtful, self.n_read)
+
+    def bucket(self, number: int) -> pa.Table:
+        """Return the records of a bucket, in the columns and types of the data set, by their ids.
+
+        Raises
+        ------
+        SourceError
+            A value does not fit the type of its column.
+        """
+        found = self.spool.read(range(number, fragments.PARTS, self.known.n_buckets))
+        return _retyped(found, self.known).sort_by(self.known.id_column)
+
+
+@contextmanager
+def pulled(site: Site, source: Source, known: DataSet, *, new: bool = False) -> Iterator[Pulled]:
+    """Read a source to its end; what it takes on the disk goes with the context.
+
+    Parameters
+    ----------
+    site : Site
+    source : Source
+    known : DataSet
+        That the records are to come into.
+    new : bool, default=False
+        The source says which columns it has, and, by how many records there are, in how many
+        buckets they go.
+
+    Raises
+    ------
+    SourceError
+        The source cannot be read, or lacks a column; columns are missing, new, or hold values of
+        another type.
+    InvalidIdsError
+        Ids or subjects are missing, repeat, or are of a wrong type.
+    """
+    names = known.subject_columns
+    _check_named_once(known.id_column, names)
+    wide, gate = Widening(source.place), Gate(site, known)
+    with Spool(site, source.place) as spool:
+        found = Pulled(known, spool, doubtful=dict.fromkeys(names, 0))
+        with (
+            closing(source.batches([known.id_column, *names])) as batches,
+            site.progress(f"reading {known.name}", None) as advance,
+        ):
+            for batch in batches:
+                wide.add(batch.schema)
+                if new:
+                    _check_id_type(wide.schema.field(known.id_column))
+                else:
+                    _check_columns(batch.column_names, known)
+                for start in range(0, max(1, batch.num_rows), _AT_ONCE):
+                    raw = plain(batch.slice(start, _AT_ONCE), names, part=True)
+                    _take_in(found, gate, raw if new else _with_known_ids(raw, known))
+                advance(batch.num_rows)
+        _check_ids(found.ids, known.id_column)
+        if new:
+            whole = plain(spool.wide.schema.empty_table()).schema
+            columns = tuple((each.name, str(each.type)) for each in whole)
+            n_buckets = fragments.buckets_for(found.n_read)
+            found.known = replace(known, columns=columns, n_buckets=n_buckets)
+        else:
+            found.known = replace(known, columns=_widened(spool.wide.schema, known))
+        yield found
+
+
+def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
+    known = found.known
+    found.n_read += raw.num_rows
+    found.ids.add(raw[known.id_column])
+    if raw[known.id_column].null_count:
+        return  # it will be refused, once all are counted
+    for column, n in nobody.doubtful(raw, known.subject_columns).items():
+        found.doubtful[column] += n
+    records, stays = gate.admit(raw)
+    if stays is not None:
+        found.left_out.add(raw[known.id_column].filter(pc.invert(stays)))
+    found.n_suppressed += raw.num_rows - records.num_rows
+    found.n_without_subject += nobody.count(records, known.subject_columns)
+    parts = fragments.parts_of(records, known.id_column, known.subject_columns)
+    found.spool.add(records, parts)
+
+
+def _check_named_once(id_column: str, names: Sequence[str]) -> None:
+    if id_column in names or len(set(names)) < len(names):
+        raise SourceError(
+            f"the columns {', '.join([id_column, *names])} name one twice; expected an id column "
+            "and subject columns that differ; name each once, and copy the id column in the "
+            "source where each record is a person"
+        )
+
+
+def _check_columns(names: Sequence[str], known: DataSet) -> None:
+    expected = [name for name, _ in known.columns]
+    missing = [name for name in expected if name not in names]
+    new = [name for name in names if name not in expected]
+    if missing or new:
+        told = [f"lacks {', '.join(missing)}"] if missing else []
+        told += [f"has {', '.join(new)} besides"] if new else []
+        raise SourceError(
+            f"the source {' and '.join(told)}; expected the columns of {known.name!r}: "
+            f"{', '.join(expected)}; bring them to these, or add it as another data set"
+        )
+
+
+def _check_id_type(column: pa.Field) -> None:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    of_kind = (
+        pa.types.is_integer, pa.types.is_string, pa.types.is_large_string,
+        pa.types.is_string_view, pa.types.is_null,
+    )  # fmt: skip
+    if not any(fits(kind) for fits in of_kind):
+        raise InvalidIdsError(
+            f"column {column.name!r} holds {kind}; expected integers or text, which name each "
+            "record; choose another column with --id"
+        )
+
+
+def _check_ids(ids: Ids, name: str) -> None:
+    if ids.n_gaps:
+        raise InvalidIdsError(
+            f"column {name!r} has {ids.n_gaps} gaps; expected an id in every row; "
+            "fill them in, or choose another column with --id"
+        )
+    repeated = ids.n_repeated()
+    if repeated:
+        raise InvalidIdsError(
+            f"column {name!r} repeats {repeated} of its {len(ids)} values; expected each once; "
+            "remove the copies, or choose another column with --id"
+        )
+
+
+def _widened(came: pa.Schema, known: DataSet) -> tuple[tuple[str, str], ...]:
+    """Return the types of a data set's columns: whole numbers become any where such came."""
+    own = {known.id_column, *known.subject_columns}
+    floats = {field.name for field in came if pa.types.is_floating(field.type)} - own
+    return tuple(
+        (name, "double" if kind in _WHOLE and name in floats else kind)
+        for name, kind in known.columns
+    )
+
+
+def _with_known_ids(raw: pa.Table, known: DataSet) -> pa.Table:
+    """Bring ids to the type of those that are there: "7" is 7, and comes twice beside it."""
+    at = raw.column_names.index(known.id_column)
+    kind = dict(known.columns)[known.id_column]
+    return raw.set_column(at, known.id_column, _cast(raw, known.id_column, kind, known))
+
+
+def _retyped(records: pa.Table, known: DataSet) -> pa.Table:
+    """Bring records to the columns and types of a data set."""
+    names = [name for name, _ in known.columns]
+    return pa.table([_cast(records, *column, known) for column in known.columns], names=names)
+
+
+def _cast(records: pa.Table, name: str, kind: str, known: DataSet) -> pa.ChunkedArray:
+    column = records[name]
+    try:
+        return column if str(column.type) == kind else column.cast(pa.type_for_alias(kind))
+    except (pa.ArrowException, ValueError):
+        raise SourceError(
+            f"column {name!r} holds {column.type}; expected {kind}, as in {known.name!r}; "
+            "convert it, or add the source as another data set"
+        ) from None

@@ -1,0 +1,161 @@
+"""Records on their way into a data set: sorted into the parts of buckets, on the disk if many.
+
+The law kept here: no more than `_HELD` bytes of records are in memory, and those of one part when
+it is read. What is on the disk lies in the workspace's scratch, which is removed at the end and,
+after a crash, by the next command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from erasable.workspace.data.fragments import PARTS
+from erasable.workspace.data.widening import Widening
+from erasable.workspace.site import Site
+from erasable.workspace.store.disk import told
+
+__all__ = ["Spool"]
+
+_HELD = 1 << 25  # bytes of records in memory, before they go to the disk
+
+
+class Spool:
+    """Takes records in any order, and hands them out part by part; a context.
+
+    Parameters
+    ----------
+    site : Site
+    place : str
+        What to call the source of the records.
+
+    Attributes
+    ----------
+    wide : Widening
+        The types of all records that came in.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Spool(Site.create(folder), "x") as spool:
+    ...     spool.add(pa.table({"id": [1, 2, 3]}), pa.array([7, 0, 7], pa.int32()))
+    ...     spool.read([7])["id"].to_pylist(), spool.read([0, 7]).num_rows
+    ([1, 3], 3)
+    """
+
+    def __init__(self, site: Site, place: str) -> None:
+        self.wide = Widening(place)
+        self._site = site
+        self._held: list[tuple[pa.Table, pa.Array]] = []
+        self._n_bytes = 0
+        self._runs: list[_Run] = []
+        self._rest: tuple[pa.Table, NDArray[np.int64]] | None = None
+        self._open = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._held, self._rest = [], None
+        self._open.close()
+
+    def add(self, records: pa.Table, parts: pa.Array) -> None:
+        """Take in records.
+
+        Parameters
+        ----------
+        records : pyarrow.Table
+            With the columns of those before; of the same types, or of such as widen them.
+        parts : pyarrow.Array of int32
+            Of each record, from 0 to `PARTS` - 1.
+
+        Raises
+        ------
+        SourceError
+            The types have nothing in common.
+        WorkspaceDiskError
+            The disk is full or fails.
+        """
+        self.wide.add(records.schema)
+        self._held.append((records, parts))
+        self._n_bytes += records.nbytes
+        if self._n_bytes >= _HELD:
+            self._spill()
+
+    def read(self, parts: Iterable[int]) -> pa.Table:
+        """Return the records of some parts, in the types of all.
+
+        Raises
+        ------
+        SourceError
+            A whole number does not fit into the floats that its column has become.
+        """
+        if self._rest is None:
+            self._rest = self._sorted()
+        wanted = list(parts)
+        found = [self._slice(*self._rest, part) for part in wanted]
+        for run in self._runs:
+            found += run.read(wanted)
+        tables = [self.wide.cast(table) for table in found if table.num_rows]
+        return pa.concat_tables([self.wide.schema.empty_table(), *tables])
+
+    @staticmethod
+    def _slice(table: pa.Table, bounds: NDArray[np.int64], part: int) -> pa.Table:
+        return table.slice(bounds[part], bounds[part + 1] - bounds[part])
+
+    def _sorted(self) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Bring what is held into the order of its parts; return where each begins."""
+        held, self._held, self._n_bytes = self._held, [], 0
+        parts = pa.concat_arrays([pa.array([], pa.int32()), *(each for _, each in held)])
+        table = pa.concat_tables(
+            [self.wide.schema.empty_table(), *(self.wide.cast(each) for each, _ in held)]
+        )
+        del held
+        order = pc.sort_indices(parts)
+        bounds = np.searchsorted(parts.take(order).to_numpy(), np.arange(PARTS + 1))
+        return table.combine_chunks().take(order), bounds
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = self._open.enter_context(self._site.scratch())
+        path = self._folder / f"{len(self._runs)}.arrow"
+        table, bounds = self._sorted()
+        run = _Run(path)
+        key = path.relative_to(self._site.root).as_posix()
+        with self._site.disk.filling(key) as file, pa.ipc.new_file(file, table.schema) as writer:
+            for part in range(PARTS):
+                if bounds[part] < bounds[part + 1]:
+                    batches = self._slice(table, bounds, part).to_batches()
+                    run.note(part, len(batches))
+                    for batch in batches:
+                        writer.write_batch(batch)
+        self._runs.append(run)
+
+
+class _Run:
+    """A file of records in the order of their parts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._n_batches = 0
+        self._batches: dict[int, range] = {}  # of each part
+
+    def note(self, part: int, n_batches: int) -> None:
+        """Remember that the next batches are of a part."""
+        self._batches[part] = range(self._n_batches, self._n_batches + n_batches)
+        self._n_batches += n_batches
+
+    def read(self, parts: Iterable[int]) -> list[pa.Table]:
+        """Return the records of some parts."""
+        wanted = [number for part in parts for number in self._batches.get(part, ())]
+        with told(self.path), pa.OSFile(str(self.path)) as file:
+            reader = pa.ipc.open_file(file)
+            return [pa.Table.from_batches([reader.get_batch(number)]) for number in wanted]

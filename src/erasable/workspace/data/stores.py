@@ -1,0 +1,82 @@
+"""Folders of object stores, by the URLs of fsspec; the credentials are those of its drivers.
+
+The law kept here: no credential is taken from a URL, so none can be kept or shown.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.fs
+
+from erasable.core.errors import SourceError
+
+__all__ = ["is_store", "opened", "store_place", "unreached"]
+
+_PROTOCOLS = frozenset({"abfs", "abfss", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"})
+
+
+def is_store(text: str) -> bool:
+    """Tell whether a URL names an object store rather than a database.
+
+    Examples
+    --------
+    >>> is_store("s3://bucket/visits"), is_store("postgresql://db/shop#visits")
+    (True, False)
+    """
+    return text.partition("://")[0].lower() in _PROTOCOLS
+
+
+def store_place(text: str) -> str:
+    """Return a URL, which may be kept as it is.
+
+    Raises
+    ------
+    SourceError
+        It holds what looks like a credential.
+
+    Examples
+    --------
+    >>> store_place("s3://bucket/visits/")
+    's3://bucket/visits'
+    """
+    protocol, _, path = text.partition("://")
+    if "?" in text or "#" in text or ":" in path.partition("@")[0] or not path.strip("/"):
+        raise SourceError(
+            f"the URL of the {protocol[:10]} store is none that may be kept; expected "
+            "PROTOCOL://BUCKET/PATH without a password, key or parameters; put those where the "
+            "store's driver of fsspec looks for them, as in environment variables"
+        )
+    return text.rstrip("/")
+
+
+def opened(place: str) -> tuple[pa.fs.FileSystem, str]:
+    """Return the store of a URL, and the path within it.
+
+    Raises
+    ------
+    SourceError
+        There is no driver, or the store does not take us.
+    """
+    protocol = urlsplit(place).scheme
+    try:
+        import fsspec
+
+        store, path = fsspec.core.url_to_fs(place)
+    except (ImportError, ValueError):
+        raise SourceError(
+            f"there is no driver for {protocol!r}; expected fsspec, and what it needs for that "
+            "store; install them, as with `pip install 'erasable[objects]' s3fs`"
+        ) from None
+    except Exception as error:  # of many drivers, each with errors of its own
+        raise unreached(place, error) from None
+    return pa.fs.PyFileSystem(pa.fs.FSSpecHandler(store)), path
+
+
+def unreached(place: str, error: Exception) -> SourceError:
+    """Return the error that says that a store does not answer; it repeats nothing of it."""
+    return SourceError(
+        f"the store at {place!r} cannot be read ({type(error).__name__}); expected one that "
+        "answers and that you may read; check its address, and the credentials of its driver"
+    )

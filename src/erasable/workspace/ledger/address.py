@@ -1,0 +1,176 @@
+"""Where the ledger of a workspace is: a file in its folder, or a schema of PostgreSQL.
+
+A folder whose ledger is in PostgreSQL says so in `ledger.json`: URL and schema, never a password.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from sqlalchemy import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError
+
+from erasable.core.errors import LedgerError, WorkspaceError
+from erasable.workspace.ledger.engine import Ledger
+from erasable.workspace.store.disk import Disk
+
+__all__ = ["PLACE", "SCHEMA", "Address"]
+
+PLACE = "ledger.json"
+"""The file of a workspace that says where its ledger is, unless that is in the folder itself."""
+
+SCHEMA = "erasable"
+"""The schema, where none is named."""
+
+_VERSION = 1
+_SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
+_TAKEN = frozenset({"public", "information_schema"})
+_SECRETS = frozenset({"password", "passfile", "sslpassword", "options"})
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A schema in a database of PostgreSQL.
+
+    Attributes
+    ----------
+    url : str
+        Without a password.
+    schema : str
+
+    Examples
+    --------
+    >>> Address.parse("postgresql://ann@db.example/models")
+    Address(url='postgresql://ann@db.example/models', schema='erasable')
+    """
+
+    url: str
+    schema: str
+
+    @classmethod
+    def parse(cls, url: str, schema: str | None = None) -> Address:
+        """Check a URL and the name of a schema, as a user gives them.
+
+        Raises
+        ------
+        WorkspaceError
+            They cannot be used, or the URL holds a password; neither is repeated.
+
+        Examples
+        --------
+        >>> Address.parse("postgresql://ann:secret@db.example/models")
+        Traceback (most recent call last):
+        erasable.core.errors.WorkspaceError: the URL of the database holds a password or ...
+        """
+        found = _url(url)
+        if found.password is not None or _SECRETS & found.query.keys():
+            raise WorkspaceError(
+                "the URL of the database holds a password or options; expected none, because it is "
+                "kept; give the password in PGPASSWORD, or in the file .pgpass"
+            )
+        name = SCHEMA if schema is None else schema
+        if not _SCHEMA_NAME.fullmatch(name) or name in _TAKEN:
+            raise WorkspaceError(
+                f"{name[:60]!r} cannot be the schema of a workspace; expected one of its own, of "
+                "lower-case letters, digits and '_'; choose another name"
+            )
+        return cls(found.render_as_string(), name)
+
+    @classmethod
+    def of(cls, url: str | None, schema: str | None) -> Address | None:
+        """Check what a user says of a database, who may say nothing of it; see `parse`.
+
+        Raises
+        ------
+        WorkspaceError
+            A schema was named without a database.
+        """
+        if url is not None:
+            return cls.parse(url, schema)
+        if schema is not None:
+            raise WorkspaceError(
+                f"the schema {schema[:60]!r} was named without a database; expected both; name the "
+                "URL of the database, too, or neither"
+            )
+        return None
+
+    @classmethod
+    def read(cls, disk: Disk) -> Address | None:
+        """Return what a workspace's folder says, or None where its ledger is a file.
+
+        Raises
+        ------
+        LedgerError
+            It is not what was written there.
+        """
+        if not disk.path(PLACE).is_file():
+            return None
+        try:
+            said = json.loads(disk.read(PLACE))
+            if said["version"] == _VERSION:
+                return cls.parse(said["url"], said["schema"])
+        except (ValueError, KeyError, TypeError, AttributeError, WorkspaceError):
+            pass
+        raise LedgerError(
+            f"{PLACE!r} does not say where the ledger is; expected what `erasable init` wrote "
+            "there, by this version or an older one; restore it from a backup"
+        )
+
+    def write(self, disk: Disk) -> None:
+        """Have a workspace's folder say it."""
+        said = {"version": _VERSION, "url": self.url, "schema": self.schema}
+        disk.write(PLACE, json.dumps(said, indent=2).encode() + b"\n")
+
+    def ledger(self) -> Ledger:
+        """Return the ledger that is there, or is to be."""
+        return Ledger(self.url, self.schema)
+
+    def check_free(self) -> Ledger:
+        """Return the ledger that is to be made there.
+
+        Raises
+        ------
+        WorkspaceError
+            The schema is in use.
+        WorkspaceServerError
+            The server cannot be reached, or refuses.
+        """
+        ledger = self.ledger()
+        with ledger.reading() as connection:
+            self.refuse_taken(connection)
+        return ledger
+
+    def refuse_taken(self, connection: Connection) -> None:
+        """See that the schema is empty or not there, also while others make theirs.
+
+        Raises
+        ------
+        WorkspaceError
+            It is in use.
+        """
+        from erasable.workspace.ledger.postgres import holds_tables
+
+        if holds_tables(connection, self.schema):
+            raise WorkspaceError(
+                f"the schema {self.schema!r} of the database is in use, by another workspace or "
+                "something else; expected one that is empty or not there; name another (--schema)"
+            )
+
+
+def _url(text: str) -> URL:
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError, TypeError, AttributeError):
+        raise _no_url() from None
+    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg") or not url.database:
+        raise _no_url()
+    return url.set(drivername="postgresql")
+
+
+def _no_url() -> WorkspaceError:
+    return WorkspaceError(
+        "the URL of the database cannot be used; expected postgresql://USER@HOST:PORT/DATABASE; "
+        "write special characters in it as %XX"
+    )

@@ -1,0 +1,35 @@
+"""What both kinds of ledger complain of, in the same words."""
+
+from __future__ import annotations
+
+from erasable.core.errors import LedgerError, WorkspaceDiskError
+
+__all__ = ["broken", "no_disk"]
+
+
+def no_disk(told: str) -> WorkspaceDiskError:
+    """Return the error of a disk that fails.
+
+    Examples
+    --------
+    >>> str(no_disk("No space left on device"))[:63]
+    'the ledger cannot be written or read (No space left on device);'
+    """
+    return WorkspaceDiskError(
+        f"the ledger cannot be written or read ({told}); expected a working disk with free "
+        "space; mend that and run the command again"
+    )
+
+
+def broken(told: str) -> LedgerError:
+    """Return the error of a ledger that is damaged, or none.
+
+    Examples
+    --------
+    >>> str(broken("file is not a database"))[:55]
+    'the ledger is damaged, or is none (file is not a databa'
+    """
+    return LedgerError(
+        f"the ledger is damaged, or is none ({' '.join(told.split())}); expected one made by "
+        "`erasable init`; restore it from a backup"
+    )

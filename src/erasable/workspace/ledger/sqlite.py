@@ -1,0 +1,141 @@
+"""The ledger in a file, by SQLite: one writer at a time, and nothing left of what is deleted."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from erasable.core.errors import ErasableError, WorkspaceBusyError
+from erasable.workspace.ledger.complaints import broken, no_disk
+from erasable.workspace.store.points import at
+
+__all__ = ["Sqlite", "sqlite_url"]
+
+_WAIT = 30.0  # seconds that a transaction waits for another
+_PRAGMAS = (
+    f"PRAGMA busy_timeout = {int(_WAIT * 1000)}",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+class Sqlite:
+    """What SQLite does in its own way; see `erasable.workspace.ledger.engine.Backend`.
+
+    Parameters
+    ----------
+    url : str
+    """
+
+    upgrades_itself = True
+    unreached: tuple[str, ...] = ()
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine: Engine = create_engine(url)
+        event.listen(self.engine, "do_connect", _connect)
+        event.listen(self.engine, "connect", _open)
+        event.listen(self.engine, "begin", _begin)
+
+    def make_room(self, connection: Connection) -> None:
+        """Do nothing: the file is the room."""
+
+    def settle(self, connection: Connection) -> None:
+        """Do nothing: columns are as the migrations make them."""
+
+    def explained(self) -> Any:
+        """Make errors of ours of what SQLite says inside the block."""
+        return _explained()
+
+    def rewrite(self) -> None:
+        """Write the file anew.
+
+        Overwriting deleted rows is not enough. Where SQLite moves rows between pages it leaves
+        copies in the unused middle of a page, which no later deletion reaches.
+        """
+        with _explained():
+            raw = self.engine.raw_connection()
+            try:
+                with at("commit", self.url):
+                    raw.cursor().execute("VACUUM")
+            finally:
+                raw.close()
+
+    def empty_log(self) -> None:
+        """Empty the write-ahead log.
+
+        Raises
+        ------
+        WorkspaceBusyError
+            Another process reads an old state of the ledger for too long.
+        """
+        until = time.monotonic() + _WAIT
+        while True:
+            with _explained():
+                raw = self.engine.raw_connection()
+                try:
+                    with at("checkpoint", self.url):
+                        busy = raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                finally:
+                    raw.close()
+            if not busy:
+                return
+            if time.monotonic() > until:
+                raise WorkspaceBusyError(
+                    "another process has been reading the ledger for too long; expected it to "
+                    "end; stop it and run the command again"
+                )
+            time.sleep(0.05)
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the URL of a file."""
+    return f"sqlite:///{path}"
+
+
+def _connect(dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
+    with at("open", "ledger"):
+        return dialect.connect(*arguments, **parameters)
+
+
+def _open(connection: Any, record: Any) -> None:
+    connection.isolation_level = None  # transactions are begun by _begin
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("erasable_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except ErasableError:
+        raise
+    except OSError as error:
+        raise no_disk(error.strerror or str(error)) from None
+    except (OperationalError, sqlite3.OperationalError) as error:
+        told = str(getattr(error, "orig", error))
+        if "locked" in told or "busy" in told:
+            raise WorkspaceBusyError(
+                "another process is writing to the ledger; expected it to end within "
+                f"{_WAIT:.0f} seconds; run the command again"
+            ) from None
+        if any(word in told for word in ("full", "I/O", "readonly", "unable to open")):
+            raise no_disk(told) from None
+        raise broken(told) from None
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        raise broken(str(getattr(error, "orig", error))) from None

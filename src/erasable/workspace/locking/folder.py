@@ -1,0 +1,87 @@
+"""One process at a time, by a lock of a file, which the system lets go when a process dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from erasable.core.errors import WorkspaceBusyError
+from erasable.workspace.locking.claims import Claim
+from erasable.workspace.store.disk import told
+from erasable.workspace.store.points import at
+
+__all__ = ["FolderLock", "busy"]
+
+
+class FolderLock:
+    """A `Lock` of a workspace on one machine: whoever claims anything has all of it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lock = FolderLock(Path(folder, "lock"))
+    ...     with lock.hold(Claim.of(["model:risk"]), wait=1):
+    ...         lock.others()
+    set()
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._is_held = False
+
+    @property
+    def owner(self) -> str:
+        """Return nobody's name: there is but one who makes files."""
+        return ""
+
+    @contextmanager
+    def hold(self, claim: Claim, wait: float) -> Iterator[None]:
+        """Have all of the workspace inside the block.
+
+        Raises
+        ------
+        WorkspaceBusyError
+            Another process has it for longer than `wait` seconds.
+        """
+        if self._is_held:
+            yield
+            return
+        lock = FileLock(self._path, timeout=wait)
+        with told(self._path), at("open", self._path.name):
+            try:
+                lock.acquire()
+            except Timeout:  # an OSError, but the disk is well
+                raise busy(wait) from None
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            lock.release()
+
+    def others(self) -> set[str]:
+        """Return nobody: there is but one at work."""
+        return set()
+
+
+def busy(wait: float) -> WorkspaceBusyError:
+    """Return the error that says that others are at work.
+
+    Examples
+    --------
+    >>> str(busy(10.0))[:53]
+    'another process is at work on this workspace; expecte'
+    """
+    return WorkspaceBusyError(
+        "another process is at work on this workspace; expected it to end within "
+        f"{wait:g} seconds; wait for it, and run the command again"
+    )

@@ -1,0 +1,277 @@
+"""Versions of a registered model in MLflow: the only place that calls MLflow.
+
+The law kept here: a version that another made is neither changed nor deleted; what MLflow says of a
+failure is told in one line, without a credential.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
+
+__all__ = ["ALIAS", "Registry"]
+
+ALIAS = "current"
+"""The alias that the newest version has."""
+
+LOADER = "erasable.workspace.models.served"
+EXPERIMENT = "erasable"
+_MODEL, _OWNER, _NUMBER = "erasable.model", "erasable.workspace", "erasable.version"
+_COMMITMENT = "erasable.commitment"
+_SUPERSEDED, _HOLDS = "erasable.superseded_by", "erasable.trained_on_erased_records"
+_PATIENCE = {  # for whom nothing was set: an erasure waits for us
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
+
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")
+
+
+class Registry:
+    """A registered model.
+
+    Parameters
+    ----------
+    name : str
+        Of the registered model.
+    uri : str
+        Of the tracking server or store; `MLFLOW_REGISTRY_URI` names another registry.
+    workspace, model : str
+        Whose versions are ours.
+
+    Raises
+    ------
+    WorkspaceServerError
+        MLflow is not installed.
+    """
+
+    def __init__(self, name: str, uri: str, workspace: str, model: str) -> None:
+        for variable, value in _PATIENCE.items():
+            os.environ.setdefault(variable, value)
+        self.name, self._uri = name, uri
+        self._own = {_OWNER: workspace, _MODEL: model}
+        with _explained():
+            try:
+                import mlflow
+            except ModuleNotFoundError:
+                raise WorkspaceServerError(
+                    "MLflow is not installed; expected mlflow or mlflow-skinny; "
+                    "run `pip install 'erasable[mlflow]'`"
+                ) from None
+            for noisy in ("mlflow", "alembic"):
+                logging.getLogger(noisy).setLevel(logging.ERROR)
+            self._mlflow: Any = mlflow
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._mlflow.MlflowClient(  # which makes a database that is not there
+            tracking_uri=self._uri, registry_uri=os.environ.get("MLFLOW_REGISTRY_URI") or self._uri
+        )
+
+    def claim(self, *, make: bool = True) -> None:
+        """Make the registered model, unless it is ours already.
+
+        Parameters
+        ----------
+        make : bool, default=True
+            False where it was made before: one that is gone is in another registry, whose versions
+            would stay in use, and be forgotten.
+
+        Raises
+        ------
+        WorkspaceError
+            There is one of this name that another made.
+        WorkspaceServerError
+            MLflow cannot be reached, or refuses, or has lost it.
+        """
+        with _explained():
+            known = self._known() if make or self._is_there() else None
+            if known is None and not make:
+                raise WorkspaceServerError(
+                    f"MLflow has no registered model {self.name!r}, in which versions were "
+                    "registered; expected the registry that has them; bring it back, or, if they "
+                    "were deleted there, publish the model anew: `erasable model publish "
+                    f"{self._own[_MODEL]} --to mlflow:{self.name}`"
+                )
+            if known is None:
+                self._client.create_registered_model(self.name, tags=self._own)
+                return
+        if not self._own.items() <= dict(known.tags).items():
+            raise WorkspaceError(
+                f"MLflow has a registered model {self.name!r} that this workspace did not make for "
+                "this model; expected a new name; choose another"
+            )
+
+    def find(self, commitment: str) -> str | None:
+        """Return the registered version of a commitment, None if there is none.
+
+        A process that died after it had registered a version has not written it down. The number
+        would not do: where a backup was restored, it is given twice.
+        """
+        with _explained():
+            for each in self._versions():
+                if dict(each.tags).get(_COMMITMENT) == commitment:
+                    return str(each.version)
+        return None
+
+    def push(
+        self, data: Path, folder: Path, number: int, commitment: str, tags: Mapping[str, str]
+    ) -> str:
+        """Register a new version, and have the alias be its own.
+
+        Parameters
+        ----------
+        data : Path
+            A folder with what the loader reads.
+        folder : Path
+            A folder that is not there yet, for MLflow's files on the way.
+        number : int
+            Of the version in the workspace.
+        commitment : str
+            To its digest.
+        tags : mapping
+
+        Returns
+        -------
+        str
+            Its version in MLflow.
+        """
+        from erasable import __version__
+
+        with _explained():
+            import mlflow.pyfunc
+
+            mlflow.pyfunc.save_model(
+                str(folder), loader_module=LOADER, data_path=str(data),
+                pip_requirements=[f"erasable=={__version__}"],
+            )  # fmt: skip
+            run = self._client.create_run(self._experiment(), run_name=f"{self.name} {number}")
+            self._client.log_artifacts(run.info.run_id, str(folder), "model")
+            made = self._client.create_model_version(
+                self.name, source=f"{run.info.artifact_uri}/model", run_id=run.info.run_id,
+                tags={**tags, **self._own, _NUMBER: str(number), _COMMITMENT: commitment},
+            )  # fmt: skip
+            self._client.set_terminated(run.info.run_id)
+            return str(made.version)
+
+    def supersede(self, newest: str | None, *, erased: bool, delete: bool) -> list[str]:
+        """Move the alias to a version, and mark or delete those before it.
+
+        Parameters
+        ----------
+        newest : str or None
+            None where there is no model any more.
+        erased : bool
+            Whether records were erased that those before were trained on.
+        delete : bool
+            Whether they go for good, files and all, as far as MLflow reaches.
+
+        Returns
+        -------
+        list of str
+            Versions of ours that are there besides the newest.
+        """
+        with _explained():
+            if newest is not None:
+                self._client.set_registered_model_alias(self.name, ALIAS, newest)
+            elif self._known() is not None:
+                self._client.delete_registered_model_alias(self.name, ALIAS)
+            left = []
+            for each in self._versions():
+                version = str(each.version)
+                if version == newest:
+                    continue
+                if delete:
+                    self._delete(each)
+                    continue
+                left.append(version)
+                self._tag(version, _SUPERSEDED, newest or "none")
+                if erased:
+                    self._tag(version, _HOLDS, "true")
+            return left
+
+    # -- parts of these ----------------------------------------------------------------------------
+
+    def _is_there(self) -> bool:
+        """Tell whether there may be a registry: a file that is not there holds none."""
+        path = self._uri.removeprefix("sqlite:///")
+        return path == self._uri or Path(path).exists()
+
+    def _known(self) -> Any:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return self._client.get_registered_model(self.name)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return None
+
+    def _versions(self) -> list[Any]:
+        """Return the versions that are ours, the oldest first."""
+        found, token = [], None
+        quoted = self.name.replace("'", "''")
+        while True:
+            some = self._client.search_model_versions(f"name='{quoted}'", page_token=token)
+            found += [each for each in some if self._own.items() <= dict(each.tags).items()]
+            token = some.token
+            if not token:
+                return sorted(found, key=lambda each: int(each.version))
+
+    def _experiment(self) -> str:
+        known = self._client.get_experiment_by_name(EXPERIMENT)
+        if known is not None:
+            return str(known.experiment_id)
+        place = None
+        if self._uri.startswith("sqlite:///"):  # or it would be wherever we were started
+            database = Path(self._uri.removeprefix("sqlite:///"))
+            place = (database.parent / "mlflow-artifacts").as_uri()
+        return str(self._client.create_experiment(EXPERIMENT, artifact_location=place))
+
+    def _tag(self, version: str, name: str, value: str) -> None:
+        self._client.set_model_version_tag(self.name, version, name, value)
+
+    def _delete(self, version: Any) -> None:
+        """Delete files, version and run; the files first, so that it can be tried again."""
+        from mlflow.exceptions import MlflowException
+        from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+        files: Any = get_artifact_repository(version.source, tracking_uri=self._uri)
+        files.delete_artifacts()
+        if files.list_artifacts():
+            raise WorkspaceServerError(
+                f"the files of version {version.version} of {self.name!r} are in MLflow still; "
+                "expected none; delete them there"
+            )
+        self._client.delete_model_version(self.name, str(version.version))
+        try:
+            self._client.delete_run(version.run_id)
+        except MlflowException:  # somebody was there before us; there is nothing left in it
+            return
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Make one of our errors of what MLflow raises; what it warns of is for its developers."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except ErasableError:
+        raise
+    except Exception as error:  # of many libraries; all of it means the same
+        told = " ".join(_CREDENTIALS.sub("//", str(error)).split())[:200] or type(error).__name__
+        raise WorkspaceServerError(
+            f"MLflow cannot be reached, or refuses ({told}); expected a registry that takes a "
+            "version; mend that, and run the command again"
+        ) from None

@@ -1,0 +1,102 @@
+"""Which models are published where, and what a registry has and lacks: rows of the ledger.
+
+No credential is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from erasable.workspace.models import catalogue
+from erasable.workspace.site import Site
+
+__all__ = ["Published", "every", "is_any_due", "is_due", "keep", "listing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where a model is published.
+
+    Attributes
+    ----------
+    model : str
+    to : str
+        "mlflow:" and the name of the registered model.
+    tracking_uri : str or None
+        None: what MLFLOW_TRACKING_URI says each time.
+    delete_superseded : bool
+    version : int or None
+        Of the model, that was registered last.
+    registered : str or None
+        The version that it is there.
+    superseded : list of str
+        Versions of ours that are there besides.
+    error : str or None
+        Why the last attempt failed.
+    log_size : int
+        Entries of the log when the last version was registered.
+    """
+
+    model: str
+    to: str
+    tracking_uri: str | None
+    delete_superseded: bool
+    version: int | None
+    registered: str | None
+    superseded: list[str]
+    error: str | None
+    log_size: int
+
+
+def every(site: Site, connection: Connection) -> dict[str, Published]:
+    """Return what is published, by the name of the model."""
+    kept = site.ledger.get(connection, "published", [])
+    return {each["model"]: Published(**each) for each in kept}
+
+
+def keep(site: Site, connection: Connection, targets: Iterable[Published]) -> None:
+    """Write down what is published, in the caller's transaction.
+
+    Where a model was published until now, what is registered stays: that is written down, too.
+    """
+    kept = sorted(targets, key=lambda one: one.model)
+    left = set(site.ledger.get(connection, "published_before", []))
+    left |= {
+        each.to for each in every(site, connection).values() if each.registered or each.superseded
+    }
+    left -= {each.to for each in kept}
+    rows = [{name: getattr(each, name) for name in Published.__slots__} for each in kept]
+    site.ledger.set(connection, "published", rows)
+    site.ledger.set(connection, "published_before", sorted(left))
+
+
+def is_due(connection: Connection, target: Published) -> bool:
+    """Tell whether the registry lacks the newest version, or has one of a model that is retired."""
+    model = catalogue.known(connection, target.model)
+    if model is None:
+        return False
+    return target.version != (model.version if model.is_live else None)
+
+
+def is_any_due(site: Site) -> bool:
+    """Tell whether a registry lacks the newest version of a model."""
+    with site.ledger.reading() as connection:
+        return any(is_due(connection, each) for each in every(site, connection).values())
+
+
+def listing(site: Site, connection: Connection) -> list[dict[str, Any]]:
+    """Describe what is published: model, to, version, registered, behind, superseded, error."""
+    found = []
+    for each in sorted(every(site, connection).values(), key=lambda one: one.model):
+        found.append(
+            {
+                "model": each.model, "to": each.to, "version": each.version,
+                "registered": each.registered, "behind": is_due(connection, each),
+                "superseded": each.superseded, "error": each.error,
+            }
+        )  # fmt: skip
+    return found

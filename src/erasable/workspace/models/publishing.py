@@ -1,0 +1,343 @@
+"""Publish models to where they are used: each new version becomes one of a registered model.
+
+The law kept here: a registry that fails never fails an erasure. What it has and lacks is in the
+ledger; what it lacks is registered by the next `process`. No credential is kept, and no identity
+is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import Connection, select
+
+from erasable.core.errors import ErasableError, WorkspaceBusyError, WorkspaceError
+from erasable.workspace import locking
+from erasable.workspace.evidence import log
+from erasable.workspace.evidence.wire import unpack
+from erasable.workspace.ledger.schema import log_entry, task
+from erasable.workspace.models import catalogue, using
+from erasable.workspace.models.deleting import design_of
+from erasable.workspace.models.published import Published, every, is_due, keep
+from erasable.workspace.models.served import DESIGN, MODEL
+from erasable.workspace.site import Site
+from erasable.workspace.store.disk import Disk
+from erasable.workspace.store.own import refuse_own
+
+__all__ = ["publish", "publish_due", "stop"]
+
+_SCHEME = "mlflow:"
+_URI = "MLFLOW_TRACKING_URI"
+_RECEIPTS = "receipts.json"
+_AT_ONCE = 500
+
+
+def publish(
+    site: Site,
+    name: str,
+    to: str,
+    *,
+    tracking_uri: str | None = None,
+    delete_superseded: bool = False,
+) -> tuple[Published, list[str]]:
+    """Register a model now, and again after every update.
+
+    Parameters
+    ----------
+    site : Site
+    name : str
+        Of the model.
+    to : str
+        "mlflow:" and the name of a registered model that is not there yet, or is this one's.
+    tracking_uri : str, default=None
+        Of MLflow, without a password; by default what MLFLOW_TRACKING_URI says each time.
+    delete_superseded : bool, default=False
+        Delete the versions before, and their files, whenever there is a new one.
+
+    Returns
+    -------
+    Published
+    list of str
+        What whoever publishes has to know, a line each.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such model, or no file of it.
+    WorkspaceError
+        It is no estimator, the registered model is another's, or the URI cannot be used.
+    WorkspaceServerError
+        MLflow is not installed, cannot be reached, or refuses.
+    """
+    registered = _name_of(to)
+    uri = None if tracking_uri is None else _checked(site, tracking_uri)
+    with site.lock([locking.PUBLISHING], reads=locking.models([name])):
+        model, version, data = using.opened(site, name)
+        if design_of(model) is None:
+            raise WorkspaceError(
+                f"{name!r} was made by a program of its own; expected an estimator, which MLflow "
+                f"can load; have a hook publish it: `erasable model fit {name} --hook CMD`"
+            )
+        with site.ledger.reading() as connection:
+            size = _registered_last(connection, name, f"{_SCHEME}{registered}")
+            if size is None:
+                size = log.next_position(site, connection)
+            before = every(site, connection).get(name)
+        target = Published(
+            name, f"{_SCHEME}{registered}", uri, delete_superseded, None, None, [], None, size
+        )
+        if before is not None and before.to == target.to:
+            target = replace(
+                target, version=before.version, registered=before.registered,
+                log_size=before.log_size,
+            )  # fmt: skip
+        done, told = _push(site, target)
+        return done, using.cautions(site, model, version, data) + told
+
+
+def stop(site: Site, name: str) -> None:
+    """Publish a model no longer; what is registered stays.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        There is no such model.
+    WorkspaceError
+        It is not published.
+    """
+    with site.lock([locking.PUBLISHING]), site.ledger.transaction() as connection:
+        catalogue.find(connection, name)
+        kept = every(site, connection)
+        if kept.pop(name, None) is None:
+            raise WorkspaceError(
+                f"the model {name!r} is not published; expected one that is; `erasable status` "
+                "lists them"
+            )
+        keep(site, connection, kept.values())
+        log.append(site, connection, "model-unpublished", name, {}, site.now())
+
+
+def publish_due(site: Site) -> list[str]:
+    """Register what a registry lacks; where others are at it, they do, or the next `process`.
+
+    Returns
+    -------
+    list of str
+        What did not go well, or has to be known, a line each.
+    """
+    names = [each.model for each in _due(site)]
+    if not names:
+        return []
+    try:
+        # No erasure ends while a version from before it is on its way.
+        with site.lock([locking.PUBLISHING], reads=locking.models(names)):
+            return [
+                line for each in _due(site) if each.model in names for line in _tell(site, each)
+            ]
+    except WorkspaceBusyError:
+        return []
+
+
+def _due(site: Site) -> list[Published]:
+    with site.ledger.reading() as connection:
+        return [each for each in every(site, connection).values() if is_due(connection, each)]
+
+
+def _tell(site: Site, target: Published) -> list[str]:
+    """Register one; return what has to be known."""
+    try:
+        return _push(site, target, anew=False)[1]
+    except WorkspaceBusyError:
+        raise
+    except ErasableError as error:
+        line = " ".join(str(error).split())
+        with site.ledger.transaction() as connection:
+            kept = every(site, connection)
+            kept[target.model] = replace(target, error=line)
+            keep(site, connection, kept.values())
+        return [
+            f"{target.model!r} was not published; MLflow has an older version, and the next "
+            f"`process` tries again: {line}"
+        ]
+
+
+# -- how a version gets there ----------------------------------------------------------------------
+
+
+def _push(site: Site, target: Published, *, anew: bool = True) -> tuple[Published, list[str]]:
+    from erasable.workspace.models.mlflow_registry import Registry
+
+    with site.ledger.reading() as connection:
+        workspace = str(site.ledger.get(connection, "workspace"))
+        model = catalogue.find(connection, target.model)
+        size = log.next_position(site, connection)
+        receipts = _receipts_since(connection, model.id, target.log_size)
+    uri = target.tracking_uri or _from_environment(site)
+    registry = Registry(_name_of(target.to), uri, workspace, target.model)
+    registry.claim(make=anew or target.registered is None)
+    number = registered = None
+    if model.is_live:
+        number = model.version
+        registered = _register(site, registry, target, receipts)
+    erased = bool(receipts)
+    left = registry.supersede(registered, erased=erased, delete=target.delete_superseded)
+    done = replace(
+        target, version=number, registered=registered, superseded=left, error=None, log_size=size
+    )
+    with site.ledger.transaction() as connection:
+        kept = every(site, connection)
+        kept[target.model] = done
+        keep(site, connection, kept.values())
+        said = {"to": done.to, "registered": registered, "superseded": left}
+        log.append(site, connection, "model-published", target.model, said, site.now())
+    return done, _remarks(done) if erased else []
+
+
+def _register(site: Site, registry: Any, target: Published, receipts: list[dict[str, str]]) -> str:
+    model, version, data = using.opened(site, target.model)
+    design = design_of(model)
+    assert design is not None
+    commitment = str(version.commitment)
+    if (known := registry.find(commitment)) is not None:
+        return str(known)
+    said = {
+        "features": list(design.features), "target": design.target, "documents": design.documents,
+    }  # fmt: skip
+    with site.scratch() as folder:
+        disk = Disk(folder)
+        disk.write(f"data/{MODEL}", data)
+        disk.write(f"data/{DESIGN}", json.dumps(said).encode())
+        disk.write(f"data/{_RECEIPTS}", json.dumps(receipts, indent=2).encode())
+        treatments = ",".join(sorted({each["treatment"] for each in receipts})) or "fitted"
+        tags = {
+            "erasable.algorithm": version.algorithm,
+            "erasable.key": site.keys.key_id,
+            "erasable.treatment": treatments,
+            "erasable.requests": str(len(receipts)),
+            "erasable.receipt_sha256": _digest(receipts),
+        }
+        pushed: str = registry.push(
+            folder / "data", folder / "saved", version.number, commitment, tags
+        )
+    return pushed
+
+
+def _registered_last(connection: Connection, name: str, to: str) -> int | None:
+    """Return where the log says that a model was registered there last, also long ago."""
+    told = connection.execute(
+        select(log_entry.c.position, log_entry.c.body)
+        .where(log_entry.c.kind == "model-published", log_entry.c.subject == name)
+        .order_by(log_entry.c.position.desc())
+    )
+    return next((row.position for row in told if unpack(row.body, "it").get("to") == to), None)
+
+
+def _receipts_since(connection: Connection, model_id: int, since: int) -> list[dict[str, str]]:
+    """Return request, treatment and digest of the receipts about a model from a place in the log.
+
+    The digest is that of the statement, as the log has it.
+    """
+    ended = connection.execute(
+        select(log_entry.c.subject, log_entry.c.body)
+        .where(log_entry.c.position >= since, log_entry.c.kind == "request-completed")
+        .order_by(log_entry.c.position)
+    )
+    digests = {row.subject: str(unpack(row.body, "it").get("receipt")) for row in ended}
+    ids = list(digests)
+    found = []
+    for start in range(0, len(ids), _AT_ONCE):
+        query = select(task.c.request_id, task.c.treatment).where(
+            task.c.request_id.in_(ids[start : start + _AT_ONCE]),
+            task.c.target == "model",
+            task.c.target_id == model_id,
+        )
+        treatments = {row.request_id: str(row.treatment) for row in connection.execute(query)}
+        found += [
+            {"request": id, "treatment": treatments[id], "sha256": digests[id]}
+            for id in ids[start : start + _AT_ONCE]
+            if id in treatments
+        ]
+    return found
+
+
+def _digest(receipts: list[dict[str, str]]) -> str:
+    """Return the digest of the receipt, or, of several, that of the lines of theirs."""
+    if len(receipts) == 1:
+        return receipts[0]["sha256"]
+    lines = "".join(f"{each['sha256']}\n" for each in receipts)
+    return hashlib.sha256(lines.encode()).hexdigest() if receipts else "none"
+
+
+def _remarks(done: Published) -> list[str]:
+    """Say where the erased records are still learned from."""
+    if done.superseded:
+        return [
+            f"versions {', '.join(done.superseded)} of {done.to} were trained on records that are "
+            "erased here, and are still in MLflow: delete them there, or have that done: "
+            f"`erasable model publish {done.model} --to {done.to} --delete-superseded`"
+        ]
+    return []
+
+
+# -- where to --------------------------------------------------------------------------------------
+
+
+def _name_of(to: str) -> str:
+    name = to.removeprefix(_SCHEME)
+    if not to.startswith(_SCHEME) or not name or len(name) > 200 or re.search(r"[/:\s]", name):
+        raise WorkspaceError(
+            f"{to[:60]!r} is no place to publish to; expected mlflow: and the name of a registered "
+            "model, without '/', ':' and blanks; write mlflow:risk, say"
+        )
+    return name
+
+
+def _from_environment(site: Site) -> str:
+    found = os.environ.get(_URI)
+    if not found:
+        raise WorkspaceError(
+            f"no tracking URI of MLflow is known; expected one; name it with --tracking-uri, or in "
+            f"{_URI}"
+        )
+    return _absolute(site, found)
+
+
+def _checked(site: Site, uri: str) -> str:
+    """Return a URI that may be kept; a password is not repeated."""
+    try:
+        parts = urlsplit(uri)
+        secret = parts.password is not None or "@" in parts.netloc
+    except ValueError:
+        parts, secret = None, False
+    if secret:
+        raise WorkspaceError(
+            "the tracking URI holds a user or password; expected none, because it is kept; give "
+            "them in MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+        )
+    if parts is None or not parts.scheme:
+        raise WorkspaceError(
+            f"{uri[:60]!r} is no tracking URI; expected http://HOST:PORT, sqlite:///FILE or the "
+            "like; correct it"
+        )
+    return _absolute(site, uri)
+
+
+def _absolute(site: Site, uri: str) -> str:
+    """Have a local store be the same wherever we are started, and outside of the workspace."""
+    if not uri.startswith("sqlite:///"):
+        return uri
+    place = Path(uri.removeprefix("sqlite:///")).absolute()
+    refuse_own(place, site.root)
+    if place.resolve().is_relative_to(site.root):
+        raise WorkspaceError(
+            f"{str(place)!r} is in the folder of the workspace, where no erasure would reach what "
+            "MLflow keeps; expected a place elsewhere; name one"
+        )
+    return f"sqlite:///{place}"

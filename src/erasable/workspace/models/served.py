@@ -1,0 +1,96 @@
+"""Predict with an exported model where MLflow loads it, in a Python without the workspace.
+
+MLflow calls `_load_pyfunc`. The law kept here: what comes out is what `erasable model predict`
+says. Nothing is unpickled: the folder holds the exported model, and the names of its columns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from erasable.core.errors import InvalidDataError
+from erasable.workspace.models.design import Design
+
+__all__ = ["DESIGN", "MODEL", "Served"]
+
+MODEL, DESIGN = "model", "design.json"
+"""The files of the folder."""
+
+
+class Served:
+    """A model that predicts for tables.
+
+    Parameters
+    ----------
+    fitted : estimator
+        With a method ``predict``.
+    design : Design
+        What it learned from.
+    """
+
+    def __init__(self, fitted: Any, design: Design) -> None:
+        self._fitted = fitted
+        self._design = design
+
+    def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
+        """Predict for the rows of a table.
+
+        Parameters
+        ----------
+        model_input : pandas.DataFrame, or what pyarrow makes a table of
+            With the columns that the model learned from; others do not matter.
+        params : dict, default=None
+            Of MLflow; there are none.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+
+        Raises
+        ------
+        InvalidDataError
+            Columns are missing.
+        """
+        import numpy as np
+
+        from erasable.workspace.data.admission import plain
+        from erasable.workspace.models.using import asked
+
+        wanted = list(self._design.features)
+        table = _table(model_input)
+        missing = [each for each in wanted if each not in table.column_names]
+        if missing:
+            raise InvalidDataError(
+                f"the table lacks the columns {', '.join(missing)}; expected all that the model "
+                "learned from; add them"
+            )
+        return np.asarray(self._fitted.predict(asked(plain(table.select(wanted)), self._design)))
+
+
+def _table(given: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(given, pa.Table):
+        return given
+    if hasattr(given, "columns"):
+        return pa.Table.from_pandas(given, preserve_index=False)
+    if isinstance(given, dict):
+        return pa.table(given)
+    if isinstance(given, list) and all(isinstance(each, dict) for each in given):
+        return pa.Table.from_pylist(given)
+    raise InvalidDataError(
+        f"the model was given a {type(given).__name__}; expected a table with the names of its "
+        "columns; pass a pandas.DataFrame"
+    )
+
+
+def _load_pyfunc(path: str | os.PathLike[str]) -> Served:
+    """Load a model from the folder that was registered; MLflow calls it."""
+    from erasable.workspace.models.training import of_bytes
+
+    said = json.loads(Path(path, DESIGN).read_bytes())
+    design = Design(tuple(said["features"]), said["target"], said["documents"])
+    return Served(of_bytes(Path(path, MODEL).read_bytes()), design)

@@ -1,0 +1,65 @@
+"""Write down what versions a model has, in the caller's transaction, and tell the log."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, update
+
+from erasable.workspace.evidence import entries, log
+from erasable.workspace.ledger import schema
+from erasable.workspace.models import catalogue
+from erasable.workspace.models.training import software
+from erasable.workspace.site import Site
+from erasable.workspace.store.artifacts import Stored
+
+__all__ = ["new_version", "supersede", "tell"]
+
+
+def new_version(
+    site: Site,
+    connection: Connection,
+    model_id: int,
+    number: int,
+    cause: str,
+    stored: Stored,
+    **values: Any,
+) -> None:
+    """Write a version of a model down, and supersede the one before."""
+    supersede(site, connection, model_id)
+    connection.execute(
+        insert(schema.model_version).values(
+            model_id=model_id, number=number, cause=cause, key=stored.key, sha256=stored.sha256,
+            software=software(), created_at=site.now(), **values,
+        )
+    )  # fmt: skip
+    at = schema.model.c.id == model_id
+    connection.execute(update(schema.model).where(at).values(version=number))
+
+
+def supersede(site: Site, connection: Connection, model_id: int) -> None:
+    """Drop the file and the salt of the version in use: nobody can check its digest any more.
+
+    What went wrong with it does not count for the next one.
+    """
+    versions = schema.model_version
+    live = (versions.c.model_id == model_id) & versions.c.key.is_not(None)
+    for key in connection.execute(versions.select().with_only_columns(versions.c.key).where(live)):
+        connection.execute(insert(schema.garbage).values(key=key[0]))
+    connection.execute(
+        update(versions).where(live).values(
+            key=None, sha256=None, salt=None, superseded_at=site.now()
+        )
+    )  # fmt: skip
+    failed = (schema.failure.c.target == "model") & (schema.failure.c.target_id == model_id)
+    connection.execute(delete(schema.failure).where(failed))
+
+
+def tell(site: Site, connection: Connection, kind: str, name: str, now: datetime) -> None:
+    """Log what a model is now, in the caller's transaction."""
+    model = catalogue.find(connection, name)
+    version = catalogue.current(connection, model)
+    body = entries.model(site.keys, asdict(model), None if version is None else asdict(version))
+    log.append(site, connection, kind, name, body, now)

@@ -1,0 +1,231 @@
+"""What went wrong with a model or a data set, and when it is tried again.
+
+The law kept here: who waits for a model that fails keeps nobody else waiting. A failure is told
+until it is over; after so many attempts it is dead, and waits for somebody to say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, delete, insert, or_, select, update
+
+from erasable.core.errors import NotInWorkspaceError
+from erasable.workspace.ledger.schema import dataset, failure, model, task
+from erasable.workspace.site import Site
+
+__all__ = [
+    "Failure",
+    "NotYetError",
+    "Patience",
+    "TaskFailedError",
+    "join",
+    "listing",
+    "not_yet",
+    "note",
+    "retry",
+    "waiting_requests",
+]
+
+_AT_ONCE = 500
+_LONGEST = 2000  # characters of an error that are kept
+
+
+class TaskFailedError(Exception):
+    """A model or data set of a batch cannot be updated: the error says why."""
+
+    def __init__(self, target: str, target_id: int, error: str) -> None:
+        super().__init__(error)
+        self.target, self.target_id, self.error = target, target_id, error
+
+
+class NotYetError(Exception):
+    """A batch needs a model that has failed, and is not to be tried yet."""
+
+    def __init__(self, target: str, target_id: int) -> None:
+        super().__init__(target)
+        self.target, self.target_id = target, target_id
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often, and how soon, what failed is tried again.
+
+    Attributes
+    ----------
+    attempts : int
+        After so many it is dead.
+    backoff : float
+        Seconds to the second attempt; from one to the next it doubles.
+
+    Examples
+    --------
+    >>> [Patience(4, 5.0).seconds_after(n) for n in (1, 2, 3, 4)]
+    [5.0, 10.0, 20.0, None]
+    """
+
+    attempts: int = 5
+    backoff: float = 5.0
+
+    def seconds_after(self, attempts: int) -> float | None:
+        """Return how long to wait after so many attempts; None where it is dead."""
+        return None if attempts >= self.attempts else self.backoff * 2.0 ** (attempts - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A model or a data set that could not be updated.
+
+    Attributes
+    ----------
+    target : {"model", "dataset"}
+    name : str
+    state : {"waiting", "dead"}
+    attempts : int
+    error : str
+        Of the last attempt.
+    failed_at : datetime
+    again_at : datetime or None
+        When it is tried again; None where it is dead.
+    n_requests : int
+        That wait for it.
+
+    Examples
+    --------
+    >>> Failure("model", "risk", "dead", 5, "no", datetime(2026, 1, 1), None, 2).state
+    'dead'
+    """
+
+    target: str
+    name: str
+    state: str
+    attempts: int
+    error: str
+    failed_at: datetime
+    again_at: datetime | None
+    n_requests: int
+
+
+def note(
+    site: Site,
+    connection: Connection,
+    failed: TaskFailedError,
+    batch: Iterable[str],
+    waiting: Iterable[str],
+    patience: Patience,
+) -> Failure:
+    """Write down that a task of a batch failed.
+
+    Those requests of it that concern the task wait until it is tried again, with those that wait
+    already.
+    """
+    now = site.now()
+    at = (failure.c.target == failed.target) & (failure.c.target_id == failed.target_id)
+    before = connection.execute(select(failure.c.attempts).where(at)).scalar() or 0
+    seconds = patience.seconds_after(before + 1)
+    values: dict[str, Any] = {
+        "attempts": before + 1, "error": failed.error[:_LONGEST], "failed_at": now,
+        "again_at": None if seconds is None else now + timedelta(seconds=seconds),
+    }  # fmt: skip
+    if before:
+        connection.execute(update(failure).where(at).values(**values))
+    else:
+        named = {"target": failed.target, "target_id": failed.target_id}
+        connection.execute(insert(failure).values(**named, **values))
+    join(connection, failed, batch, waiting)
+    return next(each for each in listing(connection, (failed.target, failed.target_id)))
+
+
+def listing(connection: Connection, only: tuple[str, int] | None = None) -> list[Failure]:
+    """Return what failed, those that are dead first."""
+    query = select(failure).order_by(failure.c.again_at.is_not(None), failure.c.again_at)
+    if only is not None:
+        query = query.where(failure.c.target == only[0], failure.c.target_id == only[1])
+    found = []
+    for row in connection.execute(query).all():
+        table = model if row.target == "model" else dataset
+        name = connection.execute(select(table.c.name).where(table.c.id == row.target_id)).scalar()
+        waiting = connection.execute(select(task.c.request_id).where(_task_of(row))).all()
+        found.append(
+            Failure(
+                row.target, str(name), "dead" if row.again_at is None else "waiting",
+                row.attempts, row.error, row.failed_at, row.again_at, len(waiting),
+            )
+        )  # fmt: skip
+    return found
+
+
+def retry(site: Site, names: Iterable[str] = ()) -> list[Failure]:
+    """Have what failed be tried again at once, as if for the first time; by default all of it.
+
+    Raises
+    ------
+    NotInWorkspaceError
+        Nothing of that name has failed.
+    """
+    wanted = list(names)
+    with site.ledger.transaction() as connection:
+        known = listing(connection)
+        missing = [name for name in wanted if name not in {each.name for each in known}]
+        if missing:
+            names_of = ", ".join(sorted({each.name for each in known})) or "nothing"
+            raise NotInWorkspaceError(
+                f"no task of {missing[0][:60]!r} has failed; expected a model or data set of "
+                f"which one has: {names_of}; list them with `erasable tasks`"
+            )
+        chosen = [each for each in known if not wanted or each.name in wanted]
+        for each in chosen:
+            table = model if each.target == "model" else dataset
+            number = select(table.c.id).where(table.c.name == each.name).scalar_subquery()
+            at = (failure.c.target == each.target) & (failure.c.target_id == number)
+            connection.execute(delete(failure).where(at))
+    return chosen
+
+
+def not_yet(connection: Connection, now: datetime) -> set[tuple[str, int]]:
+    """Return what has failed, and is not to be tried yet: model or data set, and its number."""
+    later = or_(failure.c.again_at.is_(None), failure.c.again_at > now)
+    found = connection.execute(select(failure.c.target, failure.c.target_id).where(later))
+    return {(row.target, row.target_id) for row in found}
+
+
+def join(
+    connection: Connection,
+    failed: TaskFailedError | NotYetError,
+    batch: Iterable[str],
+    waiting: Iterable[str],
+) -> None:
+    """Have some requests of a batch wait for what failed, and no others of it.
+
+    Who is not of the batch waits on: else two requests would take turns for ever.
+    """
+    at = (task.c.target == failed.target) & (task.c.target_id == failed.target_id)
+    ids = sorted(batch)
+    for start in range(0, len(ids), _AT_ONCE):
+        some = task.c.request_id.in_(ids[start : start + _AT_ONCE])
+        connection.execute(delete(task).where(at, some, task.c.state == "failed"))
+    of = {"target": failed.target, "target_id": failed.target_id, "state": "failed"}
+    rows = [{"request_id": each, **of} for each in sorted(set(waiting))]
+    if rows:
+        connection.execute(insert(task), rows)
+
+
+def waiting_requests(now: datetime) -> Select[Any]:
+    """Return the query of requests that are not to be tried yet."""
+    on = and_(failure.c.target == task.c.target, failure.c.target_id == task.c.target_id)
+    return (
+        select(task.c.request_id)
+        .join(failure, on)
+        .where(
+            task.c.state == "failed", or_(failure.c.again_at.is_(None), failure.c.again_at > now)
+        )
+    )
+
+
+def _task_of(row: Any) -> Any:
+    return and_(
+        task.c.target == row.target, task.c.target_id == row.target_id, task.c.state == "failed"
+    )

@@ -1,0 +1,187 @@
+"""The models of a batch as steps, which any worker may take.
+
+The law kept here: a step is prepared by one worker at a time, and counts once. What a worker has
+made is in the ledger's step before its lease ends; the batch puts all of it in place, or none.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+
+from erasable.core.errors import ErasableError, WorkspaceBusyError
+from erasable.workspace import locking
+from erasable.workspace.data import erasing
+from erasable.workspace.ledger.schema import model, model_version, step
+from erasable.workspace.locking.leases import label
+from erasable.workspace.models import deleting
+from erasable.workspace.models.reading import Reader
+from erasable.workspace.requests.batches import NOT_THE_MODELS, Batch, Models
+from erasable.workspace.requests.failures import TaskFailedError
+from erasable.workspace.site import Site
+from erasable.workspace.store.artifacts import Stored
+
+__all__ = ["help_out", "prepare", "share"]
+
+_PATIENCE = 0.05  # seconds between two looks at what others have done
+
+
+def share(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepared]:
+    """Prepare the fragments and models of a batch, with the help of whoever is there.
+
+    Raises
+    ------
+    TaskFailedError
+        A model cannot be updated.
+    """
+    _publish(site, batch, models)
+    try:
+        for erasure in batch.erasures:
+            erasing.prepare(site, erasure)
+        reader = Reader(site, batch.held())
+        with site.progress("updating models", len(models)) as advance:
+            n_done = 0
+            while True:
+                help_out(site, reader, batch.name)
+                rows = _steps(site, batch.name)
+                failed = next((row for row in rows if row.state == "failed"), None)
+                if failed is not None:
+                    raise TaskFailedError("model", failed.model_id, failed.error)
+                done = [row for row in rows if row.state == "done"]
+                advance(len(done) - n_done)
+                n_done = len(done)
+                if n_done == len(models):
+                    return {row.model_id: _prepared(row) for row in done}
+                time.sleep(_PATIENCE)
+    except BaseException:
+        with suppress(ErasableError):  # else whoever carries out requests next does it
+            _take_back(site, batch)
+        raise
+
+
+def help_out(site: Site, reader: Reader | None = None, batch: str | None = None) -> int:
+    """Prepare models of the batch that is under way, those that nobody is at; return how many.
+
+    Parameters
+    ----------
+    site : Site
+    reader : Reader, default=None
+    batch : str, default=None
+        Only of this one.
+    """
+    n = 0
+    reader = reader or Reader(site)
+    for row in _steps(site, batch):
+        if row.state != "planned":
+            continue
+        with ExitStack() as stack:
+            own = [f"step:{row.batch}:{row.model_id}"]
+            try:
+                stack.enter_context(site.lock(own, reads=[locking.STEPS], wait=0))
+            except WorkspaceBusyError:  # somebody is at it
+                continue
+            n += _carry_out(site, row, reader)
+    return n
+
+
+def _publish(site: Site, batch: Batch, models: Models) -> None:
+    """Write down what is to be done, and, in a file, which records are to go."""
+    gone: dict[str, dict[str, list[Any]]] = {}
+    for row, version, ids in models:
+        if version is not None:
+            for dataset, number in zip(row.datasets, version.dataset_versions, strict=True):
+                if dataset in ids:
+                    gone.setdefault(str(dataset), {})[str(number)] = ids[dataset]
+    wanted = site.store.put("batches", json.dumps(gone).encode())
+    rows = [
+        {
+            "model_id": row.id, "batch": batch.name, "wanted_key": wanted.key,
+            "wanted_sha256": wanted.sha256, "state": "planned",
+        }
+        for row, _, _ in models
+    ]  # fmt: skip
+    if rows:
+        with site.ledger.transaction() as connection:
+            connection.execute(insert(step), rows)
+
+
+def _steps(site: Site, batch: str | None) -> list[Any]:
+    """Return steps; those that learn from the same columns come one after the other."""
+    query = select(step, model.c.features).join(model, model.c.id == step.c.model_id)
+    if batch is not None:
+        query = query.where(step.c.batch == batch)
+    with site.ledger.reading() as connection:
+        rows = connection.execute(query.order_by(step.c.model_id)).all()
+    return sorted(rows, key=lambda row: row.features or [])
+
+
+def _carry_out(site: Site, row: Any, reader: Reader) -> int:
+    """Prepare a model, and hand it in; return whether there was something to do."""
+    at = (step.c.model_id == row.model_id) & (step.c.batch == row.batch)
+    still = at & (step.c.state == "planned")
+    with site.ledger.reading() as connection:
+        if connection.execute(select(step.c.model_id).where(still)).first() is None:
+            return 0
+        of = connection.execute(select(model).where(model.c.id == row.model_id)).one()
+        newest = (model_version.c.model_id == of.id) & (model_version.c.number == of.version)
+        version = connection.execute(select(model_version).where(newest)).first()
+    values: dict[str, Any]
+    try:
+        prepared = prepare(site, of, version, _gone(site, row, of, version), reader)
+        key = None if prepared.stored is None else prepared.stored.key
+        values = {"state": "done", "key": key, "result": asdict(prepared)}
+    except TaskFailedError as failed:
+        values = {"state": "failed", "error": failed.error}
+    with site.ledger.transaction() as connection:
+        connection.execute(update(step).where(still).values(worker=label(), **values))
+    return 1
+
+
+def prepare(
+    site: Site, of: Any, version: Any, gone: dict[int, list[Any]], reader: Reader
+) -> deleting.Prepared:
+    """Prepare a model; see `erasable.workspace.models.deleting.prepare`.
+
+    Raises
+    ------
+    TaskFailedError
+        It cannot be updated.
+    """
+    try:
+        return deleting.prepare(site, of, version, gone, reader)
+    except NOT_THE_MODELS:
+        raise
+    except ErasableError as error:
+        told = " ".join(str(error).split())
+    except Exception as error:  # what it says may hold values of records
+        told = f"its program failed with {type(error).__name__}; run it by hand to see where"
+    raise TaskFailedError("model", of.id, told)
+
+
+def _gone(site: Site, row: Any, of: Any, version: Any) -> dict[int, list[Any]]:
+    if version is None:
+        return {}
+    wanted = json.loads(site.store.open(Stored(row.wanted_key, row.wanted_sha256)))
+    return {
+        dataset: wanted[str(dataset)][str(number)]
+        for dataset, number in zip(of.datasets, version.dataset_versions, strict=True)
+        if str(dataset) in wanted
+    }
+
+
+def _prepared(row: Any) -> deleting.Prepared:
+    stored = row.result["stored"]
+    return deleting.Prepared(
+        **{**row.result, "stored": None if stored is None else Stored(**stored)}
+    )
+
+
+def _take_back(site: Site, batch: Batch) -> None:
+    """Take back what is not done; what was made for it is nobody's, and is cleaned."""
+    with site.ledger.transaction() as connection:
+        connection.execute(delete(step).where(step.c.batch == batch.name))

@@ -1,0 +1,152 @@
+"""Put in place what was prepared for a batch: models, data and requests, in one transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, update
+
+from erasable.workspace.data import erasing
+from erasable.workspace.data.admission import record_type
+from erasable.workspace.evidence import entries, log
+from erasable.workspace.identity import subjects, suppression
+from erasable.workspace.ledger.schema import failure, measurement, step, task
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.models import deleting
+from erasable.workspace.requests.batches import Batch
+from erasable.workspace.site import Site
+
+__all__ = ["swap"]
+
+_AT_ONCE = 500
+
+
+def swap(site: Site, batch: Batch) -> dict[str, int]:
+    """Put all of it in place; return how many records each request met."""
+    now = site.now()
+    tokens = sorted(batch.tokens)
+    with site.ledger.transaction() as connection:
+        tasks: list[dict[str, Any]] = []
+        matched = dict.fromkeys(batch.requests, 0)
+        erasing.forget(connection, tokens)
+        for erasure in batch.erasures:
+            erasing.swap(connection, erasure)
+            tasks += _dataset_tasks(batch, erasure, matched)
+            connection.execute(insert(measurement).values(_measured(erasure, now)))
+        for row, prepared, counts in batch.prepared:
+            deleting.adopt(site, connection, prepared, now)
+            tasks += _model_tasks(row, prepared, counts, matched)
+        by_request: dict[str, list[dict[str, Any]]] = {}
+        for each in tasks:
+            by_request.setdefault(each["request_id"], []).append(each)
+        _forget_failures(connection, batch)
+        if tasks:
+            connection.execute(insert(task), tasks)
+        kept_out = _suppress(site, connection, batch, matched)
+        for request, count in matched.items():
+            connection.execute(
+                update(request_table)
+                .where(request_table.c.id == request)
+                .values(
+                    state="swapped",
+                    matched=count,
+                    tokens=None,
+                    condition=None,
+                    type=None,
+                    salt=None,
+                )
+            )
+        log.append_many(
+            site,
+            connection,
+            [
+                (
+                    "request-erased",
+                    request,
+                    entries.erased(n, by_request.get(request, ()), kept_out.get(request)),
+                    now,
+                )
+                for request, n in matched.items()
+            ],
+        )
+    return matched
+
+
+def _dataset_tasks(
+    batch: Batch, erasure: erasing.Erasure, matched: dict[str, int]
+) -> list[dict[str, Any]]:
+    tasks = []
+    counts = erasure.n_by_request()
+    for request in batch.requests:
+        count = counts.get(request, 0)
+        if count:
+            matched[request] += count
+            tasks.append(
+                {
+                    "request_id": request, "target": "dataset", "target_id": erasure.dataset.id,
+                    "state": "done", "treatment": "rewritten", "exactness": "bitwise",
+                    "n_records": count, "seconds": erasure.seconds, "before": None, "after": None,
+                }
+            )  # fmt: skip
+    return tasks
+
+
+def _model_tasks(
+    row: Any, prepared: deleting.Prepared, counts: dict[str, int], matched: dict[str, int]
+) -> list[dict[str, Any]]:
+    uncovered = prepared.treatment == "not covered"
+    return [
+        {
+            "request_id": request, "target": "model", "target_id": row.id, "state": "done",
+            "treatment": prepared.treatment, "exactness": prepared.exactness,
+            "n_records": count, "seconds": prepared.seconds,
+            "before": prepared.before, "after": prepared.commitment,
+        }
+        for request, count in counts.items()
+        if count or (uncovered and matched[request])
+    ]  # fmt: skip
+
+
+def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
+    return {
+        "dataset_id": erasure.dataset.id,
+        "kind": "rewrite",
+        "n_records": sum(each.part.n_records for each in erasure.found),
+        "n_deleted": erasure.n_records,
+        "seconds": erasure.seconds,
+        "at": now,
+    }
+
+
+def _suppress(
+    site: Site, connection: Connection, batch: Batch, matched: dict[str, int]
+) -> dict[str, str]:
+    """Keep out what was erased: people by their tokens, records that met a condition by ids.
+
+    Returns commitments to what each request keeps out, for the log.
+    """
+    erased = [
+        (token, batch.types[token], request)
+        for token, asked in batch.tokens.items()
+        for request in asked
+        if matched[request]  # or a slip of the pen would keep out a stranger for ever
+    ]
+    for erasure in batch.erasures:
+        kind = record_type(erasure.dataset.name)
+        for request, ids in erasure.ids_of_conditions().items():
+            tokens = site.keys.tokens(kind, ids)
+            erased += [(token, kind, request) for token in tokens if token is not None]
+    subjects.forget(connection, sorted(batch.tokens))
+    return suppression.suppress(connection, erased, site.now())
+
+
+def _forget_failures(connection: Connection, batch: Batch) -> None:
+    """Drop what is told of attempts that failed, and what workers have handed in."""
+    connection.execute(delete(step))
+    ids = list(batch.requests)
+    for start in range(0, len(ids), _AT_ONCE):
+        some = task.c.request_id.in_(ids[start : start + _AT_ONCE])
+        connection.execute(delete(task).where(some, task.c.state == "failed"))
+    for erasure in batch.erasures:
+        failed = (failure.c.target == "dataset") & (failure.c.target_id == erasure.dataset.id)
+        connection.execute(delete(failure).where(failed))

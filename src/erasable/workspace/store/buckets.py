@@ -1,0 +1,217 @@
+"""A place in an object store, through fsspec: what any of them does, and what it says no to.
+
+The law kept here: an object is complete under its name, or not there. A put is one request, or
+several whose parts become an object at once. Nothing is remembered of a listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
+from erasable.workspace.store.location import Location
+from erasable.workspace.store.points import at
+
+__all__ = ["UNREACHED", "Bucket", "explained", "open_bucket", "unreached_in"]
+
+UNREACHED = (
+    "what the object store keeps of deleted objects on its own disks",
+    "replicas and backups of the object store",
+    "the access logs of the object store",
+)
+"""What an object store keeps of deleted objects where nobody but its administrator reaches."""
+
+_MORE = (
+    "earlier versions of objects, deleted ones that can be restored, and uploads that were cut "
+    "off, where the object store keeps such",
+)
+_LIBRARIES = (
+    "adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "fsspec", "gcsfs", "google",
+    "requests", "s3fs", "urllib3",
+)  # fmt: skip
+
+
+class Bucket:
+    """The objects below a prefix, by names such as ``"data/3/0a7f"``.
+
+    Parameters
+    ----------
+    fs : fsspec.AbstractFileSystem
+    root : str
+        Bucket and prefix, as `fs` names them.
+
+    Examples
+    --------
+    >>> bucket = open_bucket(Location.parse("memory://doctest/buckets"))
+    >>> bucket.write("models/1", b"abc")
+    >>> bucket.read("models/1"), list(bucket.names())
+    (b'abc', ['models/1'])
+    >>> bucket.remove("models/1")
+    >>> list(bucket.names())
+    []
+    """
+
+    def __init__(self, fs: Any, root: str) -> None:
+        self.fs = fs
+        self.root = root
+
+    def check(self) -> None:
+        """See that the bucket is there, and that what is deleted in it can be gone for good.
+
+        Raises
+        ------
+        WorkspaceError
+            It keeps what is deleted.
+        """
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put an object."""
+        with at("put", name):
+            self.fs.pipe_file(self.path(name), data)
+
+    def create(self, name: str, data: bytes) -> None:
+        """Put an object where there is none; where the store can tell, one that is there stays."""
+        self.write(name, data)
+
+    def read(self, name: str) -> bytes | None:
+        """Read an object; None where there is none."""
+        return self.read_path(self.path(name))
+
+    def read_path(self, path: str) -> bytes | None:
+        """Read what is under a path of the store, also above the prefix."""
+        try:
+            return bytes(self.fs.cat_file(path))
+        except FileNotFoundError:
+            return None
+
+    def remove(self, name: str) -> None:
+        """Delete an object, if it is there."""
+        with at("delete", name):
+            try:
+                self.fs.rm_file(self.path(name))
+            except FileNotFoundError:
+                return
+
+    def names(self) -> Iterator[str]:
+        """List objects, in order."""
+        self.fs.invalidate_cache()
+        below = f"{self.root}/"
+        found = (path for path in self.fs.find(self.root) if path.startswith(below))
+        yield from sorted(path[len(below) :] for path in found)
+
+    def path(self, name: str) -> str:
+        """Return where the store has a name."""
+        return f"{self.root}/{name}"
+
+
+def open_bucket(location: Location) -> Bucket:
+    """Connect to an object store, with what its library finds in the environment.
+
+    Raises
+    ------
+    WorkspaceError
+        The package for this kind of store is not installed.
+    WorkspaceServerError
+        The package finds nothing to connect with.
+    """
+    try:
+        from fsspec.core import url_to_fs
+
+        # A listing that is remembered hides objects; a connection that is, what the environment
+        # says of the endpoint and the credentials since then.
+        fs, root = url_to_fs(location.url, use_listings_cache=False, skip_instance_cache=True)
+    except ImportError as error:
+        extra = "'erasable[s3]'" if location.kind == "s3" else "the package it names"
+        raise WorkspaceError(
+            f"{location.url!r} cannot be used ({_line(error)}); expected the package for "
+            f"{location.kind}://; install {extra}"
+        ) from None
+    except Exception as error:  # libraries say in ways of their own what they miss
+        raise _refused(location, error, *_REFUSED) from None
+    if location.kind == "s3":
+        from erasable.workspace.store.s3 import S3Bucket
+
+        return S3Bucket(fs, root)
+    return Bucket(fs, root)
+
+
+def unreached_in(kind: str) -> tuple[str, ...]:
+    """Return what a kind of object store may keep of what is deleted.
+
+    Examples
+    --------
+    >>> set(unreached_in("gs")) > set(unreached_in("s3"))
+    True
+    """
+    return UNREACHED if kind == "s3" else (*UNREACHED, *_MORE)
+
+
+@contextmanager
+def explained(location: Location) -> Iterator[None]:
+    """Make errors of ours of what the store, or its library, says inside the block.
+
+    Raises
+    ------
+    WorkspaceServerError
+        It cannot be reached, lets nobody in, has no such bucket, or does not allow it.
+
+    Examples
+    --------
+    >>> with explained(Location.parse("s3://clinic/models")):
+    ...     raise PermissionError("Access Denied")
+    Traceback (most recent call last):
+    erasable.core.errors.WorkspaceServerError: 's3://clinic/models' cannot be used (Access Denied...
+    """
+    try:
+        yield
+    except ErasableError:
+        raise
+    except Exception as error:
+        ours = not isinstance(error, OSError)
+        if ours and type(error).__module__.partition(".")[0] not in _LIBRARIES:
+            raise
+        raise _told(location, error) from None
+
+
+_REFUSED = (
+    "credentials that may list, read, put and delete there, versions and unfinished uploads "
+    "included",
+    "give them where the store's own tools look for them, or ask its administrator",
+)
+_ABSENT = ("a bucket that is there", "make it, or correct the URL or the endpoint")
+_AWAY = (
+    "an object store that can be reached",
+    "check the network and the endpoint, and run the command again",
+)
+_FAILED = ("an object store that works", "run the command again, or ask its administrator")
+
+
+def _told(location: Location, error: Exception) -> WorkspaceServerError:
+    name = type(error).__name__
+    if isinstance(error, PermissionError) or "Credential" in name or "Authentic" in name:
+        expected, remedy = _REFUSED
+    elif isinstance(error, FileNotFoundError) or "NotFound" in name:
+        expected, remedy = _ABSENT
+    elif isinstance(error, ConnectionError | TimeoutError) or "Connect" in name or "Time" in name:
+        expected, remedy = _AWAY
+    else:
+        expected, remedy = _FAILED
+    return _refused(location, error, expected, remedy)
+
+
+def _refused(
+    location: Location, error: Exception, expected: str, remedy: str
+) -> WorkspaceServerError:
+    return WorkspaceServerError(
+        f"{location.url!r} cannot be used ({_line(error)}); expected {expected}; {remedy}"
+    )
+
+
+def _line(error: BaseException) -> str:
+    """Return the first line of what was said; of a refusal, at what."""
+    operation = getattr(error.__cause__, "operation_name", None)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = (lines[0] if lines else type(error).__name__).rstrip(".")[:200]
+    return f"{operation}: {said}" if operation else said

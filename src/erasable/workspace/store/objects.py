@@ -1,0 +1,202 @@
+"""Artifacts in an object store: what `LocalStore` does in a folder, below a URL.
+
+The law kept here: a place is one workspace's alone. It was empty when it was taken, it bears the
+workspace's claim, and nothing in it is read, put or deleted before the claim was seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+from erasable.core.errors import NotInWorkspaceError, WorkspaceError, WorkspaceServerError
+from erasable.workspace.store.artifacts import Stored, checked, new_key
+from erasable.workspace.store.buckets import Bucket, explained, open_bucket, unreached_in
+from erasable.workspace.store.location import Location
+
+__all__ = ["CLAIM", "ObjectStore"]
+
+CLAIM = ".erasable"
+"""The object that says whose a place is; it is no artifact."""
+
+_PROBE = ".erasable-probe"
+
+
+class ObjectStore:
+    """An `erasable.workspace.store.artifacts.ArtifactStore` in an object store.
+
+    Parameters
+    ----------
+    location : Location
+
+    Examples
+    --------
+    >>> store = ObjectStore(Location.parse("memory://doctest/objects"))
+    >>> store.take()
+    >>> stored = store.put("models/1", b"abc")
+    >>> store.open(stored), list(store.list()) == [stored.key]
+    (b'abc', True)
+    >>> store.leave()
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self.owner = ""
+        self._opened: tuple[int, Bucket] | None = None  # by which process; none survives a fork
+        self._is_claimed = False
+
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        """What the store may keep of deleted artifacts where `delete` does not reach."""
+        return unreached_in(self._location.kind)
+
+    def put(self, folder: str, data: bytes | memoryview) -> Stored:
+        """Keep bytes under a new key below `folder`.
+
+        Raises
+        ------
+        WorkspaceServerError
+            The store cannot be reached, or refuses; nothing is kept that `list` does not list.
+        """
+        key = new_key(folder, self.owner)
+        self.write(key, data)
+        return Stored(key, hashlib.sha256(data).hexdigest())
+
+    def write(self, key: str, data: bytes | memoryview) -> None:
+        """Keep bytes under the key that they have in another store."""
+        with explained(self._location):
+            self._claimed().write(key, bytes(data))
+
+    def open(self, stored: Stored) -> bytes:
+        """Read an artifact, and check that it is what was put.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            The object is not there.
+        WorkspaceError
+            The object is not what was put.
+        WorkspaceServerError
+            The store cannot be reached, or refuses.
+        """
+        with explained(self._location):
+            data = self._claimed().read(stored.key)
+        if data is None:
+            raise NotInWorkspaceError(
+                f"the file {stored.key!r} is not in the workspace; expected it below "
+                f"{self._location.url!r}; restore it from a backup"
+            )
+        return checked(stored, data)
+
+    def delete(self, key: str) -> None:
+        """Delete for good, if it is there."""
+        with explained(self._location):
+            self._claimed().remove(key)
+
+    def list(self) -> Iterator[str]:
+        """List all keys, those of uploads that were never finished included."""
+        with explained(self._location):
+            names = list(self._claimed().names())
+        yield from (name for name in names if name != CLAIM)
+
+    # -- whose the place is ------------------------------------------------------------------------
+
+    def check_free(self) -> None:
+        """See that nobody is at the place, or has taken one around it; see `take`.
+
+        Raises
+        ------
+        WorkspaceError
+            It is in use, or keeps what is deleted.
+        WorkspaceServerError
+            The store cannot be reached, or refuses.
+        """
+        with explained(self._location):
+            bucket = self._bucket()
+            bucket.check()
+            there = set(bucket.names()) - {CLAIM, _PROBE}  # a taking that was cut off goes on
+            if there or bucket.read(CLAIM) not in (None, self._claim) or self._is_within(bucket):
+                raise self._in_use()
+
+    def take(self) -> None:
+        """Make the place this workspace's own, and see that it keeps and deletes what it is told.
+
+        Raises
+        ------
+        WorkspaceError
+            It does not, or is in use.
+        WorkspaceServerError
+            The store cannot be reached, or refuses.
+        """
+        self.check_free()
+        with explained(self._location):
+            bucket = self._bucket()
+            bucket.create(CLAIM, self._claim)
+            if bucket.read(CLAIM) != self._claim:  # somebody was quicker
+                raise self._in_use()
+            bucket.write(_PROBE, b"to see whether it can be deleted")
+            bucket.remove(_PROBE)
+            if list(bucket.names()) != [CLAIM]:
+                raise WorkspaceError(
+                    f"{self._location.url!r} kept what was deleted; expected an object store that "
+                    "deletes for good; name another"
+                )
+        self._is_claimed = True
+
+    def leave(self) -> None:
+        """Delete everything, and the claim last, if it is ours; the place is anybody's then."""
+        with explained(self._location):
+            bucket = self._bucket()
+            if bucket.read(CLAIM) != self._claim:
+                return
+            for name in [each for each in bucket.names() if each != CLAIM]:
+                bucket.remove(name)
+            bucket.remove(CLAIM)
+        self._is_claimed = False
+
+    def _in_use(self) -> WorkspaceError:
+        return WorkspaceError(
+            f"{self._location.url!r} is in use, by another workspace or something else; expected a "
+            "place of the object store that is empty, and not within that of another workspace; "
+            "name another"
+        )
+
+    @property
+    def _claim(self) -> bytes:
+        return self._location.claim.encode()
+
+    def _claimed(self) -> Bucket:
+        """Return the bucket, if it is ours.
+
+        Raises
+        ------
+        WorkspaceServerError
+            It bears no claim, or another's: a place of the same name at another endpoint, say.
+        """
+        bucket = self._bucket()
+        if not self._is_claimed and bucket.read(CLAIM) != self._claim:
+            raise WorkspaceServerError(
+                f"{self._location.url!r} does not bear the claim of this workspace; expected the "
+                "place that `erasable init` took; check the endpoint and the credentials, or "
+                "restore it from a backup"
+            )
+        self._is_claimed = True
+        return bucket
+
+    def _bucket(self) -> Bucket:
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = os.getpid(), open_bucket(self._location)
+        return self._opened[1]
+
+    def _is_within(self, bucket: Bucket) -> bool:
+        """Tell whether the place is within one that is taken: it would be cleaned from there."""
+        parts = bucket.root.split("/")
+        for n in range(1, len(parts)):
+            above = "/".join(parts[:n])
+            try:
+                if above and bucket.read_path(f"{above}/{CLAIM}") is not None:
+                    return True
+            except PermissionError:  # we are let in below the prefix alone
+                continue
+        return False

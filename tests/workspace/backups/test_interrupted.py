@@ -1,0 +1,215 @@
+"""A restore that is cut off leaves a folder that nobody can use, and that can be restored again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crashes import fork
+from filelock import FileLock
+from offsite_scene import GONE, Scene, make
+from sites import scan
+from test_in_a_database import tables
+
+from cli.running import erasable
+from effort import in_turn
+from erasable.core.errors import (
+    NotInWorkspaceError,
+    WorkspaceBusyError,
+    WorkspaceDiskError,
+    WorkspaceError,
+)
+from erasable.workspace import Workspace
+from erasable.workspace.site import RESTORING
+from erasable.workspace.store import points
+
+POINTS = 125
+"""The effects of the restore below on SQLite, or a few less: each is tried by some soak."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return make(tmp_path_factory.mktemp("interrupted"))
+
+
+@pytest.fixture
+def new(made: Scene) -> Any:
+    """A folder that is not there, beside the backup."""
+    folder = made.folder / "new"
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def effects(made: Scene, name: str, **where: Any) -> list[str]:
+    """Return the effects of a restore, in order."""
+    passed: list[str] = []
+    with points.watch(lambda effect, place: passed.append(effect)):
+        Workspace.restore(made.backup, made.folder / name, **made.given(**where))
+    shutil.rmtree(made.folder / name)
+    return passed
+
+
+def die_at(made: Scene, number: int, **where: Any) -> bool:
+    """Restore in a process that is killed at a point; return whether it got there."""
+
+    def in_child() -> None:
+        passed = 0
+
+        def kill(effect: str, place: str) -> None:
+            nonlocal passed
+            passed += 1
+            if passed == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with points.watch(kill):
+            Workspace.restore(made.backup, made.folder / "new", **made.given(**where))
+
+    return fork(in_child) == -signal.SIGKILL
+
+
+def look(made: Scene, new: Path) -> bool:
+    """Return whether a workspace can be used; then nobody is in it who was erased."""
+    try:
+        workspace = Workspace.open(new)
+    except NotInWorkspaceError:
+        assert not (new / RESTORING).exists()
+        assert scan(new, *GONE) == []
+        return False
+    except WorkspaceError as error:
+        told = str(error)
+    else:
+        assert scan(new, *GONE) == []
+        assert workspace.verify_log() == []
+        return True
+    assert "is not restored yet" in told
+    assert "run `erasable restore` into this folder again" in told
+    return False
+
+
+def again(made: Scene, new: Path, **where: Any) -> None:
+    workspace = made.restore(**where)
+    assert scan(new, *GONE) == []
+    assert workspace.verify_log() == []
+    assert {each.verdict for each in workspace.verify()} == {"equal"}
+    assert not (new / RESTORING).exists()
+    assert not list(new.glob(".partial-*"))
+
+
+@pytest.mark.soak
+def test_the_number_of_points_is_known(made: Scene) -> None:
+    assert POINTS - 10 < len(effects(made, "counted")) <= POINTS
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [n for n in range(1, POINTS + 1) if in_turn(n, 10)])
+def test_killed_while_restoring(made: Scene, new: Path, number: int) -> None:
+    died = die_at(made, number)
+    assert look(made, new) or died
+    if not (new / RESTORING).exists() and (new / "ledger.db").exists():
+        return  # it was done
+    again(made, new)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [n for n in range(1, POINTS + 1) if in_turn(n, 10)])
+def test_a_disk_that_fails_while_restoring(made: Scene, new: Path, number: int) -> None:
+    passed = 0
+
+    def fail(effect: str, place: str) -> None:
+        nonlocal passed
+        passed += 1
+        if passed == number:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with points.watch(fail), suppress(WorkspaceDiskError):
+        made.restore()
+    if look(made, new):
+        return
+    again(made, new)
+
+
+@pytest.mark.soak
+def test_killed_while_restoring_into_a_database(made: Scene, new: Path, server: Any) -> None:
+    """The tables are of the restore that was cut off, and make room for the next one."""
+    import backends
+
+    with backends.on(server):
+        name = server.database()
+        where = {"database": server.url(name), "schema": "ws"}
+        every = effects(made, "counted", database=server.url(server.database()), schema="ws")
+        commits = [number for number, effect in enumerate(every, 1) if effect == "commit"]
+        for number in sorted({1, 8, *commits[:3], commits[-1], *(n + 1 for n in commits[:3])}):
+            died = die_at(made, number, **where)
+            if not look(made, new):
+                again(made, new, **where)
+            elif died:
+                continue
+            shutil.rmtree(new)
+            server.drop(name)
+            name = server.database()
+            where = {"database": server.url(name), "schema": "ws"}
+
+
+@pytest.mark.soak
+def test_what_was_left_in_a_database_goes_where_the_next_is_elsewhere(
+    made: Scene, new: Path, server: Any, database: str
+) -> None:
+    where = {"database": server.url(database), "schema": "ws"}
+    every = effects(made, "counted", database=server.url(server.database()), schema="ws")
+    first = every.index("commit") + 1
+    assert die_at(made, first + 1, **where)
+    assert tables(server, database) > 0
+    again(made, new)  # with its ledger in a file
+    assert tables(server, database) == 0
+
+
+def test_every_command_is_refused(made: Scene, new: Path) -> None:
+    assert die_at(made, 60)
+    for line in (
+        ["status"], ["process"], ["verify"], ["requests"], ["dataset", "list"], ["key"],
+        ["suppress", "export"], ["log", "verify"], ["backup", "../other.tar"], ["init"],
+        ["workspace", "migrate"], ["request", "somebody"], ["report"],
+    ):  # fmt: skip
+        result = erasable(*line, folder=new)
+        assert result.exit_code == 2, line
+        assert "is not restored yet" in result.stderr, line
+    again(made, new)
+    assert erasable("status", folder=new).exit_code == 0  # the control
+
+
+@pytest.mark.soak
+def test_two_at_once(made: Scene, new: Path) -> None:
+    new.mkdir()
+    with (
+        FileLock(new / "restoring.lock", is_singleton=False),
+        pytest.raises(WorkspaceBusyError, match="another process is restoring"),
+    ):
+        made.restore()
+    again(made, new)
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.soak
+def test_an_interruption_leaves_nothing(
+    made: Scene, new: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from erasable.workspace.backups import restore
+
+    steps: list[tuple[Any, str]] = [
+        (restore, "troubles"), (restore.process, "process"), (restore.verifying, "verify"),
+    ]  # fmt: skip
+    for place, name in steps:
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, refuse)
+            with pytest.raises(KeyboardInterrupt):
+                made.restore()
+        assert not new.exists()

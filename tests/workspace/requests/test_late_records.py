@@ -1,0 +1,88 @@
+"""Records that come in while their people are erased elsewhere are erased too, or kept out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sites import scan, visits, write_csv
+
+from erasable.core.errors import WorkspaceBusyError
+from erasable.workspace import Workspace, locking
+from erasable.workspace.data import datasets
+from erasable.workspace.requests import process
+from erasable.workspace.site import Site
+
+pytestmark = pytest.mark.backend("postgres")  # with SQLite there is one at work at a time
+PERSON = "marker-patient-7"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Patients 0 to 9 in "visits", 100 to 109 in "others"; more.csv has 7 and 8."""
+    made = Workspace.create(tmp_path / "ws")
+    for name, start in (("visits", 0), ("others", 300)):
+        write_csv(tmp_path / f"{name}.csv", visits(30, start=start))
+        made.add_dataset(name, tmp_path / f"{name}.csv", id_column="visit", subjects=["patient"])
+    columns = visits(6, start=21) | {"visit": [f"n{i}" for i in range(6)]}
+    write_csv(tmp_path / "more.csv", columns)
+    made.request([PERSON])
+    return made
+
+
+def somebody_else(workspace: Workspace) -> Workspace:
+    return Workspace(Site.open(workspace.site.root, wait=0.05))
+
+
+def sizes(workspace: Workspace) -> dict[str, int]:
+    assert workspace.verify_log() == []
+    return {each["name"]: each["n_records"] for each in workspace.datasets()}
+
+
+@pytest.mark.parametrize("looks_again", [True, False], ids=["ours", "one that does not look again"])
+def test_records_that_come_in_before_the_swap(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks_again: bool
+) -> None:
+    prepare = process._prepare
+
+    def late(*given: Any) -> None:
+        prepare(*given)
+        monkeypatch.setattr(process, "_prepare", prepare)
+        somebody_else(workspace).append("others", tmp_path / "more.csv")
+
+    monkeypatch.setattr(process, "_prepare", late)
+    if not looks_again:
+        monkeypatch.setattr(process, "check_claimed", lambda *given: None)
+    workspace.process()
+    assert {each.state for each in workspace.requests()} == {"completed"}
+    assert (scan(workspace.site.root, PERSON) == []) is looks_again
+    if looks_again:
+        assert sizes(workspace) == {"visits": 27, "others": 33}
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["ours", "one that does not wait"])
+def test_records_that_are_coming_in_at_the_swap(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    put, done = datasets._put, []
+
+    def slowly(*given: Any) -> Any:
+        try:
+            done.append(somebody_else(workspace).process())
+        except WorkspaceBusyError:
+            assert {each.state for each in workspace.requests()} == {"pending"}
+        return put(*given)
+
+    monkeypatch.setattr(datasets, "_put", slowly)
+    if not waits:
+        free = SimpleNamespace(datasets=locking.datasets, ADMISSION="nothing")
+        monkeypatch.setattr(datasets, "locking", free)
+    workspace.append("others", tmp_path / "more.csv")
+    assert (done == []) is waits
+    workspace.process()
+    assert {each.state for each in workspace.requests()} == {"completed"}
+    assert (scan(workspace.site.root, PERSON) == []) is waits
+    if waits:
+        assert sizes(workspace) == {"visits": 27, "others": 33}
