@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from effort import examples
 
+pytest_plugins = ["last_words"]
+
 # NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
 for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_pool, "1")

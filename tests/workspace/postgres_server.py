@@ -163,6 +163,17 @@ class Server:
             f"WHERE datname = '{database}'"
         )
 
+    def queries(self, database: str, n_sessions: int) -> list[str]:
+        """Return what the sessions in a database asked last, when there are as many as expected.
+
+        The server takes a moment to see that one has been closed.
+        """
+        looking = f"SELECT query FROM pg_stat_activity WHERE datname = '{database}'"
+        until = time.monotonic() + 10
+        while len(found := self.run(looking)) != n_sessions and time.monotonic() < until:
+            time.sleep(0.01)
+        return [str(query) for (query,) in found]
+
     def drop(self, database: str) -> None:
         self.run(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
 

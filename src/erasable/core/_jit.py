@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.bytecode import FunctionIdentity
 
 __all__ = ["borrowing", "inlined", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., object])
+
+# numba tells apart functions of one name, as those that one function makes, by counting what a
+# process has compiled. Two processes count alike: what is loaded of both caches has one name for
+# two functions, and the linker takes the first for both (numba/numba#10486). So numbers are drawn.
+FunctionIdentity._unique_ids = cast(Any, iter(partial(secrets.randbits, 60), -1))
 
 
 def kernel(function: F) -> F:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,9 +69,10 @@ def csv_batches(
 
 
 def _opened(
-    source: Path | BytesIO, separator: str, types: Mapping[str, pa.DataType]
+    source: Path | pa.BufferReader, separator: str, types: Mapping[str, pa.DataType]
 ) -> pa.csv.CSVStreamingReader:
-    # One thread: its complaints come with the number of the row.
+    # One thread: its complaints come with the number of the row. Another reads ahead all the same;
+    # no file of Python's may be given to it, since a process that ends meanwhile is aborted.
     return pa.csv.open_csv(
         source,
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
@@ -116,7 +116,8 @@ def _next(kind: pa.DataType, value: str | None) -> pa.DataType:
     rest = _LADDER[_LADDER.index(kind) + 1 :]
     for wider in rest if value is not None and value.isprintable() and '"' not in value else ():
         try:
-            _opened(BytesIO(f'x,y\n"{value}",\n'.encode()), ",", {"x": wider}).read_all()
+            line = pa.BufferReader(f'x,y\n"{value}",\n'.encode())
+            _opened(line, ",", {"x": wider}).read_all()
         except pa.ArrowInvalid:
             continue
         return wider

@@ -1,0 +1,47 @@
+"""A worker of pytest-xdist that dies is told with its signal, and with where it was."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+TESTS = """
+import os
+import signal
+
+def test_dies():
+    os.kill(os.getpid(), signal.{signal})
+
+def test_lives():
+    pass
+"""
+
+
+def run(folder: Path, tests: str) -> str:
+    (folder / "test_it.py").write_text(tests)
+    (folder / "conftest.py").write_text('pytest_plugins = ["last_words"]\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "1", "-c", os.devnull, "--rootdir", ".", "."],
+        cwd=folder, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(HERE)},
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.parametrize("signal", ["SIGSEGV", "SIGABRT", "SIGKILL"])
+def test_who_dies_is_told(tmp_path: Path, signal: str) -> None:
+    printed = run(tmp_path, TESTS.format(signal=signal))
+    assert f"worker 'gw0' was killed by {signal}\n" in printed
+    assert ("in test_dies" in printed) == (signal != "SIGKILL")
+    assert "1 failed, 1 passed" in printed  # another worker goes on
+
+
+def test_who_lives_is_not(tmp_path: Path) -> None:
+    printed = run(tmp_path, TESTS.format(signal="SIG_DFL") + "\ndel test_dies\n")
+    assert "1 passed" in printed
+    assert "killed" not in printed
