@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import last_words
 from effort import examples
-
-pytest_plugins = ["last_words"]
 
 # NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
 for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -45,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     cut: what has to be on the disk by when is tested by what was asked of it. Soak tests run on
     the disk itself.
     """
+    config.pluginmanager.register(last_words)
     soaks = "soak" in config.getoption("markexpr").replace("not soak", "")
     if soaks or "TMPDIR" in os.environ or not MEMORY.is_dir():
         return

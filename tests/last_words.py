@@ -29,10 +29,9 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[_PLACE] = str(Path(stash[_FOLDER].name) / node.gateway.id)
 
 
-@pytest.hookimpl(trylast=True)  # after pytest's own, which has it written to standard error
-def pytest_configure(config: pytest.Config) -> None:
-    """Have a worker write there, if it dies."""
-    place = getattr(config, "workerinput", {}).get(_PLACE)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have a worker write there, if it dies, and not to standard error, as pytest has it."""
+    place = getattr(session.config, "workerinput", {}).get(_PLACE)
     if place is not None:
         faulthandler.enable(open(place, "w"))  # noqa: SIM115  # for as long as it lives
 

@@ -21,10 +21,17 @@ def test_lives():
     pass
 """
 
+CONFTEST = """
+import last_words
+
+def pytest_configure(config):
+    config.pluginmanager.register(last_words)
+"""
+
 
 def run(folder: Path, tests: str) -> str:
     (folder / "test_it.py").write_text(tests)
-    (folder / "conftest.py").write_text('pytest_plugins = ["last_words"]\n')
+    (folder / "conftest.py").write_text(CONFTEST)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "1", "-c", os.devnull, "--rootdir", ".", "."],
         cwd=folder, capture_output=True, text=True, check=False,

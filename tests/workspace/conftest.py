@@ -33,8 +33,8 @@ ON_BOTH = {
         "test_using", "test_verifying",
     ],
     "requests": [
-        "test_failing_models", "test_held_and_exported", "test_history", "test_late_records",
-        "test_restoring", "test_types", "test_working",
+        "test_failing_models", "test_held_and_exported", "test_history", "test_hooks",
+        "test_late_records", "test_restoring", "test_types", "test_working",
     ],
     "backups": ["test_restore"],
     "": [

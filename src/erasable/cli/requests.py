@@ -10,7 +10,7 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import Json, Where, command, fail, opened, request_id
 
-__all__ = ["register"]
+__all__ = ["besides", "register"]
 
 PANEL = "Requests"
 STATES = ("pending", "in_progress", "swapped", "purged", "completed", "denied", "cancelled")
@@ -127,7 +127,8 @@ def _register_process(app: typer.Typer) -> None:
             show.print_json(
                 {
                     "completed": done.requests, "n_records": done.n_records,
-                    "models": done.treatments, "seconds": done.seconds, "warnings": done.warnings,
+                    "models": done.treatments, "resumed": done.n_resumed, "hooks": done.hooks,
+                    "seconds": done.seconds, "warnings": done.warnings,
                 }
             )  # fmt: skip
             return
@@ -144,9 +145,12 @@ def _register_process(app: typer.Typer) -> None:
                 right="records,time",
             )  # fmt: skip
             show.line()
-        if done.requests:
+        for line in besides(done):
+            show.line(line)
+        n_carried_out = len(done.requests) - done.n_resumed
+        if n_carried_out:
             show.line(
-                f"completed {show.words(len(done.requests), 'request')}: "
+                f"completed {show.words(n_carried_out, 'request')}: "
                 f"{show.words(done.n_records, 'record')} erased in {show.seconds(done.seconds)}"
             )
             if done.n_unmatched:
@@ -155,8 +159,21 @@ def _register_process(app: typer.Typer) -> None:
                     "the types that they were looked for (`erasable receipt show`), and later "
                     "data is not kept out"
                 )
-        else:
+        elif not done.requests and not done.hooks:
             show.line("nothing to do")
+
+
+def besides(done: Any) -> list[str]:
+    """Say what was done besides the requests of one batch; `done` is a `Processed`."""
+    lines = []
+    if done.n_resumed:
+        lines.append(
+            f"completed {show.words(done.n_resumed, 'request')} that were carried out by a process "
+            "that was cut off then; `erasable receipt show` tells what was erased"
+        )
+    if done.hooks:
+        lines.append(f"ran the hooks of {', '.join(done.hooks)}")
+    return lines
 
 
 def _register_listing(app: typer.Typer) -> None:

@@ -109,6 +109,7 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     stale = f"; stale: {', '.join(found['stale'])}" if found["stale"] else ""
     sets, records = found["datasets"], found["n_records"]
     published = [("published", "; ".join(map(_published, found["published"])))]
+    hooks = [("hooks", f"to be run by the next process: {', '.join(found['hooks_due'])}")]
     restored = [("restored", _restored(found["restored"]))] if found["restored"] else []
     return [
         ("requests", (_counted(requests) or "none") + late),
@@ -119,6 +120,7 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("kept out", show.words(found["suppressed"], "identity", "identities")),
         ("log", show.words(found["log_size"], "entry", "entries")),
         *(published if found["published"] else []),
+        *(hooks if found["hooks_due"] else []),
         *restored,
         ("out of reach", "; ".join(found["unreached"])),
     ]

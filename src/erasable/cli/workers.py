@@ -14,6 +14,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.frame import Json, Where, command, opened
+from erasable.cli.requests import besides
 
 __all__ = ["register"]
 
@@ -144,12 +145,16 @@ def _say(done: Any) -> None:
     at = datetime.now().astimezone().strftime("%H:%M:%S")
     if done.processed is not None:
         show.warn(done.processed.warnings)
-        show.line(
-            f"{at} completed {show.words(len(done.processed.requests), 'request')}: "
-            f"{show.words(done.processed.n_records, 'record')} erased from "
-            f"{show.words(len(done.processed.treatments), 'model')} in "
-            f"{show.seconds(done.processed.seconds)}"
-        )
+        for line in besides(done.processed):
+            show.line(f"{at} {line}")
+        n_carried_out = len(done.processed.requests) - done.processed.n_resumed
+        if n_carried_out:
+            show.line(
+                f"{at} completed {show.words(n_carried_out, 'request')}: "
+                f"{show.words(done.processed.n_records, 'record')} erased from "
+                f"{show.words(len(done.processed.treatments), 'model')} in "
+                f"{show.seconds(done.processed.seconds)}"
+            )
     if done.n_models:
         show.line(f"{at} prepared {show.words(done.n_models, 'model')} for another worker")
     if done.failure is not None:
@@ -169,6 +174,8 @@ def _as_json(told: list[Any]) -> dict[str, Any]:
     return {
         "completed": [request for each in batches for request in each.requests],
         "n_records": sum(each.n_records for each in batches),
+        "resumed": sum(each.n_resumed for each in batches),
+        "hooks": [name for each in batches for name in each.hooks],
         "n_models": sum(len(each.treatments) for each in batches),
         "n_helped": sum(each.n_models for each in told),
         "failed": [

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 import erasable
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
-from erasable.workspace.models import fitting, hooks, using
+from erasable.workspace.models import fitting, using
 from workspace_models import erased, loaded, rows_of_visits, visit
 
 
@@ -91,18 +89,3 @@ def test_what_cannot_be_used_is_told(visits, tmp_path):
         using.export(visits, "scale", tmp_path)
     with pytest.raises(WorkspaceError, match="make it first"):
         using.export(visits, "scale", tmp_path / "no" / "out")
-
-
-def test_a_hook_gets_the_model_and_its_failure_is_a_warning(visits, tmp_path):
-    copy = "import sys, shutil; shutil.copy(*sys.argv[1:])"
-    hook = f'{sys.executable} -c "{copy}" {{model}} {tmp_path / "copied"}'
-    fitting.fit(visits, "a", "preprocessing.StandardScaler", datasets=["visits"], hook=hook)
-    fitting.fit(
-        visits, "b", "preprocessing.StandardScaler", datasets=["visits"], hook="false {model}"
-    )
-    fitting.fit(visits, "c", "preprocessing.StandardScaler", datasets=["visits"])
-    assert hooks.run(visits, "a") is None
-    assert erasable.load(tmp_path / "copied").digest() == loaded(visits, "a").digest()
-    assert "exited with 1" in hooks.run(visits, "b")
-    assert hooks.run(visits, "c") is None
-    assert not list((visits.root / "scratch").iterdir())

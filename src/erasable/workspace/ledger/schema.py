@@ -73,6 +73,7 @@ SETTINGS = {
     "key_id": str,
     "key_fingerprint": str,
     "export": str,
+    "hooks_due": [str],
     "identity_types": [str],
     "published": [
         {

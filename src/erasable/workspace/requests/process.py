@@ -67,6 +67,10 @@ class Processed:
         Requests that nobody's records met: "no match".
     treatments : list of dict
         Per model: name, treatment, exactness, n_records, seconds.
+    n_resumed : int
+        Requests whose records a process had erased that died then: they are not in `n_records`.
+    hooks : list of str
+        Models whose hooks have ended well.
     seconds : float
     warnings : list of str
         What did not go well beside the erasure, such as a hook of the user's, or a clock that was
@@ -82,6 +86,8 @@ class Processed:
     n_records: int = 0
     n_unmatched: int = 0
     treatments: list[dict[str, Any]] = field(default_factory=list)
+    n_resumed: int = 0
+    hooks: list[str] = field(default_factory=list)
     seconds: float = 0.0
     warnings: list[str] = field(default_factory=list)
 
@@ -131,7 +137,9 @@ def process(
                     break
                 except MoreConcernedError:
                     continue
-        done.warnings += publishing.publish_due(site) if tells_others else []
+        if tells_others:
+            done.hooks, failed = hooks.run_due(site)
+            done.warnings += failed + publishing.publish_due(site)
     done.seconds = time.perf_counter() - began
     return done
 
@@ -150,6 +158,7 @@ def _carry_out(
         done.warnings += clock.set_back(site, connection)
     if crew is None or _unfinished(site):
         done.requests += finish(site)
+        done.n_resumed = len(done.requests)
     batch = plan(site, only, patient=crew is not None, claimed=claimed)
     if batch is not None:
         try:
@@ -175,8 +184,6 @@ def _carry_out(
                     "seconds": prepared.seconds,
                 }
             )  # fmt: skip
-            warning = hooks.run(site, row.name) if row.hook and tells_others else None
-            done.warnings += [warning] if warning else []
     done.warnings += _publish(site) if done.requests and tells_others else []
     return done
 

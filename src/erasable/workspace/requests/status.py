@@ -16,7 +16,7 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import published
+from erasable.workspace.models import hooks, published
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import OPEN
 from erasable.workspace.site import Site
@@ -32,7 +32,8 @@ def status(site: Site) -> dict[str, Any]:
     dict
         requests (state: count), held, late, next_due, datasets, n_records, models (state:
         count), stale (names), suppressed, log_size, failed (state: count), published (see
-        `published.listing`), restored (None, or at, made_at, log_size and head_size), unreached.
+        `published.listing`), hooks_due (names), restored (None, or at, made_at, log_size and
+        head_size), unreached.
     """
     now = site.now()
     r = request_table.c
@@ -77,6 +78,7 @@ def status(site: Site) -> dict[str, Any]:
                 state: sum(each.state == state for each in failed) for state in ("waiting", "dead")
             },
             "published": published.listing(site, connection),
+            "hooks_due": hooks.due(site, connection),
             "restored": _restored(site, connection),
             "unreached": unreached(site.ledger, site.store, connection),
         }
