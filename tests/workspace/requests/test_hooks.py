@@ -12,7 +12,7 @@ from sites import make_site, visits, write_csv
 import erasable
 from erasable.core.errors import WorkspaceDiskError
 from erasable.workspace import Workspace
-from erasable.workspace.models import hooks
+from erasable.workspace.models import hooks, owed
 from erasable.workspace.requests import process, swapping
 from erasable.workspace.site import Site
 from workspace_models import loaded
@@ -117,7 +117,7 @@ def test_nobody_runs_what_is_not_written_down(
     """The negative control: as it was when only who carried out a batch knew of its hooks."""
     workspace.request(["marker-patient-3"])
     with monkeypatch.context() as patch:
-        patch.setattr(swapping.hooks, "owe", lambda *given: None)
+        patch.setattr(swapping.owed, "owe", lambda *given: None)
         cut_off(workspace, monkeypatch, when="in place")
     assert workspace.process().hooks == []
     assert not copied.exists()
@@ -149,7 +149,7 @@ def test_a_model_without_a_hook_by_now_is_let_go(
 def test_a_model_that_somebody_fits_is_left_for_later(workspace: Workspace, copied: Path) -> None:
     site = workspace.site
     with site.ledger.transaction() as connection:
-        hooks.owe(site, connection, ["risk", "scale"])
+        owed.owe(site, connection, ["risk", "scale"])
     other = Site.open(site.root)
     other._wait = 0
     with site.lock(["model:risk"]):

@@ -7,34 +7,14 @@ during it, or a hook that fails, has it run again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from sqlalchemy import Connection
-
 from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace import locking
-from erasable.workspace.models import catalogue, using
+from erasable.workspace.models import owed, using
 from erasable.workspace.models.training import run as run_command
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 
-__all__ = ["due", "owe", "run_due"]
-
-_DUE = "hooks_due"
-
-
-def owe(site: Site, connection: Connection, names: Iterable[str]) -> None:
-    """Write down, in the caller's transaction, that models have changed whose hooks are to run."""
-    before = site.ledger.get(connection, _DUE, [])
-    after = sorted({*before, *names})
-    if after != before:
-        site.ledger.set(connection, _DUE, after)
-
-
-def due(site: Site, connection: Connection) -> list[str]:
-    """Return the models whose hooks are to run, by name."""
-    names: list[str] = site.ledger.get(connection, _DUE, [])
-    return [name for name in names if _hook_of(connection, name) is not None]
+__all__ = ["run_due"]
 
 
 def run_due(site: Site) -> tuple[list[str], list[str]]:
@@ -51,13 +31,13 @@ def run_due(site: Site) -> tuple[list[str], list[str]]:
         What went wrong, a line each. The models have changed all the same.
     """
     with site.ledger.reading() as connection:
-        names = site.ledger.get(connection, _DUE, [])
+        names = owed.every(site, connection)
     ran, failed = [], []
     for name in names:
         try:
             with site.lock(reads=locking.models([name])):
                 with site.ledger.reading() as connection:
-                    hook = _hook_of(connection, name)
+                    hook = owed.hook_of(connection, name)
                 told = None if hook is None else _run(site, name, hook)
         except WorkspaceBusyError:  # it is being fitted; its hook stays due
             continue
@@ -65,15 +45,9 @@ def run_due(site: Site) -> tuple[list[str], list[str]]:
             failed.append(told)
             continue
         with site.ledger.transaction() as connection:
-            left = [each for each in site.ledger.get(connection, _DUE, []) if each != name]
-            site.ledger.set(connection, _DUE, left)
+            owed.settle(site, connection, name)
         ran += [] if hook is None else [name]
     return ran, failed
-
-
-def _hook_of(connection: Connection, name: str) -> str | None:
-    model = catalogue.known(connection, name)
-    return model.hook if model is not None and model.is_live else None
 
 
 def _run(site: Site, name: str, hook: str) -> str | None:

@@ -12,7 +12,7 @@ from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import failure, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import deleting, hooks
+from erasable.workspace.models import deleting, owed
 from erasable.workspace.requests.batches import Batch
 from erasable.workspace.site import Site
 
@@ -36,7 +36,7 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
         for row, prepared, counts in batch.prepared:
             deleting.adopt(site, connection, prepared, now)
             tasks += _model_tasks(row, prepared, counts, matched)
-        hooks.owe(site, connection, [row.name for row, _, _ in batch.prepared if row.hook])
+        owed.owe(site, connection, [row.name for row, _, _ in batch.prepared if row.hook])
         by_request: dict[str, list[dict[str, Any]]] = {}
         for each in tasks:
             by_request.setdefault(each["request_id"], []).append(each)
