@@ -12,6 +12,7 @@ from sites import make_site, visits, write_csv
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
+from erasable.workspace.models.published import Published, keep
 
 VOID = {"meta", "br", "link", "path", "use", "rect"}
 
@@ -75,6 +76,51 @@ def test_it_needs_nothing_else_and_names_nobody(page: str) -> None:
     assert "@import" not in page
     assert "<script" not in page
     assert "marker" not in page
+
+
+def test_it_shows_what_is_to_be_seen_to(tmp_path: Path) -> None:
+    site, _ = make_site(tmp_path / "ws")
+    workspace = Workspace(site)
+    write_csv(tmp_path / "visits.csv", visits(90))
+    workspace.add_dataset(
+        "visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"]
+    )
+    on = {"datasets": ["visits"], "target": "sick"}
+    workspace.fit("risk", "naive_bayes.GaussianNB", hook="false {model}", **on)
+    workspace.request(["marker-patient-3"])
+    assert workspace.process().warnings
+    (tmp_path / "train.sh").write_text('cp "$1" "$2"')
+    workspace.register(
+        "ranker", datasets=["visits"], retrain=f"sh {tmp_path}/train.sh {{data}} {{out}}"
+    )
+    (tmp_path / "train.sh").unlink()
+    workspace.request(["marker-patient-4"])
+    workspace.work(drain=True, attempts=1)
+    target = Published("risk", "mlflow:risk", None, False, 1, "7", ["5", "6"], None, 0)
+    with site.ledger.transaction() as connection:
+        keep(site, connection, [target])
+        restored = {"id": "B", "position": 0, "at": "2026-02-01T00:00:00Z", "made_at": "2026-01-01",
+                    "log_size": 12, "head_size": None, "head_root": None, "list": None}  # fmt: skip
+        site.ledger.set(connection, "restored", restored)
+    workspace.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    Balanced().feed(page)
+    rows = [
+        re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", row)).strip().replace("\N{EN DASH}", "-")
+        for row in re.findall(r"<tr>(.*?)</tr>", page, re.S)
+    ]
+    assert "model ranker dead 1 1 erasable tasks says why" in rows
+    assert "hook of risk due - - the next erasable process tries again" in rows
+    assert "risk as mlflow:risk behind - - the next erasable process tries again" in rows
+    assert "risk mlflow:risk 1 7 5, 6" in rows
+    assert "on 2026-02-01, from a backup with 12 entries; no head was taken in" in page
+    assert "marker" not in page
+
+
+def test_nothing_is_to_be_seen_to(page: str) -> None:
+    assert "To be seen to" not in page
+    assert "Published" not in page
+    assert "restored" not in page
 
 
 def test_an_empty_workspace_has_a_page_too(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, func, select
 from erasable.workspace.data import overview
 from erasable.workspace.evidence import log
 from erasable.workspace.ledger.schema import measurement, model, model_version, task
+from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import Request, listing
 from erasable.workspace.requests.status import status
 from erasable.workspace.site import Site
@@ -25,7 +26,7 @@ def gather(site: Site) -> dict[str, Any]:
     -------
     dict
         workspace, now, status, requests, n_requests, erased, treatments, models, datasets,
-        verification, head, entries.
+        waiting, verification, head, entries.
     """
     now = site.now()
     counts = status(site)
@@ -46,6 +47,7 @@ def gather(site: Site) -> dict[str, Any]:
             "treatments": _treatments(connection),
             "models": _models(connection, set(counts["stale"])),
             "datasets": overview.datasets(connection),
+            "waiting": _waiting(connection, counts),
             "verification": site.ledger.get(connection, "verification"),
             "head": head,
             "entries": entries[::-1],
@@ -79,6 +81,26 @@ def _shown(each: Request, now: Any) -> dict[str, Any]:
         else (each.due_at - each.received_at).total_seconds() / 86400,
         "days_left": None if each.due_at is None else (each.due_at - now).days,
     }
+
+
+def _waiting(connection: Connection, counts: dict[str, Any]) -> list[dict[str, Any]]:
+    """List what has failed or is behind; not why: an error may tell what a record holds."""
+    found = []
+    for each in failures.listing(connection):
+        dead = each.state == "dead"
+        found.append(
+            {
+                "what": f"{'data set' if each.target == 'dataset' else each.target} {each.name}",
+                "state": "dead" if dead else "tried again", "attempts": each.attempts,
+                "n_requests": each.n_requests, "say": "erasable tasks says why",
+            }
+        )  # fmt: skip
+    again = {"attempts": None, "n_requests": None, "say": "the next erasable process tries again"}
+    found += [{"what": f"hook of {name}", "state": "due"} | again for name in counts["hooks_due"]]
+    behind = [each for each in counts["published"] if each["behind"]]
+    return found + [
+        {"what": f"{each['model']} as {each['to']}", "state": "behind"} | again for each in behind
+    ]
 
 
 def _treatments(connection: Connection) -> dict[str, int]:
