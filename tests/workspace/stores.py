@@ -73,10 +73,24 @@ def _folder_of(workspace: Path) -> str:
 @contextmanager
 def in_folders() -> Iterator[None]:
     """Have workspaces made with a folder for an object store inside the block."""
+    with _registered(), _made_at(_folder_of):
+        yield
+
+
+@contextmanager
+def in_folder(folder: Path) -> Iterator[str]:
+    """Have a folder be an object store inside the block; return the URL of a place in it."""
+    name = _next()
+    with _registered():
+        _folders[name] = folder
+        yield f"memory://{name}/ws"
+
+
+@contextmanager
+def _registered() -> Iterator[None]:
     fsspec.register_implementation("memory", FolderObjects, clobber=True)
     try:
-        with _made_at(_folder_of):
-            yield
+        yield
     finally:
         fsspec.register_implementation("memory", MemoryFileSystem, clobber=True)
         _folders.clear()

@@ -6,11 +6,13 @@ import errno
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import stores
 from crashes import fork
 from filelock import FileLock
 from offsite_scene import GONE, Scene, make
@@ -28,6 +30,7 @@ from erasable.core.errors import (
 from erasable.workspace import Workspace
 from erasable.workspace.site import RESTORING
 from erasable.workspace.store import points
+from erasable.workspace.store.objects import CLAIM
 
 POINTS = 125
 """The effects of the restore below on SQLite, or a few less: each is tried by some soak."""
@@ -167,6 +170,65 @@ def test_what_was_left_in_a_database_goes_where_the_next_is_elsewhere(
     assert tables(server, database) > 0
     again(made, new)  # with its ledger in a file
     assert tables(server, database) == 0
+
+
+# -- into an object store --------------------------------------------------------------------------
+
+POINTS_OF_OBJECTS = 62
+"""The effects where data and models go there, or a few less."""
+
+
+@pytest.fixture
+def objects(made: Scene) -> Iterator[tuple[Path, str]]:
+    """A folder that is an object store, and the URL of a place in it."""
+    folder = made.folder / "objects"
+    with stores.in_folder(folder) as url:
+        yield folder, url
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_objects(made: Scene, folder: Path) -> None:
+    """Nobody who was erased is in any object, and there is none that the workspace has not."""
+    assert scan(folder, *GONE) == []
+    workspace = Workspace.open(made.folder / "new")
+    workspace.site.clean()
+    there = {each.name for each in folder.rglob("*") if each.is_file()} - {CLAIM}
+    assert there == {Path(key).name for key in workspace.site.store.list()}
+    assert there
+
+
+@pytest.mark.soak
+def test_the_number_of_points_with_objects_is_known(made: Scene, objects: tuple[Path, str]) -> None:
+    found = len(effects(made, "counted", store=objects[1]))
+    assert POINTS_OF_OBJECTS - 10 < found <= POINTS_OF_OBJECTS
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [n for n in range(1, POINTS_OF_OBJECTS + 1) if in_turn(n, 10)])
+def test_killed_while_restoring_into_an_object_store(
+    made: Scene, new: Path, objects: tuple[Path, str], number: int
+) -> None:
+    folder, url = objects
+    died = die_at(made, number, store=url)
+    assert look(made, new) or died
+    if not (new / RESTORING).exists() and (new / "ledger.db").exists():
+        check_objects(made, folder)  # it was done
+        return
+    again(made, new, store=url)
+    check_objects(made, folder)
+
+
+@pytest.mark.soak
+def test_what_was_left_in_an_object_store_goes_where_the_next_is_elsewhere(
+    made: Scene, new: Path, objects: tuple[Path, str]
+) -> None:
+    folder, url = objects
+    every = effects(made, "counted", store=url)
+    shutil.rmtree(folder)
+    assert die_at(made, len(every) - 5, store=url)
+    assert [each for each in folder.rglob("*") if each.is_file()]  # the control
+    again(made, new)  # with its data and models in the folder
+    assert [each for each in folder.rglob("*") if each.is_file()] == []
 
 
 def test_every_command_is_refused(made: Scene, new: Path) -> None:
