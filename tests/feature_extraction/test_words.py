@@ -38,6 +38,35 @@ def test_words_are_those_of_the_pattern(documents, lowercase):
     assert words == list(dict.fromkeys(word for each in expected for word in each))
 
 
+def test_every_character_at_every_place_of_eight():
+    documents = ["ab" * 9] + [
+        "x" * before + chr(code) + "y" * (9 - before) for code in range(128) for before in range(10)
+    ]
+    for lowercase in (True, False):
+        texts = [text.lower() if lowercase else text for text in documents]
+        _, rows = counted(documents, lowercase=lowercase)
+        assert rows == [dict(Counter(PATTERN.findall(text))) for text in texts]
+
+
+def test_words_of_any_length_that_differ_in_one_letter():
+    words = [("a" * n)[:i] + "b" + ("a" * n)[i + 1 :] for n in range(1, 42) for i in range(n)]
+    words += ["a" * n for n in range(1, 42)]
+    documents = [" ".join(words), ",".join(words[::-1]), *words]
+    found, rows = counted(documents, lowercase=False)
+    long = {word for word in words if len(word) > 1}
+    assert set(found) == long
+    assert rows[:2] == [dict.fromkeys(long, 1)] * 2
+    assert rows[2:] == [{word: 1} if word in long else {} for word in words]
+
+
+@given(st.lists(st.sampled_from(["ab", "abcdefg", "abcdefgh", "abcdefghi", "x" * 16]), max_size=9))
+def test_words_end_where_the_text_does(words):
+    """Nothing is read of the text behind, whatever is there."""
+    found, rows = counted([*words, ""], lowercase=False)
+    assert rows == [{word: 1} for word in words] + [{}]
+    assert found == list(dict.fromkeys(words))
+
+
 def test_the_table_of_words_grows():
     """Far more words than its first size, many of them in one document."""
     words = [f"w{i}" for i in range(20_000)]

@@ -2,17 +2,21 @@ r"""Kernels that cut ASCII text into words and number them, without making a str
 
 A word is what scikit-learn's default pattern ``\b\w\w+\b`` finds in ASCII: two letters, digits
 or underscores, or more, as many as there are in a row.
+
+Text is looked at eight bytes at a time: where a word ends is computed, not looked for, since a
+branch for every letter is foretold wrongly once a word.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._copying import copy
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 
-__all__ = ["number_words"]
+__all__ = ["SLACK", "number_words"]
 
 Bytes = NDArray[np.uint8]
 Counts = NDArray[np.int32]
@@ -20,45 +24,95 @@ Slots = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-_BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
-_FOLD = np.uint64(32)
-_FIRST = 2**12
+SLACK = 16
+"""Bytes of 0 behind a text, at least: so many are looked at beyond its end."""
+
+_HIGH = np.uint64(0x8080808080808080)
+_ONES = np.uint64(0x0101010101010101)
+_SMALL = np.uint64(0x2020202020202020)  # makes letters small, and nothing else a letter
+# Added to bytes below 128, the high bit says whether they are at or beyond a character.
+_FROM_0, _PAST_9 = _ONES * np.uint64(0x80 - 0x30), _ONES * np.uint64(0x80 - 0x3A)
+_FROM_A, _PAST_Z = _ONES * np.uint64(0x80 - 0x61), _ONES * np.uint64(0x80 - 0x7B)
+_UNDERSCORES, _ANY = _ONES * np.uint64(0x5F), _ONES * np.uint64(0x7F)
+_PLACES = np.uint64(0x0001020304050607)  # times 2 ** (8 k), the top byte is k
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # spreads keys; its top bits are those to use
+_FIRST = 12  # bits of the number of places, at first
+_ONE, _SEVEN, _TOP, _WIDTH = np.uint64(1), np.uint64(7), np.uint64(56), np.uint64(64)
+_MIX = np.uint64(29)
 
 
-_IN_WORDS = np.array([chr(byte).isalnum() or byte == 95 for byte in range(128)] + [False] * 128)
+@inlined
+def _eight(words: Words, at: int) -> Any:
+    """Return the eight bytes at a place, the first of them lowest."""
+    shift = np.uint64(8 * (at & 7))
+    low, high = words[at >> 3], words[(at >> 3) + 1]
+    return (low >> shift) | ((high << _ONE) << (np.uint64(63) - shift))
+
+
+@inlined
+def _ends(eight: Any) -> Any:
+    """Return the high bits of the bytes that are in no word."""
+    small = eight | _SMALL
+    digit = (eight + _FROM_0) & ~(eight + _PAST_9)
+    letter = (small + _FROM_A) & ~(small + _PAST_Z)
+    underscore = ~((eight ^ _UNDERSCORES) + _ANY)
+    return ~(digit | letter | underscore) & _HIGH
+
+
+@inlined
+def _first(ends: Any) -> Any:
+    """Return which byte is the first whose high bit is set, of some that are."""
+    lowest = ends & (~ends + _ONE)
+    return np.int64(((lowest >> _SEVEN) * _PLACES) >> _TOP)
 
 
 @kernel
-def _same(text: Bytes, one: int, other: int, length: int) -> bool:
-    for i in range(length):  # noqa: SIM110 - all() of a generator is not for numba
-        if text[one + i] != text[other + i]:
+def _same(words: Words, one: int, other: int, length: int) -> bool:
+    """Tell whether there are the same words of eight letters or more at two places."""
+    for i in range(0, length - 8, 8):
+        if _eight(words, one + i) != _eight(words, other + i):
             return False
-    return True
+    return bool(_eight(words, one + length - 8) == _eight(words, other + length - 8))
 
 
 @kernel
-def _refill(table: Slots, hashes: Words, n_slots: int) -> None:
-    table[:] = -1
-    mask = np.uint64(table.size - 1)
-    for slot in range(n_slots):
-        place = hashes[slot] & mask
-        while table[place] >= 0:
-            place = (place + np.uint64(1)) & mask
-        table[place] = slot
+def _rebuilt(table: Words) -> Words:
+    """Return the same entries at twice as many places."""
+    wider = np.zeros((2 * table.shape[0], 4), dtype=np.uint64)
+    mask = wider.shape[0] - 1
+    bits = 0
+    while (1 << bits) < wider.shape[0]:
+        bits += 1
+    for i in range(table.shape[0]):
+        if table[i, 1] == 0:
+            continue
+        place = np.int64((table[i, 0] * _GOLDEN) >> (_WIDTH - np.uint64(bits)))
+        while wider[place, 1] != 0:
+            place = (place + 1) & mask
+        for j in range(4):
+            wider[place, j] = table[i, j]
+    return wider
 
 
 @kernel
 def number_words(
-    text: Bytes, ends: Ints, starts: Ints, lengths: Counts, counts: Counts, slots: Slots, rows: Ints
+    words: Words,
+    ends: Ints,
+    starts: Ints,
+    lengths: Counts,
+    counts: Counts,
+    slots: Slots,
+    rows: Ints,
 ) -> int:
     """Give numbers to the words of documents, in the order they come up, and count them.
 
     Parameters
     ----------
-    text : ndarray of shape (n_bytes,), uint8
-        All documents, one after the other.
+    words : ndarray of shape (n_bytes // 8,), uint64
+        All documents, one after the other, a byte that is in no word behind each, and `SLACK`
+        bytes of 0 behind all. The first byte is the lowest of the first element.
     ends : ndarray of shape (n_documents,), int64
-        Where each ends in `text`.
+        Where each ends.
     starts, lengths : ndarray of shape (n_words,), int64 and int32
         Filled with where each word was found first.
     counts, slots : ndarray of shape (n_words,), int32
@@ -69,62 +123,59 @@ def number_words(
     Returns
     -------
     int
-        How many different words there are. `n_words` must be room for ``(n_bytes +
-        n_documents) // 3`` words, which is as many as there can be.
+        How many different words there are. `n_words` must be room for ``n_bytes // 3`` words,
+        which is as many as there can be.
     """
-    table = np.full(_FIRST, -1, dtype=np.int32)
-    hashes = np.empty(_FIRST // 2, dtype=np.uint64)
-    latest = np.empty(_FIRST // 2, dtype=np.int64)  # where the word was counted last
-    mask = np.uint64(_FIRST - 1)
+    # Of each place: the key of a word, its number + 1, where it was counted last + 1, its length.
+    # The key of a word of up to seven letters is these.
+    table = np.zeros((1 << _FIRST, 4), dtype=np.uint64)
+    bits = _FIRST
     n_slots = n_entries = at = 0
     rows[0] = 0
     for document in range(ends.size):
         first = n_entries
         end = ends[document]
         while at < end:
-            start, value = at, _BASIS
-            while at < end and _IN_WORDS[text[at]]:
-                value = (value ^ np.uint64(text[at])) * _PRIME
-                at += 1
-            length = at - start
-            at += 1  # past what is in no word
+            start, key = at, np.uint64(0)
+            eight = _eight(words, at)
+            found = _ends(eight)
+            while found == 0:
+                key = (key ^ (key >> _MIX)) * _GOLDEN + eight
+                at += 8
+                eight = _eight(words, at)
+                found = _ends(eight)
+            length = _first(found)
+            eight &= (_ONE << np.uint64(8 * length)) - _ONE
+            key = (key ^ (key >> _MIX)) * _GOLDEN + eight
+            at += length + 1
+            length = at - start - 1
             if length < 2:
                 continue
-            value ^= value >> _FOLD
-            place = value & mask
-            slot = table[place]
-            while slot >= 0 and not (
-                hashes[slot] == value
-                and lengths[slot] == length
-                and _same(text, starts[slot], start, length)
+            place = np.int64((key * _GOLDEN) >> (_WIDTH - np.uint64(bits)))
+            while table[place, 1] != 0 and not (
+                table[place, 0] == key
+                and table[place, 3] == np.uint64(length)
+                and (length < 8 or _same(words, starts[table[place, 1] - _ONE], start, length))
             ):
-                place = (place + np.uint64(1)) & mask
-                slot = table[place]
-            if slot < 0:
-                if n_slots == hashes.size:  # the table is half full
-                    wider = np.empty(2 * hashes.size, dtype=np.uint64)
-                    copy(hashes, wider)
-                    hashes = wider
-                    later = np.empty(2 * latest.size, dtype=np.int64)
-                    copy(latest, later)
-                    latest = later
-                    table = np.empty(4 * n_slots, dtype=np.int32)
-                    _refill(table, hashes, n_slots)
-                    mask = np.uint64(table.size - 1)
-                    place = value & mask
-                    while table[place] >= 0:
-                        place = (place + np.uint64(1)) & mask
-                slot = n_slots
-                table[place] = slot
-                hashes[slot], latest[slot] = value, -1
-                starts[slot], lengths[slot] = start, length
+                place = (place + 1) & (table.shape[0] - 1)
+            if table[place, 1] == 0:
+                if 2 * n_slots >= table.shape[0]:
+                    table = _rebuilt(table)
+                    bits += 1
+                    place = np.int64((key * _GOLDEN) >> (_WIDTH - np.uint64(bits)))
+                    while table[place, 1] != 0:
+                        place = (place + 1) & (table.shape[0] - 1)
+                starts[n_slots], lengths[n_slots] = start, length
                 n_slots += 1
-            if latest[slot] >= first:
-                counts[latest[slot]] += 1
+                table[place, 0], table[place, 1] = key, np.uint64(n_slots)
+                table[place, 2], table[place, 3] = np.uint64(0), np.uint64(length)
+            latest = np.int64(table[place, 2]) - 1
+            if latest >= first:
+                counts[latest] += 1
             else:
-                slots[n_entries], counts[n_entries] = slot, 1
-                latest[slot] = n_entries
+                slots[n_entries], counts[n_entries] = np.int64(table[place, 1]) - 1, 1
                 n_entries += 1
-        at = end
+                table[place, 2] = np.uint64(n_entries)
+        at = end + 1
         rows[document + 1] = n_entries
     return n_slots

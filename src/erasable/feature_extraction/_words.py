@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from erasable.feature_extraction._text_kernels import Counts, Ints, Slots
-from erasable.feature_extraction._word_kernels import number_words
+from erasable.feature_extraction._word_kernels import SLACK, number_words
 
 __all__ = ["cuts_plainly", "words_of"]
 
@@ -61,16 +61,18 @@ def words_of(documents: list[str], *, lowercase: bool) -> tuple[list[str], Count
     >>> words, counts.tolist(), slots.tolist(), indptr.tolist()
     (['b_1', 'is'], [1, 2, 1], [0, 1, 1], [0, 2, 2, 3])
     """
-    joined = "".join(documents)
+    joined = "\n".join([*documents, ""])
     if lowercase:
         joined = joined.lower()
-    ends = np.cumsum(np.fromiter(map(len, documents), np.int64, len(documents)))
-    text = np.frombuffer(joined.encode("ascii") or b"\0", dtype=np.uint8)
-    room = (len(joined) + len(documents)) // 3 + 1
+    each = np.fromiter(map(len, documents), np.int64, len(documents))
+    ends = np.cumsum(each + 1) - 1
+    text = joined.encode("ascii") + bytes(SLACK + -len(joined) % 8)
+    eights = np.frombuffer(text, dtype="<u8").astype(np.uint64, copy=False)
+    room = len(joined) // 3 + 1
     counts, slots = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     starts, lengths = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int32)
     indptr = np.zeros(len(documents) + 1, dtype=np.int64)
-    n_words = number_words(text, ends, starts, lengths, counts, slots, indptr)
+    n_words = number_words(eights, ends, starts, lengths, counts, slots, indptr)
     stops = starts[:n_words] + lengths[:n_words]
     spans = zip(starts[:n_words].tolist(), stops.tolist(), strict=True)
     words = [joined[start:stop] for start, stop in spans]
