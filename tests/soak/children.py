@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import heapq
 import itertools
 import json
 import os
 import select
 import signal
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -33,8 +35,10 @@ class Child:
 
     def __init__(self, run: Callable[[Callable[[Any], None]], None]) -> None:
         reading, writing = os.pipe()
+        self._stacks = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with it
         self.pid = os.fork()
         if self.pid == 0:
+            faulthandler.register(signal.SIGUSR1, self._stacks)
             os.close(reading)
             backends.after_fork()
             self._be_child(run, writing)
@@ -73,6 +77,7 @@ class Child:
         if part:
             return True
         os.close(self._pipe)
+        self._stacks.close()
         _, status = os.waitpid(self.pid, 0)
         self.seconds = time.monotonic() - self.began
         self.code = os.waitstatus_to_exitcode(status)
@@ -92,6 +97,21 @@ class Child:
         """Send it a signal, unless it has ended."""
         if self.code is None:
             os.kill(self.pid, number)
+
+    def wait_until_it_stops(self) -> None:
+        """Wait until it is stopped, as it has said that it will be, or has ended."""
+        if self.code is None:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def where(self) -> str:
+        """Say whether it is stopped, and where it is in Python; it is let go on, and does."""
+        state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGUSR1)
+        time.sleep(1.0)
+        with self._stacks:
+            self._stacks.seek(0)
+            return f"process in state {state}:\n{self._stacks.read()}"
 
     def wait(self, kill_after: float | None = None) -> int:
         """Wait for the end; return the exit code, or minus the signal."""
@@ -116,6 +136,7 @@ class Watch:
         self._order = itertools.count()
         self._stopped: Child | None = None
         self._before = before  # called when a child that was stopped is about to go on
+        self.left: list[str] = []  # where they were who took too long
         self.on_stop: Callable[[], None] = lambda: None
         self.on_end: Callable[[Child], None] = lambda child: None
 
@@ -151,6 +172,7 @@ class Watch:
             for child in ready:
                 self._hear(child)
             if time.monotonic() > until:
+                self.left = [child.where() for child in self._living]
                 for child in self._living:
                     child.send(signal.SIGKILL)
                 return False
@@ -167,6 +189,7 @@ class Watch:
     def _go_on(self) -> None:
         child, self._stopped = self._stopped, None
         if child is not None and child.code is None:
+            child.wait_until_it_stops()  # or it would stop after it was let go on, for ever
             if self._before is not None:
                 self._before()
             child.send(signal.SIGCONT)

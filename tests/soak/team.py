@@ -171,7 +171,8 @@ class _Turn:
         in_time = self._watch.run()
         self._wait_for_sessions()
         if not in_time:
-            raise WrongError(f"it does not end: {[child.told for child, _ in self.children]}")
+            told = [(kind, child.code, child.told) for child, kind in self.children]
+            raise WrongError("\n".join([f"it does not end: {told}", *self._watch.left]))
         self._check_codes()
 
     def _start(self, steps: list[dict[str, Any]], kind: str, *, harmed: bool) -> None:
