@@ -9,7 +9,7 @@ SEED ?= 1
 KILLS ?= 150
 
 # Where compiled kernels depend on each other, numba does not notice that a callee has changed.
-KERNELS := $(shell grep -rl --include='*.py' '_jit import' src)
+KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit import' src)
 
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"

@@ -53,7 +53,10 @@ def how_it_ended(gateway: Any) -> str:
         code = gateway._io.popen.wait(timeout=10)
     except (AttributeError, subprocess.TimeoutExpired):
         return "is gone"
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+    if code >= 0:
+        return f"exited with {code}"
+    names = {int(each): each.name for each in signal.Signals}
+    return f"was killed by {names.get(-code, f'signal {-code}')}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -38,7 +38,7 @@ _PLACES = np.uint64(0x0001020304050607)  # times 2 ** (8 k), the top byte is k
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # spreads keys; its top bits are those to use
 _FIRST = 12  # bits of the number of places, at first
 _ONE, _SEVEN, _TOP, _WIDTH = np.uint64(1), np.uint64(7), np.uint64(56), np.uint64(64)
-_MIX = np.uint64(29)
+_MIX, _HALF, _LOWER = np.uint64(29), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @inlined
@@ -66,6 +66,12 @@ def _first(ends: Any) -> Any:
     return np.int64(((lowest >> _SEVEN) * _PLACES) >> _TOP)
 
 
+@inlined
+def _number(packed: Any) -> Any:
+    """Return the number of a word, of what stands in the table."""
+    return np.int64(packed & _LOWER) - 1
+
+
 @kernel
 def _same(words: Words, one: int, other: int, length: int) -> bool:
     """Tell whether there are the same words of eight letters or more at two places."""
@@ -78,7 +84,7 @@ def _same(words: Words, one: int, other: int, length: int) -> bool:
 @kernel
 def _rebuilt(table: Words) -> Words:
     """Return the same entries at twice as many places."""
-    wider = np.zeros((2 * table.shape[0], 4), dtype=np.uint64)
+    wider = np.zeros((2 * table.shape[0], 3), dtype=np.uint64)
     mask = wider.shape[0] - 1
     bits = 0
     while (1 << bits) < wider.shape[0]:
@@ -89,7 +95,7 @@ def _rebuilt(table: Words) -> Words:
         place = np.int64((table[i, 0] * _GOLDEN) >> (_WIDTH - np.uint64(bits)))
         while wider[place, 1] != 0:
             place = (place + 1) & mask
-        for j in range(4):
+        for j in range(3):
             wider[place, j] = table[i, j]
     return wider
 
@@ -126,9 +132,9 @@ def number_words(
         How many different words there are. `n_words` must be room for ``n_bytes // 3`` words,
         which is as many as there can be.
     """
-    # Of each place: the key of a word, its number + 1, where it was counted last + 1, its length.
-    # The key of a word of up to seven letters is these.
-    table = np.zeros((1 << _FIRST, 4), dtype=np.uint64)
+    # Of each place: the key of a word, which is its letters where there are up to seven; its length
+    # and, in the lower half, its number + 1; where it was counted last + 1.
+    table = np.zeros((1 << _FIRST, 3), dtype=np.uint64)
     bits = _FIRST
     n_slots = n_entries = at = 0
     rows[0] = 0
@@ -154,8 +160,8 @@ def number_words(
             place = np.int64((key * _GOLDEN) >> (_WIDTH - np.uint64(bits)))
             while table[place, 1] != 0 and not (
                 table[place, 0] == key
-                and table[place, 3] == np.uint64(length)
-                and (length < 8 or _same(words, starts[table[place, 1] - _ONE], start, length))
+                and table[place, 1] >> _HALF == np.uint64(length)
+                and (length < 8 or _same(words, starts[_number(table[place, 1])], start, length))
             ):
                 place = (place + 1) & (table.shape[0] - 1)
             if table[place, 1] == 0:
@@ -167,13 +173,13 @@ def number_words(
                         place = (place + 1) & (table.shape[0] - 1)
                 starts[n_slots], lengths[n_slots] = start, length
                 n_slots += 1
-                table[place, 0], table[place, 1] = key, np.uint64(n_slots)
-                table[place, 2], table[place, 3] = np.uint64(0), np.uint64(length)
+                table[place, 0], table[place, 2] = key, np.uint64(0)
+                table[place, 1] = (np.uint64(length) << _HALF) | np.uint64(n_slots)
             latest = np.int64(table[place, 2]) - 1
             if latest >= first:
                 counts[latest] += 1
             else:
-                slots[n_entries], counts[n_entries] = np.int64(table[place, 1]) - 1, 1
+                slots[n_entries], counts[n_entries] = _number(table[place, 1]), 1
                 n_entries += 1
                 table[place, 2] = np.uint64(n_entries)
         at = end + 1

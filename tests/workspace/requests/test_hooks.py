@@ -10,10 +10,12 @@ import pytest
 from sites import make_site, visits, write_csv
 
 import erasable
-from erasable.core.errors import WorkspaceDiskError
+from erasable.core.errors import WorkspaceDiskError, WorkspaceError
 from erasable.workspace import Workspace
 from erasable.workspace.models import hooks, owed
 from erasable.workspace.requests import process, swapping
+from erasable.workspace.requests.failures import Patience
+from erasable.workspace.requests.working import Worker
 from erasable.workspace.site import Site
 from workspace_models import loaded
 
@@ -141,18 +143,69 @@ def test_a_model_without_a_hook_by_now_is_let_go(
     workspace.retire("risk")
     assert workspace.status()["hooks_due"] == []
     assert workspace.process().hooks == []
-    with workspace.site.ledger.reading() as connection:
-        assert workspace.site.ledger.get(connection, "hooks_due") == []
     assert not copied.exists()
 
 
 def test_a_model_that_somebody_fits_is_left_for_later(workspace: Workspace, copied: Path) -> None:
     site = workspace.site
     with site.ledger.transaction() as connection:
-        owed.owe(site, connection, ["risk", "scale"])
+        owed.owe(site, connection, "risk")
+        owed.owe(site, connection, "scale")
     other = Site.open(site.root)
-    other._wait = 0
     with site.lock(["model:risk"]):
-        assert hooks.run_due(other) == ([], [])
-    assert hooks.run_due(other) == (["risk"], [])
+        (told,) = hooks.run_due(other).values()
+        assert "was not run, as the model is being changed" in str(told)
+    assert hooks.run_due(other) == {"risk": None}
+    assert hooks.run_due(other) == {}
     other.ledger.close()
+
+
+def test_workers_run_what_is_due(
+    workspace: Workspace, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.request(["marker-patient-3"])
+    cut_off(workspace, monkeypatch, when="told")
+    told: list[Any] = []
+    workspace.work(drain=True, tell=told.append)
+    assert [each.processed.hooks for each in told] == [["risk"]]
+    assert served_is_newest(workspace, copied)
+
+
+def test_workers_try_again_ever_more_seldom(workspace: Workspace, copied: Path) -> None:
+    copied.parent.rmdir()
+    workspace.request(["marker-patient-3"])
+    told: list[Any] = []
+    workspace.work(drain=True, backoff=1000.0, tell=told.append)
+    assert [bool(each.processed.requests) for each in told] == [True, False]
+    assert all("is run again" in each.processed.warnings[0] for each in told)
+    worker = Worker(workspace.site, Patience(backoff=0.0))
+    assert [worker.turn().processed is not None for _ in range(3)] == [True] * 3
+    worker = Worker(workspace.site, Patience(backoff=1000.0))
+    assert [bool(worker.turn()) for _ in range(3)] == [True, False, False]
+
+
+def test_a_batch_that_fails_keeps_no_hook_waiting(
+    workspace: Workspace, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.sh").write_text('cp "$1" "$2"')
+    command = f"sh {tmp_path}/train.sh {{data}} {{out}}"
+    workspace.register("ranker", datasets=["visits"], retrain=command)
+    workspace.request(["marker-patient-3"])
+    cut_off(workspace, monkeypatch, when="told")
+    (tmp_path / "train.sh").unlink()
+    workspace.request(["marker-patient-4"])
+    with pytest.raises(WorkspaceError, match="ranker"):
+        workspace.process()
+    assert served_is_newest(workspace, copied)
+
+
+def test_another_model_of_the_name_owes_nothing(
+    workspace: Workspace, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.request(["marker-patient-3"])
+    cut_off(workspace, monkeypatch, when="told")
+    workspace.retire("risk")
+    workspace.fit("risk", "preprocessing.MinMaxScaler", datasets=["visits"],
+                  features=["age"], hook=f"touch {copied}")  # fmt: skip
+    assert workspace.process().hooks == []
+    assert not copied.exists()

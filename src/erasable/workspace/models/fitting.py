@@ -21,7 +21,7 @@ from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, estimates, recipes
+from erasable.workspace.models import catalogue, estimates, owed, recipes
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.design import Design
 from erasable.workspace.models.reading import Reader
@@ -202,6 +202,7 @@ def retire(site: Site, name: str) -> None:
             supersede(site, connection, model.id)
             at = schema.model.c.id == model.id
             connection.execute(update(schema.model).where(at).values(state="retired"))
+            owed.settle(site, connection, name)  # another of that name owes nothing
             tell(site, connection, "model-retired", name, site.now())
         site.clean()
 

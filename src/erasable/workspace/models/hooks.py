@@ -7,8 +7,11 @@ during it, or a hook that fails, has it run again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace import locking
+from erasable.workspace.locking.leases import OvertakenError
 from erasable.workspace.models import owed, using
 from erasable.workspace.models.training import run as run_command
 from erasable.workspace.site import Site
@@ -17,37 +20,50 @@ from erasable.workspace.store.disk import Disk
 __all__ = ["run_due"]
 
 
-def run_due(site: Site) -> tuple[list[str], list[str]]:
+def run_due(site: Site, but: Collection[str] = ()) -> dict[str, str | None]:
     """Run the hooks of models that have changed, and have a hook still.
 
     The command's ``{model}`` is a file with the model, without records, in a folder that is
     removed when the command has ended. Hold the lock of requests.
 
+    Parameters
+    ----------
+    site : Site
+    but : collection of str, default=()
+        Models whose hooks stay due.
+
     Returns
     -------
-    ran : list of str
-        The models whose hooks have ended well.
-    failed : list of str
-        What went wrong, a line each. The models have changed all the same.
+    dict of str to str or None
+        For each model None where its hook has ended well, or what went wrong, in a line. The model
+        has changed all the same.
     """
     with site.ledger.reading() as connection:
-        names = owed.every(site, connection)
-    ran, failed = [], []
+        names = [name for name in dict.fromkeys(owed.due(site, connection)) if name not in but]
+    found: dict[str, str | None] = {}
     for name in names:
         try:
-            with site.lock(reads=locking.models([name])):
-                with site.ledger.reading() as connection:
-                    hook = owed.hook_of(connection, name)
-                told = None if hook is None else _run(site, name, hook)
-        except WorkspaceBusyError:  # it is being fitted; its hook stays due
-            continue
-        if told is not None:
-            failed.append(told)
-            continue
+            found[name] = _run_alone(site, name)
+        except OvertakenError:
+            raise
+        except WorkspaceBusyError:
+            found[name] = (
+                f"the hook of {name!r} was not run, as the model is being changed; it is run by "
+                "the next process"
+            )
+    return found
+
+
+def _run_alone(site: Site, name: str) -> str | None:
+    """Run a hook while nobody changes the model; return what went wrong, if anything."""
+    with site.lock(reads=locking.models([name]), wait=0.0):
+        with site.ledger.reading() as connection:
+            hook = owed.hook_of(connection, name)
+        told = None if hook is None else _run(site, name, hook)
+    if told is None:
         with site.ledger.transaction() as connection:
             owed.settle(site, connection, name)
-        ran += [] if hook is None else [name]
-    return ran, failed
+    return told
 
 
 def _run(site: Site, name: str, hook: str) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlalchemy import Connection
 
 from erasable.workspace.models import catalogue
@@ -31,15 +29,16 @@ def hook_of(connection: Connection, name: str) -> str | None:
     return model.hook if model is not None and model.is_live else None
 
 
-def owe(site: Site, connection: Connection, names: Iterable[str]) -> None:
-    """Write down that models have changed, in the transaction that changes them."""
+def owe(site: Site, connection: Connection, name: str) -> None:
+    """Write down that a model has changed, in the transaction that changes it."""
     before = every(site, connection)
-    after = sorted({*before, *names})
-    if after != before:
-        site.ledger.set(connection, _NAME, after)
+    if name not in before:
+        site.ledger.set(connection, _NAME, sorted([*before, name]))
 
 
 def settle(site: Site, connection: Connection, name: str) -> None:
-    """Write down that the hook of a model has ended well."""
-    left = [each for each in every(site, connection) if each != name]
-    site.ledger.set(connection, _NAME, left)
+    """Write down that nothing is due for a model: its hook has ended well, or it is retired."""
+    before = every(site, connection)
+    left = [each for each in before if each != name]
+    if left != before:
+        site.ledger.set(connection, _NAME, left)

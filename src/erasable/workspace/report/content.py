@@ -95,7 +95,11 @@ def _waiting(connection: Connection, counts: dict[str, Any]) -> list[dict[str, A
                 "n_requests": each.n_requests, "say": "erasable tasks says why",
             }
         )  # fmt: skip
-    again = {"attempts": None, "n_requests": None, "say": "the next erasable process tries again"}
+    again: dict[str, Any] = {
+        "attempts": None,
+        "n_requests": None,
+        "say": "the next erasable process tries again",
+    }
     found += [{"what": f"hook of {name}", "state": "due"} | again for name in counts["hooks_due"]]
     behind = [each for each in counts["published"] if each["behind"]]
     return found + [

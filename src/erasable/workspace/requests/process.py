@@ -47,7 +47,7 @@ from erasable.workspace.requests.failures import NotYetError, TaskFailedError
 from erasable.workspace.requests.swapping import swap
 from erasable.workspace.site import Site
 
-__all__ = ["Processed", "finish", "process"]
+__all__ = ["Processed", "finish", "process", "tell_others"]
 
 _LONGEST_ADMISSION = 600.0
 """Seconds that a worker waits, rather than to do all of a batch again."""
@@ -127,6 +127,8 @@ def process(
     """
     began = time.perf_counter()
     with site.lock([locking.REQUESTS], wait=wait):
+        # Before the batch, which may fail; those that fail are not run again after it for nothing.
+        before = hooks.run_due(site) if tells_others else {}
         claimed: set[str] = set()
         while True:
             # Before requests are taken up: where others have what it takes, nothing is changed.
@@ -138,10 +140,26 @@ def process(
                 except MoreConcernedError:
                     continue
         if tells_others:
-            done.hooks, failed = hooks.run_due(site)
-            done.warnings += failed + publishing.publish_due(site)
+            updated = {each["model"] for each in done.treatments}
+            failed = {name for name, told in before.items() if told is not None}
+            _note_hooks(done, before | hooks.run_due(site, failed - updated))
+            done.warnings += publishing.publish_due(site)
     done.seconds = time.perf_counter() - began
     return done
+
+
+def tell_others(site: Site) -> Processed:
+    """Run the hooks that are due, and publish what is; see `process`, which does it, too."""
+    done = Processed()
+    with site.lock([locking.REQUESTS], wait=0.0):
+        _note_hooks(done, hooks.run_due(site))
+        done.warnings += publishing.publish_due(site)
+    return done
+
+
+def _note_hooks(done: Processed, found: dict[str, str | None]) -> None:
+    done.hooks = [name for name, told in found.items() if told is None]
+    done.warnings += [told for told in found.values() if told is not None]
 
 
 def _carry_out(

@@ -36,7 +36,11 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
         for row, prepared, counts in batch.prepared:
             deleting.adopt(site, connection, prepared, now)
             tasks += _model_tasks(row, prepared, counts, matched)
-        owed.owe(site, connection, [row.name for row, _, _ in batch.prepared if row.hook])
+        for row, prepared, _ in batch.prepared:
+            if prepared.treatment == "retired":
+                owed.settle(site, connection, row.name)
+            elif row.hook:
+                owed.owe(site, connection, row.name)
         by_request: dict[str, list[dict[str, Any]]] = {}
         for each in tasks:
             by_request.setdefault(each["request_id"], []).append(each)

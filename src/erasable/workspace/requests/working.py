@@ -7,6 +7,7 @@ wait, finds their records, and rewrites the data; the models of the batch are pr
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ from erasable.workspace.ledger.schema import failure
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.locking import REQUESTS
 from erasable.workspace.locking.leases import Leases
-from erasable.workspace.models import deleting
+from erasable.workspace.models import deleting, owed, published
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.requests import batches, failures, steps
 from erasable.workspace.requests.failures import (
@@ -33,12 +34,13 @@ from erasable.workspace.requests.failures import (
     Patience,
     TaskFailedError,
 )
-from erasable.workspace.requests.process import Processed, process
+from erasable.workspace.requests.process import Processed, process, tell_others
 from erasable.workspace.site import Site
 
 __all__ = ["Done", "Worker", "tasks"]
 
 _LONGEST_PAUSE = 60.0  # seconds, where the disk or the server fails
+_LONGEST_QUIET = 600.0  # seconds between two attempts at what fails outside of the workspace
 
 
 @dataclass(slots=True)
@@ -97,6 +99,11 @@ class Worker:
     poll: float = 1.0
     tell: Callable[[Done], None] = lambda done: None
     stopped: threading.Event = field(default_factory=threading.Event)
+    _quiet: float = field(init=False, repr=False)
+    _quiet_until: float = field(default=0.0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._quiet = self.patience.backoff
 
     def run(self, *, drain: bool = False) -> None:
         """Work until `stopped` is set, or, with `drain`, until there is nothing to do now.
@@ -133,7 +140,7 @@ class Worker:
             n = steps.help_out(self.site) if self._is_under_way() else 0
             if n:
                 return Done(n_models=n)
-            return self._batch() if self._waits() else Done()
+            return self._batch() if self._waits() else self._tell_others()
         except WorkspaceBusyError:
             return Done(busy=True)
 
@@ -151,7 +158,21 @@ class Worker:
             if crew.failure is None:
                 raise
             return Done(failure=crew.failure)
-        return Done(processed=done) if done.requests else Done()
+        return Done(processed=done) if done.requests or done.hooks or done.warnings else Done()
+
+    def _tell_others(self) -> Done:
+        """Do what a process did not come to that has died, or what failed; ever more seldom."""
+        if time.monotonic() < self._quiet_until:
+            return Done()
+        with self.site.ledger.reading() as connection:
+            due = bool(owed.due(self.site, connection))
+        if not due and not published.is_any_due(self.site):
+            self._quiet = self.patience.backoff
+            return Done()
+        done = tell_others(self.site)
+        self._quiet_until = time.monotonic() + self._quiet
+        self._quiet = min(2 * self._quiet, _LONGEST_QUIET)
+        return Done(processed=done) if done.hooks or done.warnings else Done()
 
     def _waits(self) -> bool:
         """Tell whether there are requests to carry out, or to end."""
