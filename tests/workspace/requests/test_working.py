@@ -230,6 +230,42 @@ class TestSeveral:
         assert len(done.processed.treatments) == sum(each.n_models for each in told) == MODELS
         holds(workspace)
 
+    def test_who_waits_for_others_notices_that_they_have_the_batch(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A process that was suspended; it must not look for ever for steps that are gone."""
+        other = Workspace.open(workspace.site.root)
+        help_out, looks = steps.help_out, []
+
+        def overtaken(site: Any, *given: Any) -> int:
+            if site is not workspace.site:
+                return help_out(site, *given)
+            looks.append(site)
+            assert len(looks) < 50, "it waits for ever"
+            if len(looks) == 1:
+                with site.ledger.reading() as connection:
+                    connection.execute(
+                        text(
+                            "SELECT pg_terminate_backend(l.pid, 5000) FROM lease JOIN pg_locks l "
+                            "ON (l.classid::bigint << 32) | l.objid::bigint = number "
+                            "WHERE l.locktype = 'advisory'"
+                        )
+                    ).all()
+                assert Worker(other.site, SOON).turn().processed is not None
+            return 0
+
+        monkeypatch.setattr(steps, "help_out", overtaken)
+        workspace.request(["marker-patient-1"])
+        worker = Worker(workspace.site, SOON)
+        assert worker.turn() == Done(busy=True)
+        assert len(looks) == 1
+        assert states(workspace) == ["completed"]
+        monkeypatch.undo()
+        workspace.request(["marker-patient-2"])
+        assert worker.turn().processed is not None
+        holds(workspace)
+        other.site.ledger.close()
+
     def test_a_worker_that_loses_its_lease_hands_in_nothing(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
-from erasable.core.errors import ErasableError, WorkspaceBusyError
+from erasable.core.errors import ErasableError, LedgerError, WorkspaceBusyError
 from erasable.workspace import locking
 from erasable.workspace.data import erasing
 from erasable.workspace.ledger.schema import model, model_version, step
@@ -38,6 +38,8 @@ def share(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepar
     ------
     TaskFailedError
         A model cannot be updated.
+    OvertakenError
+        Others were given the batch.
     """
     _publish(site, batch, models)
     try:
@@ -49,6 +51,8 @@ def share(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepar
             while True:
                 help_out(site, reader, batch.name)
                 rows = _steps(site, batch.name)
+                if len(rows) < len(models):
+                    _refuse(site, batch)
                 failed = next((row for row in rows if row.state == "failed"), None)
                 if failed is not None:
                     raise TaskFailedError("model", failed.model_id, failed.error)
@@ -87,6 +91,19 @@ def help_out(site: Site, reader: Reader | None = None, batch: str | None = None)
                 continue
             n += _carry_out(site, row, reader)
     return n
+
+
+def _refuse(site: Site, batch: Batch) -> None:
+    """Say that steps are gone: others were given what we had, as we did not answer for too long.
+
+    Whoever only looks is not told so, and would wait for ever.
+    """
+    with site.ledger.transaction():
+        pass  # no transaction is let through
+    raise LedgerError(
+        f"steps of the batch {batch.name!r} are gone; expected one for each of its models, until "
+        "it ends; see who changes the ledger besides"
+    )
 
 
 def _publish(site: Site, batch: Batch, models: Models) -> None:
