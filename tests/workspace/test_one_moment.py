@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
 import pytest
 from sites import visits, write_csv
+from sqlalchemy import Connection
 
 import erasable
 from erasable.core.errors import NotInWorkspaceError, WorkspaceBusyError
 from erasable.workspace import Workspace
+from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
@@ -83,3 +86,56 @@ def test_a_file_that_is_gone_for_good_is_told(workspace: Workspace, tmp_path: Pa
         path.unlink()
     with pytest.raises(NotInWorkspaceError, match="restore it from a backup"):
         workspace.predict("risk", tmp_path / "visits.csv")
+
+
+@pytest.mark.parametrize("within", ["transaction", "reading", "holding"])
+def test_keys_are_read_over_the_connection_that_is_open(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, within: str
+) -> None:
+    """With a second one two processes wait for each other: a purge is between the two."""
+    site = Site.open(workspace.site.root)
+    with getattr(site.ledger, within)() as connection:
+        with monkeypatch.context() as patch:
+            patch.setattr(site.ledger, "reading", None)
+            assert site.keys.key_id == workspace.site.keys.key_id
+        with site.ledger.looking() as again:
+            assert again is connection
+    with site.ledger.looking() as another:
+        assert another is not connection
+    site.ledger.close()
+
+
+def test_no_command_opens_a_second_connection_within_the_first(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def counted(name: str) -> Callable[[Ledger], AbstractContextManager[Connection]]:
+        real = getattr(Ledger, name)
+
+        @contextmanager
+        def inside(ledger: Ledger) -> Iterator[Connection]:
+            assert not opened, f"{name} within {opened[-1]}"
+            opened.append(name)
+            try:
+                with real(ledger) as connection:
+                    yield connection
+            finally:
+                opened.pop()
+
+        return inside
+
+    for name in ("transaction", "reading", "holding"):
+        monkeypatch.setattr(Ledger, name, counted(name))
+    path = workspace.site.root
+    (asked,) = Workspace.open(path).request(["marker-patient-1"])
+    Workspace.open(path).hold(asked.id, "a reason")
+    Workspace.open(path).resume(asked.id)
+    Workspace.open(path).process()
+    Workspace.open(path).request(["marker-patient-2"])
+    Workspace.open(path).work(drain=True)
+    Workspace.open(path).verify()
+    Workspace.open(path).verify_log()
+    Workspace.open(path).report(tmp_path / "page.html")
+    Workspace.open(path).retire("risk")
+    assert len(Workspace.open(path).requests()) == 2

@@ -222,6 +222,8 @@ class _Within(Ledger):
     def reading(self) -> Iterator[Connection]:
         yield self._connection
 
+    looking = reading
+
 
 def _hold(source: Site, reading: Connection, writing: Connection, copied: Copied) -> None:
     """Verify the log and every receipt of the copy, by the files of the copy.

@@ -274,7 +274,7 @@ class Site:
             from erasable.workspace.identity.keys import Keys
 
             keys = Keys.load(self.disk)
-            with self.ledger.reading() as connection:
+            with self.ledger.looking() as connection:
                 known = self.ledger.get(connection, "key_fingerprint")
                 key_id = self.ledger.get(connection, "key_id")
             if (keys.fingerprint, keys.key_id) != (known, key_id):

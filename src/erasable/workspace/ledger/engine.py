@@ -6,6 +6,7 @@ rows nothing is left after `purge`, in the files that the database keeps its tab
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
@@ -96,6 +97,7 @@ class Ledger:
     def __init__(self, url: str, schema: str | None = None) -> None:
         self.url = url
         self.fence: Callable[[Connection], None] | None = None
+        self._open = threading.local()
         self.backend: Backend
         if schema is None:
             self.backend = Sqlite(url)
@@ -196,7 +198,8 @@ class Ledger:
             with connection.begin() as transaction:
                 if self.fence is not None:
                     self.fence(connection)
-                yield connection
+                with self._noting(connection):
+                    yield connection
                 with at("commit", self.url):
                     transaction.commit()
 
@@ -207,8 +210,32 @@ class Ledger:
             self.backend.explained(),
             self.engine.connect() as connection,
             connection.begin(),
+            self._noting(connection),
         ):
             yield connection
+
+    @contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """See the ledger as the block around does, if this thread is in one already.
+
+        A second connection would wait where another process waits for the first one to end, to
+        purge a table, say: neither would go on.
+        """
+        connection = getattr(self._open, "connection", None)
+        if connection is not None:
+            yield connection
+            return
+        with self.reading() as connection:
+            yield connection
+
+    @contextmanager
+    def _noting(self, connection: Connection) -> Iterator[None]:
+        before = getattr(self._open, "connection", None)
+        self._open.connection = connection
+        try:
+            yield
+        finally:
+            self._open.connection = before
 
     @contextmanager
     def holding(self) -> Iterator[Connection]:
@@ -222,7 +249,8 @@ class Ledger:
         with self.backend.explained(), self.engine.connect() as connection:
             connection = connection.execution_options(erasable_writes=True)
             with connection.begin() as transaction:
-                yield connection
+                with self._noting(connection):
+                    yield connection
                 transaction.rollback()
 
     def close(self) -> None:
