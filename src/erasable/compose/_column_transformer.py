@@ -13,7 +13,7 @@ from sklearn.base import TransformerMixin
 from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, Tags, get_tags
 
-from erasable.compose._selection import is_empty, plan_part, positions
+from erasable.compose._selection import has_names, is_empty, plan_part, positions
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
@@ -23,7 +23,7 @@ from erasable.core.steps import Rows
 from erasable.core.values import Accepts, Values
 from erasable.pipeline._chained import Chained
 from erasable.pipeline._changes import ANYTHING, Change, union
-from erasable.pipeline._stages import Stage, as_table, check_steps, compose
+from erasable.pipeline._stages import Stage, as_numbers, as_table, check_steps, compose
 
 __all__ = ["ColumnTransformer", "make_column_transformer"]
 
@@ -93,6 +93,7 @@ class ColumnTransformer(TransformerMixin, Chained):
     """
 
     _PARTS = "transformers"
+    _parts_refuse_gaps = True  # in the columns that they are given; others may have some
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "transformers": [list],
         "verbose_feature_names_out": ["boolean"],
@@ -194,7 +195,9 @@ class ColumnTransformer(TransformerMixin, Chained):
             parts.append((_REST, rest))
         known = told or [f"x{place}" for place in range(self.n_features_in_)]
         return {
-            name: plan_part(name, self._as_fitted(name, part), places[name], known)
+            name: plan_part(
+                name, self._as_fitted(name, part), places[name], known, named=bool(told)
+            )
             for name, part in parts
         }
 
@@ -253,6 +256,11 @@ class ColumnTransformer(TransformerMixin, Chained):
     # -- as a part of a pipeline ---------------------------------------------------------------
 
     @property
+    def _asks_by_name(self) -> bool:
+        inner = any(getattr(part, "_asks_by_name", False) for _, part in self._parts())
+        return inner or any(has_names(columns) for _, _, columns in self._items())
+
+    @property
     def _ends_in_map(self) -> bool:
         parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
         return any(part._is_affine or part._ends_in_map for part in parts)
@@ -269,7 +277,17 @@ class ColumnTransformer(TransformerMixin, Chained):
 
     def _transform_raw(self, rows: Values) -> Values:
         matrix = as_table(self._read_matrix(rows))
-        return _side_by_side([c.transform(matrix, raw=True) for c in self._chains.values()], matrix)
+        made = {name: chain.transform(matrix, raw=True) for name, chain in self._chains.items()}
+        return _side_by_side(made, matrix)
+
+    def _transform_mapped(self, rows: Values) -> Values:
+        made = {}
+        for name, places in self._places().items():
+            part, chain = as_table(rows[:, places]), self._chains[name]
+            if issparse(part) and chain.subtracts():
+                part = part.toarray()
+            made[name] = chain.apply_last_maps(part)
+        return _side_by_side(made, rows)
 
     # -- what it answers -----------------------------------------------------------------------
 
@@ -286,7 +304,8 @@ class ColumnTransformer(TransformerMixin, Chained):
             What `set_output` asked for.
         """
         matrix = as_table(self._read_matrix(X))
-        return _side_by_side([c.transform(matrix) for c in self._chains.values()], matrix)
+        made = {name: chain.transform(matrix) for name, chain in self._chains.items()}
+        return _side_by_side(made, matrix)
 
     def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None, groups: Any = None) -> Any:
         """Fit, and transform the records; see `fit` and `transform`."""
@@ -308,6 +327,9 @@ class ColumnTransformer(TransformerMixin, Chained):
     def output_indices_(self) -> dict[str, slice]:
         """Where the columns of each transformer are in the output."""
         self._check_fitted()
+        return self._places()
+
+    def _places(self) -> dict[str, slice]:
         ends = np.cumsum([0, *self._widths.values()]).tolist()
         return {
             name: slice(start, stop)
@@ -344,7 +366,7 @@ class ColumnTransformer(TransformerMixin, Chained):
         except (AttributeError, TypeError, ValueError):  # not transformers; fit will say so
             return tags
         tags.input_tags.categorical = True
-        tags.input_tags.sparse = bool(inputs) and all(each.sparse for each in inputs)
+        tags.input_tags.sparse = all(each.sparse for each in inputs)
         tags.input_tags.allow_nan = any(each.allow_nan for each in inputs)
         tags.target_tags.required = any(get_tags(p).target_tags.required for _, p in self._parts())
         tags.transformer_tags = deepcopy(tags.transformer_tags)
@@ -369,12 +391,15 @@ class ColumnTransformer(TransformerMixin, Chained):
         ]
 
 
-def _side_by_side(parts: list[Values], rows: Values) -> Values:
+def _side_by_side(parts: dict[str, Values], rows: Values) -> Values:
     if not parts:
         return np.zeros((rows.shape[0], 0))
-    if any(issparse(part) for part in parts):
-        return canonical(hstack(parts, format="csr"))
-    return np.hstack(parts)
+    if any(issparse(part) for part in parts.values()):
+        numbers = [
+            as_numbers(part, f"a sparse output beside {name!r}") for name, part in parts.items()
+        ]
+        return canonical(hstack(numbers, format="csr"))
+    return np.hstack(list(parts.values()))
 
 
 def make_column_transformer(*transformers: Any, **options: Any) -> ColumnTransformer:

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import name_some
 from erasable.core.values import Accepts, Values
-from erasable.pipeline._stages import Stage, plan
+from erasable.pipeline._stages import Stage, as_numbers, plan
 
 __all__ = ["Selection", "is_empty", "plan_part", "positions"]
 
@@ -30,29 +30,51 @@ class Selection(TransformerMixin, BaseEstimator):
         Their names, for messages.
     text, missing : bool
         Whether whatever reads them takes text, and NaN. If not, they have to be numbers.
+    named : bool
+        Whether the names are those of a frame, by which the part may ask for columns in turn.
     """
 
     _is_selection = True
 
     def __init__(
-        self, columns: Sequence[int], names: Sequence[str], *, text: bool, missing: bool
+        self,
+        columns: Sequence[int],
+        names: Sequence[str],
+        *,
+        text: bool,
+        missing: bool,
+        named: bool,
     ) -> None:
         self.columns = columns
         self.names = names
         self.text = text
         self.missing = missing
+        self.named = named
 
     def fit(self, X: Any, y: Any = None) -> Selection:
         """Do nothing."""
         return self
+
+    def declare(self, numeric: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        """Learn which columns of the whole table are declared to hold numbers.
+
+        Returns
+        -------
+        ndarray of bool, or None
+            Which of the columns that it takes are, where they stay in a table with text.
+        """
+        if numeric is None:
+            return None
+        own: NDArray[np.bool_] = numeric[list(self.columns)]
+        self.text &= not own.all()
+        return own if self.text else None
 
     def transform(self, X: Values) -> Values:
         """Copy the columns; a table of objects becomes one of numbers where text is not taken."""
         part = X[:, list(self.columns)]
         if issparse(part) or (part.dtype == object and self.text):
             return part
-        if part.dtype == object:
-            part = self._numbers(part)
+        part = as_numbers(part, "the transformer", self.names)
         gaps = np.zeros(0, dtype=bool) if self.missing else np.isnan(part).any(axis=0)
         if gaps.any():
             told = [self.names[place] for place in np.flatnonzero(gaps).tolist()]
@@ -61,20 +83,6 @@ class Selection(TransformerMixin, BaseEstimator):
                 "numbers for the transformer they are given to; fill them in with SimpleImputer"
             )
         return part
-
-    def _numbers(self, part: NDArray[Any]) -> NDArray[np.float64]:
-        try:
-            return np.ascontiguousarray(part, dtype=np.float64)
-        except ValueError:
-            told = [
-                name
-                for name, column in zip(self.names, part.T, strict=True)
-                if any(isinstance(value, str) for value in column.tolist())
-            ]
-            raise InvalidDataError(
-                f"{len(told)} columns hold text: {name_some(told)}; expected numbers for the "
-                "transformer they are given to; give them to an encoder"
-            ) from None
 
     def get_feature_names_out(self, input_features: Any) -> NDArray[Any]:
         """Return the names of the columns."""
@@ -94,7 +102,23 @@ def is_empty(columns: Any) -> bool:
     return values.size == 0 or (values.dtype == bool and not values.any())
 
 
-def plan_part(name: str, part: Any, places: list[int], known: list[str]) -> list[Stage]:
+def has_names(columns: Any) -> bool:
+    """Tell whether a choice of columns is made by name.
+
+    Examples
+    --------
+    >>> has_names(["age"]), has_names(slice("age", None)), has_names([0, 1])
+    (True, True, False)
+    """
+    if isinstance(columns, slice):
+        return isinstance(columns.start, str) or isinstance(columns.stop, str)
+    wanted = [columns] if isinstance(columns, str | int) else np.asarray(columns).tolist()
+    return any(isinstance(column, str) for column in wanted)
+
+
+def plan_part(
+    name: str, part: Any, places: list[int], known: list[str], *, named: bool
+) -> list[Stage]:
     """Lay out the chain of one part: its columns are selected, then it transforms them."""
     if not places:
         raise InvalidInputError(
@@ -113,6 +137,7 @@ def plan_part(name: str, part: Any, places: list[int], known: list[str]) -> list
         [known[place] for place in places],
         text=accepts.objects or accepts.documents,
         missing=accepts.missing,
+        named=named,
     )
     return plan([("columns", selection), (name, part)])
 

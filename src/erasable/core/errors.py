@@ -55,6 +55,7 @@ __all__ = [
     "LedgerError",
     "MagnitudeError",
     "NotInWorkspaceError",
+    "OutdatedModelWarning",
     "SourceError",
     "TooFewRecordsError",
     "UnknownIdError",
@@ -177,3 +178,9 @@ def __getattr__(name: str) -> Any:
 
         return InvalidParameterError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class OutdatedModelWarning(UserWarning):
+    """An earlier version learned a wrong model of this composition; it learns again at its first
+    deletion.
+    """

@@ -306,8 +306,7 @@ class Erasable(Stateful):
         if rows.size == 0:
             took = time.perf_counter() - began
             return Deletion(deleted, self.exactness, "none", {}, 0, before, before, took)
-        if self._accelerator is None:
-            self._reattach()
+        self._make_ready()
         self._refuse_deletion(rows)
         outcome = self._delete_checked(held, rows)
         return Deletion(
@@ -320,6 +319,11 @@ class Erasable(Stateful):
             self.digest() if digest else None,
             time.perf_counter() - began,
         )
+
+    def _make_ready(self) -> None:
+        """Rebuild what a deletion needs, where the model came from a file or a pickle."""
+        if self._accelerator is None:
+            self._reattach()
 
     def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
         return delete_whole(self, held, rows)

@@ -50,6 +50,8 @@ class Table:
     ids : ndarray of shape (n_records,), int64, uint64 or object
     groups : ndarray of shape (n_records,), int64, uint64 or object, or None
     feature_names : list of str, or None
+    numeric : ndarray of shape (n_features,), bool, or None
+        Which columns the frame declares to hold numbers, where `matrix` is one of objects.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Table:
     groups: NDArray[Any] | None
     feature_names: list[str] | None
     weights: NDArray[np.float64] | None = None
+    numeric: NDArray[np.bool_] | None = None
 
 
 def read_table(
@@ -133,6 +136,9 @@ def read_table(
     accepts = ANYTHING if estimator is None else Accepts.of(estimator)
     matrix = read_values(reader, X, frame, accepts, reset=True, copy=True)
     n_records = matrix.shape[0]
+    numeric = None
+    if frame is not None and matrix.dtype == object:
+        numeric = np.array([is_numeric(dtype) for dtype in frame.schema.values()])
     target = None if y is None else read_target(y, n_records)
     if target is not None and estimator is not None:
         target = check_target(estimator, target)
@@ -151,6 +157,7 @@ def read_table(
         groups=group_array,
         feature_names=None if names is None else names.tolist(),
         weights=weights,
+        numeric=numeric,
     )
 
 

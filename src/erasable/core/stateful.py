@@ -7,6 +7,7 @@ not in the state is not kept, so nothing of a deleted record can be left behind 
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
 from erasable.core.artifact import Place, name_of, read_artifact, write_artifact
 from erasable.core.digest import state_root
-from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
+from erasable.core.errors import (
+    ArtifactError,
+    DetachedError,
+    InvalidInputError,
+    OutdatedModelWarning,
+)
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
 from erasable.core.params import (
@@ -55,12 +61,13 @@ class Stateful(BaseEstimator):
     # See `erasable.pipeline`: whether the model can learn behind a map of each column, whether it
     # is such a map itself, or ends in one, and the map (shift, scale) behind which it has learned;
     # which columns and rows of its output the last deletion changed, None for any, and where its
-    # columns were before, None for where they are.
+    # columns were before, None for where they are; of a step made of others, what changed at all.
     _takes_affine: ClassVar[bool] = False
     _map: tuple[Any, Any] | None = None
     _changed_columns: NDArray[np.bool_] | None = None
     _changed_rows: NDArray[np.int64] | None = None
     _origin: NDArray[np.int64] | None = None
+    _whole_change: Any = None
     _raw_change: Any = None
 
     seed_: int
@@ -131,6 +138,14 @@ class Stateful(BaseEstimator):
         if taken:
             raise TypeError(f"_state() of {type(self).__name__} uses reserved names: {taken}")
         return {**base_state(self), **learned}
+
+    @property
+    def outdated(self) -> bool:
+        """Whether an earlier version learned another model of the same records.
+
+        It predicts what it did, and learns again at its first deletion.
+        """
+        return False
 
     def _attached(self) -> Attachment:
         self._check_fitted()
@@ -259,6 +274,14 @@ class Stateful(BaseEstimator):
             )
         if records is not None:
             model._attach_to(records, vouched)
+        if model.outdated:
+            warnings.warn(
+                f"an earlier version learned a wrong model of this {type(model).__name__}: it applied "
+                "a step twice; expected one fitted by this version; fit again, or delete records, "
+                "for which it learns again",
+                OutdatedModelWarning,
+                stacklevel=3,
+            )
         return model
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:

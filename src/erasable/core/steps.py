@@ -45,7 +45,7 @@ class _Table(Records):
         self.__dict__.update(records.__dict__)
         self.__dict__.pop("matrix", None)
         self._matrix = matrix
-        self.feature_names = None
+        self.feature_names = self.numeric = None
 
     @property
     def matrix(self) -> Values:

@@ -63,7 +63,7 @@ class Accepts:
         tags = get_tags(estimator).input_tags
         return cls(
             sparse=tags.sparse,
-            missing=tags.allow_nan,
+            missing=tags.allow_nan or getattr(estimator, "_parts_refuse_gaps", False),
             # Categories that are not to be negative are numbered already.
             objects=(tags.categorical and not tags.positive_only)
             or (tags.string and tags.two_d_array),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -86,11 +87,13 @@ class Chain:
         source = self._tables[-1] if self._tables else held
         reads: Attachment = source
         if stage.tabled:
-            make = partial(tabulate, stage.table, source)
+            names, numeric = stage.declared(source.records)
+            make = partial(tabulate, stage, source)
             # What is loaded is mostly about to lose records: a table that no deletion leaves as
             # it is may never be asked for.
             late = held.vouched and any(link.changes_all() for link in stage.table)
             reads = View(held, make if late else make())
+            reads.records.feature_names, reads.records.numeric = names, numeric
             self._tables.append(reads)
         elif stage.mapped:
             reads = View(held, source.records.matrix)
@@ -142,8 +145,12 @@ class Chain:
     def _along(self, path: Sequence[Link], below: Change) -> Change:
         change = below
         for link in path:
-            if link.learns:
-                own = (self._raw_changes if link.raw else self._changes)[link.name]
+            if link.part == "map":  # of a table whose change is known: it moves no columns
+                whole = self._changes[link.name]
+                rows = union([Change(change.rows), Change(whole.rows)]).rows
+                change = Change(rows, change.origin, change.known and whole.known)
+            elif link.learns:
+                own = (self._raw_changes if link.part == "raw" else self._changes)[link.name]
                 change = union([change.after([]), own])
             else:
                 change = change.after([])
@@ -159,10 +166,10 @@ class Chain:
         elif change.in_place and not issparse(reads.records.matrix):
             matrix = reads.records.matrix
             before = matrix[change.rows]
-            matrix[change.rows] = carry(_read(source, change.rows), stage.table)
+            matrix[change.rows] = stage.read(_read(source, change.rows))
         else:
             # A new table and not new values in the old one: it may have other columns.
-            reads.records.matrix = tabulate(stage.table, source)
+            reads.records.matrix = tabulate(stage, source)
         if before is not None and hasattr(step, "_update_rows"):
             outcome: Outcome = step._update_rows(rows, change.rows, before)
             self._changes[stage.name] = output_change(step)
@@ -197,11 +204,20 @@ class Chain:
         """Send rows through all steps, or through all but the maps of columns at the end."""
         for stage in self.stages:
             if stage.tabled:
-                rows = carry(rows, stage.table)
+                rows = stage.read(rows)
         if not self.stages:
             return rows
         after = self.stages[-1].after
         return carry(rows, split(after)[0] if raw else after)
+
+    def apply_last_maps(self, rows: Values) -> Values:
+        """Apply the maps of columns with which the chain ends to what it makes before them."""
+        return carry(rows, self.last_maps())
+
+    def subtracts(self) -> bool:
+        """Tell whether these maps turn zeros into other values."""
+        maps = self.last_maps()
+        return bool(maps) and bool(compose(maps)[0].any())
 
     def last_maps(self) -> tuple[Link, ...]:
         """Return the maps of columns with which the chain ends."""
@@ -236,8 +252,8 @@ def _read(source: Attachment, rows: Any) -> Values:
     return matrix if matrix.dtype == object else matrix.astype(np.float64, copy=False)
 
 
-def tabulate(path: Sequence[Link], source: Attachment) -> Values:
-    """Make the table of what a path makes of the live rows; the others are blank.
+def tabulate(stage: Stage, source: Attachment) -> Values:
+    """Make the table that a step learns from, out of the live rows; the others are blank.
 
     Raises
     ------
@@ -246,16 +262,16 @@ def tabulate(path: Sequence[Link], source: Attachment) -> Values:
     """
     n_rows, width = source.records.matrix.shape
     live = source.live_rows()
-    first = path[0]
-    if first.learns and not first.raw and hasattr(first.step, "_transform_held"):
+    path, first = stage.table, stage.table[0]
+    if first.learns and first.part == "whole" and hasattr(first.step, "_transform_held"):
         made = as_table(first.step._transform_held(live), fresh=True)
-        return _spread([carry(made, path[1:])], live, n_rows)
+        return _spread([replace(stage, table=path[1:]).read(made)], live, n_rows)
     step = max(1, _BLOCK // max(1, width))
-    blocks = [carry(_read(source, live[:step]), path)]
+    blocks = [stage.read(_read(source, live[:step]))]
     if not all(link.learns or link.selects() for link in path):
-        _refuse_dependent(path, _read(source, live[:1]), blocks[0][:1])
+        _refuse_dependent(stage, _read(source, live[:1]), blocks[0][:1])
     for start in range(step, live.size, step):
-        blocks.append(carry(_read(source, live[start : start + step]), path))
+        blocks.append(stage.read(_read(source, live[start : start + step])))
     return _spread(blocks, live, n_rows)
 
 
@@ -276,9 +292,9 @@ def _spread(blocks: list[Values], live: Ints, n_rows: int) -> Values:
     return table
 
 
-def _refuse_dependent(path: Sequence[Link], row: Values, expected: Values) -> None:
-    if not np.array_equal(carry(row, path), expected):
-        names = ", ".join(repr(link.name) for link in path if not link.learns)
+def _refuse_dependent(stage: Stage, row: Values, expected: Values) -> None:
+    if not np.array_equal(stage.read(row), expected):
+        names = ", ".join(repr(link.name) for link in stage.table if not link.learns)
         raise UnsupportedStepError(
             f"step {names} gives a row other values when it is alone, so it learns from the others "
             "or multiplies them as a whole; expected a function of each row; use an estimator of "

@@ -21,6 +21,7 @@ from erasable.core.records import Attachment
 from erasable.core.values import Values
 from erasable.pipeline._chain import Chain, join_outcomes
 from erasable.pipeline._changes import Change
+from erasable.pipeline._earlier import MARK, learned_wrong
 from erasable.pipeline._stages import Stage
 
 __all__ = ["Chained"]
@@ -38,6 +39,8 @@ class Chained(_BaseComposition, Erasable):
     _chains: dict[str, Chain]
     _fitted_parts: list[tuple[str, Any]]
     _sign: object
+    _outdated: bool = False
+    _marked: bool | None = None
 
     @abstractmethod
     def _parts(self) -> list[tuple[str, Any]]:
@@ -46,6 +49,11 @@ class Chained(_BaseComposition, Erasable):
     @abstractmethod
     def _plan(self) -> dict[str, list[Stage]]:
         """Lay out the chains."""
+
+    @property
+    @abstractmethod
+    def _asks_by_name(self) -> bool:
+        """Whether columns of the input are chosen by name, which needs names also within."""
 
     @abstractmethod
     def _check_parts(self) -> None:
@@ -56,8 +64,7 @@ class Chained(_BaseComposition, Erasable):
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
         super()._validate_params()
         self._check_parts()
-        parts = [part for part in self.get_params().values() if isinstance(part, Erasable)]
-        before = [(part, dict(part.__dict__)) for part in parts]
+        before = [(part, dict(part.__dict__)) for part in self._composed()]
         try:
             return super()._fit(X, y, sample_weight, ids, groups)
         except BaseException:
@@ -135,8 +142,7 @@ class Chained(_BaseComposition, Erasable):
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         # The counts have the names of the parts already.
         outcome = join_outcomes([("", chain.remove(rows)) for chain in self._chains.values()])
-        change = self._joined_change(raw=False)
-        self._changed_rows, self._origin = change.rows, change.origin
+        self._whole_change = self._joined_change(raw=False)
         self._raw_change = self._joined_change(raw=True)
         return outcome
 
@@ -148,13 +154,53 @@ class Chained(_BaseComposition, Erasable):
     def _transform_raw(self, rows: Values) -> Values:
         """Transform rows up to the maps of columns with which the chains end."""
 
+    @abstractmethod
+    def _transform_mapped(self, rows: Values) -> Values:
+        """Apply these maps to what `_transform_raw` has made."""
+
     def _reattach(self) -> None:
         assert self._held is not None
         for chain in self._chains.values():
             if chain.held is not self._held:
                 chain.attach(self._held)
+        if self._outdated:  # its parts do not fit the records
+            return
+        for chain in self._chains.values():
             chain.prepare()
         self._accelerator = self._chains
+
+    # -- models of earlier versions ------------------------------------------------------------
+
+    @property
+    def outdated(self) -> bool:
+        """Whether an earlier version learned a wrong model of this composition.
+
+        It predicts what it did, and learns again at its first deletion.
+        """
+        self._check_fitted()
+        return self._outdated
+
+    def _make_ready(self) -> None:
+        if not self._outdated:
+            super()._make_ready()
+            return
+        before = [(part, dict(part.__dict__)) for part in (self, *self._composed())]
+        try:
+            self._relearn(self._attached())
+        except BaseException:
+            for part, attributes in before:
+                part.__dict__ = attributes
+            raise
+
+    def _composed(self) -> list[Erasable]:
+        """Return the estimators that it is made of, at any depth."""
+        return [part for part in self.get_params().values() if isinstance(part, Erasable)]
+
+    def _mark(self) -> dict[str, Any]:
+        """Return what the state says of the version that learned it."""
+        if self._marked is None:
+            self._marked = not self._outdated and learned_wrong(self)
+        return {MARK: 2} if self._marked else {}
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
         parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
@@ -174,7 +220,10 @@ class Chained(_BaseComposition, Erasable):
                 yield stage.name, stage.step
 
     def _state(self) -> dict[str, Any]:
-        return {self._PARTS: {name: _part(step) for name, step in self._learners()}}
+        return {
+            self._PARTS: {name: _part(step) for name, step in self._learners()},
+            **self._mark(),
+        }
 
     def _digest_state(self) -> dict[str, Any]:
         record_set = base_state(self)["record_set"]
@@ -182,7 +231,7 @@ class Chained(_BaseComposition, Erasable):
         for name, step in self._learners():
             step._book.id_set = record_set  # hashed once for all
             digests[name] = step.digest()
-        return {self._PARTS: digests}
+        return {self._PARTS: digests, **self._mark()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._sign = object()
@@ -195,6 +244,8 @@ class Chained(_BaseComposition, Erasable):
                 part._adopt({**own, **state[self._PARTS][name]}, None)
                 part._book.owner = self._sign
         self._lay_out_chains()
+        if MARK not in state and learned_wrong(self):
+            self._outdated = True
         if self._held is not None:
             for chain in self._chains.values():
                 chain.attach(self._held)

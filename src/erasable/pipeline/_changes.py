@@ -75,9 +75,9 @@ def union(changes: Iterable[Change]) -> Change:
 
 def output_change(step: Any, *, raw: bool = False) -> Change:
     """Ask a step what its last deletion changed in its output, for records that stay."""
-    if raw:
-        change: Change = step._raw_change
-        return change
+    whole: Change | None = step._raw_change if raw else step._whole_change
+    if whole is not None:
+        return whole
     columns, rows = step._changed_columns, step._changed_rows
     origin = step._origin
     if columns is not None and not columns.any():

@@ -242,7 +242,9 @@ class Composed(Chained):
             steps = [get_tags(step) for _, step in active(self.steps)]
         except (AttributeError, TypeError, ValueError):  # not steps; fit will say so
             return tags
-        if steps:
+        if not steps:  # whatever comes passes
+            tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        else:
             first = active(self.steps)[0][1]
             if isinstance(first, Erasable):
                 tags.input_tags = deepcopy(steps[0].input_tags)

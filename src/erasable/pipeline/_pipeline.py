@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import _name_estimators
 from sklearn.preprocessing import FunctionTransformer
 
+from erasable.core.estimator import Erasable
 from erasable.core.values import Values
 from erasable.pipeline._changes import Change
 from erasable.pipeline._interface import Composed
@@ -94,6 +95,11 @@ class Pipeline(Composed):
 
     # -- as a part of another pipeline ---------------------------------------------------------
 
+    @property
+    def _asks_by_name(self) -> bool:
+        steps = self._parts()
+        return bool(steps) and getattr(steps[0][1], "_asks_by_name", False)
+
     def _after(self) -> tuple[Link, ...]:
         fitted = self.__dict__.get("_chains")
         stages = plan(self.steps) if fitted is None else fitted[""].stages
@@ -101,8 +107,8 @@ class Pipeline(Composed):
 
     @property
     def _is_affine(self) -> bool:
-        links = self._after()
-        return len(links) == len(active(self.steps)) and all(link.maps() for link in links)
+        steps = [step for _, step in active(self.steps)]
+        return bool(steps) and all(isinstance(s, Erasable) and s._is_affine for s in steps)
 
     @property
     def _ends_in_map(self) -> bool:
@@ -113,6 +119,9 @@ class Pipeline(Composed):
 
     def _transform_raw(self, rows: Values) -> Values:
         return self._chain.transform(self._read_matrix(rows), raw=True)
+
+    def _transform_mapped(self, rows: Values) -> Values:
+        return self._chain.apply_last_maps(rows)
 
     @classmethod
     def _law_instances(cls) -> list[Self]:

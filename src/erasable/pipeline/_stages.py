@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,33 @@ from sklearn.utils import get_tags
 
 from erasable.core.errors import InvalidDataError, InvalidInputError, UnsupportedStepError
 from erasable.core.estimator import Erasable
+from erasable.core.ids import name_some
+from erasable.core.records import Records
 from erasable.core.sparse import canonical
 from erasable.core.steps import Rows
-from erasable.core.values import Values
+from erasable.core.values import Accepts, Values
 
-__all__ = ["Link", "Stage", "active", "carry", "check_steps", "compose", "lead", "plan", "split"]
+__all__ = [
+    "Link",
+    "Stage",
+    "active",
+    "as_numbers",
+    "as_table",
+    "carry",
+    "check_steps",
+    "compose",
+    "lead",
+    "plan",
+    "split",
+]
 
+Flags: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A transformer on the way from a table to a step, or the part of it before its last map.
+    """A transformer on the way from a table to a step, or one of its two parts.
 
     Attributes
     ----------
@@ -32,14 +47,15 @@ class Link:
     step : transformer
     learns : bool
         Whether it is an estimator of erasable; otherwise it is stateless.
-    raw : bool
-        Only what it does before the map of columns with which it ends.
+    part : {"whole", "raw", "map"}
+        A transformer that ends in a map of columns is cut in two: what it does before ("raw"),
+        and the map itself ("map"), which is applied to what the first part has made.
     """
 
     name: str
     step: Any
     learns: bool
-    raw: bool = False
+    part: Literal["whole", "raw", "map"] = "whole"
 
     def selects(self) -> bool:
         """Tell whether it only takes some columns, as a part of a `ColumnTransformer` does."""
@@ -47,7 +63,7 @@ class Link:
 
     def maps(self) -> bool:
         """Tell whether it is a map of each column, and nothing else."""
-        return self.learns and bool(self.step._is_affine)
+        return self.part == "map" or (self.learns and bool(self.step._is_affine))
 
     def changes_all(self) -> bool:
         """Tell whether every deletion changes the rows of all records that stay."""
@@ -55,7 +71,8 @@ class Link:
 
     def ends_in_map(self) -> bool:
         """Tell whether it ends in such a map, and does something else before."""
-        return self.learns and not self.step._is_affine and bool(self.step._ends_in_map)
+        whole = self.part == "whole" and self.learns
+        return whole and not self.step._is_affine and bool(self.step._ends_in_map)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +101,34 @@ class Stage:
     maps: tuple[Link, ...]
     after: tuple[Link, ...]
 
+    def read(self, rows: Values) -> Values:
+        """Make the table that this step learns from, out of rows of the one before."""
+        rows = carry(rows, self.table)
+        return rows if self._takes_objects() else as_numbers(rows, f"step {self.name!r}")
+
+    def declared(self, records: Records) -> tuple[list[str] | None, Flags | None]:
+        """Say what is declared of the columns of its table, made of records of a frame.
+
+        Returns
+        -------
+        names : list of str, or None
+            Where the step asks for columns by name.
+        numeric : ndarray of bool, or None
+            Which of them hold numbers.
+        """
+        first = self.table[0]
+        if not first.selects():
+            return None, None
+        numeric = first.step.declare(records.numeric)
+        if len(self.table) > 1:
+            return None, None
+        asked = first.step.named and getattr(self.step, "_asks_by_name", False)
+        return list(first.step.names) if asked else None, numeric
+
+    def _takes_objects(self) -> bool:
+        accepts = Accepts.of(self.step)
+        return accepts.objects or accepts.documents
+
     @property
     def tabled(self) -> bool:
         """Whether a table has to be made for this step to learn from."""
@@ -103,8 +148,8 @@ def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
 def split(links: Sequence[Link]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
     """Cut a path in two: what has to be done to rows, and a chain of maps of columns at its end.
 
-    A transformer that ends in a map is cut itself, and is the last of the first part and the
-    first of the second.
+    A transformer that ends in a map is cut itself: its raw part is the last of the first path,
+    and its map the first of the second.
     """
     cut = len(links)
     while cut and links[cut - 1].maps():
@@ -112,8 +157,8 @@ def split(links: Sequence[Link]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
     before, maps = tuple(links[:cut]), tuple(links[cut:])
     if before and before[-1].ends_in_map():
         last = before[-1]
-        before = (*before[:-1], Link(last.name, last.step, last.learns, raw=True))
-        maps = (last, *maps)
+        before = (*before[:-1], replace(last, part="raw"))
+        maps = (replace(last, part="map"), *maps)
     return before, maps
 
 
@@ -185,9 +230,11 @@ def carry(rows: Values, path: Iterable[Link]) -> Values:
         if link.selects():
             rows = as_table(link.step.transform(rows))
         elif not link.learns:
-            rows = _checked(link, link.step.transform(rows), rows.shape[0])
-        elif link.raw:
+            rows = _checked(link, link.step.transform(rows), rows)
+        elif link.part == "raw":
             rows = as_table(link.step._transform_raw(Rows(rows)))
+        elif link.part == "map":
+            rows = as_table(link.step._transform_mapped(rows))
         else:
             rows = as_table(link.step.transform(Rows(rows)))
     return rows
@@ -206,8 +253,43 @@ def as_table(out: Any, *, fresh: bool = False) -> Values:
     return np.ascontiguousarray(table, dtype=np.float64)
 
 
-def _checked(link: Link, out: Any, n_rows: int) -> Values:
-    what = f"step {link.name!r} made"
+def as_numbers(table: Values, reader: str, names: Sequence[str] | None = None) -> Values:
+    """Turn a table of objects that holds numbers alone into one of numbers.
+
+    Columns of numbers come as objects where the frame that they are from holds text, too.
+
+    Parameters
+    ----------
+    table : ndarray or csr_array of shape (n_rows, n_columns)
+    reader : str
+        What it is given to, for messages.
+    names : sequence of str, default=None
+        Of the columns.
+
+    Raises
+    ------
+    InvalidDataError
+        It holds text.
+    """
+    if table.dtype != object:
+        return table
+    try:
+        return np.ascontiguousarray(table, dtype=np.float64)
+    except ValueError:
+        known = [f"x{place}" for place in range(table.shape[1])] if names is None else names
+        told = [
+            name
+            for name, column in zip(known, table.T.tolist(), strict=True)
+            if any(isinstance(cell, str) for cell in column)
+        ]
+        raise InvalidDataError(
+            f"{len(told)} columns hold text: {name_some(told)}; expected numbers for {reader}, "
+            "which they are given to; give them to an encoder"
+        ) from None
+
+
+def _checked(link: Link, out: Any, rows: Values) -> Values:
+    what, n_rows = f"step {link.name!r} made", rows.shape[0]
     if issparse(out):
         raise InvalidDataError(f"{what} a sparse matrix; expected an array; let it make one")
     try:
@@ -221,19 +303,27 @@ def _checked(link: Link, out: Any, n_rows: int) -> Values:
             f"{what} an array of shape {matrix.shape} of {n_rows} rows; expected 2 dimensions and "
             "a row for each; change the step"
         )
-    if not np.isfinite(matrix).all():
+    strange = ~np.isfinite(matrix)
+    if strange.any() and _has_gaps(rows):  # which may pass
+        strange &= ~np.isnan(matrix)
+    if strange.any():
         raise InvalidDataError(
-            f"{what} NaN or infinity in {int((~np.isfinite(matrix)).any(axis=0).sum())} columns; "
+            f"{what} NaN or infinity in {int(strange.any(axis=0).sum())} columns; "
             "expected finite numbers; change the step, or the values it is given"
         )
     return matrix
+
+
+def _has_gaps(rows: Values) -> bool:
+    cells: Any = rows.data if issparse(rows) else rows
+    return bool((cells != cells).any())
 
 
 def lead(rows: Values, stages: Sequence[Stage]) -> Any:
     """Send rows through all steps but the last; return what the last one is to be given."""
     for stage in stages:
         if stage.tabled:
-            rows = carry(rows, stage.table)
+            rows = stage.read(rows)
     last = stages[-1]
     if last.mapped:
         return Rows(rows, unmapped=True)

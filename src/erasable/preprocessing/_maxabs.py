@@ -71,13 +71,22 @@ class MaxAbsScaler(Scaler):
 
     def _fit_rows(self) -> None:
         matrix, live = self._live_matrix()
-        found = _Peaks(matrix, live) if issparse(matrix) else Extremes.fit(matrix, live)
-        self._accelerator = found
+        found = self._accelerator = self._extremes_of(matrix)(matrix, live)
         self._bounds = np.stack([found.low, found.high])
+
+    def _extremes_of(self, matrix: Values) -> Any:
+        if not issparse(matrix):
+            return Extremes.fit
+        # Where the steps before subtract something, zeros have a magnitude, and signs matter.
+        return _Peaks if self._map is None or not self._map[0].any() else _SparseExtremes
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
         found = self._accelerator
+        if issparse(held.records.matrix) and self._extremes_of(held.records.matrix) != type(found):
+            self._fit_rows()  # the steps before subtract something now, or do not any more
+            self._changed_columns = np.ones(self.n_features_in_, dtype=np.bool_)
+            return Outcome("updated", held.n_live, {"columns_changed": self.n_features_in_})
         changed = found.remove(held.records.matrix, rows, held.live_rows)
         if changed is None:
             self._changed_columns = np.zeros(self.n_features_in_, dtype=np.bool_)
@@ -153,3 +162,21 @@ class _Peaks:
         if scan.any():
             kernels.rescan_peaks(*parts(matrix), live_rows(), scan, self.high, self.counts)
         return changed
+
+
+class _SparseExtremes:
+    """Lowest and highest value of each column of a sparse matrix, zeros included."""
+
+    def __init__(self, matrix: Values, live_rows: Ints) -> None:
+        live = matrix[live_rows]
+        self.low: Floats = live.min(axis=0).toarray().ravel()
+        self.high: Floats = live.max(axis=0).toarray().ravel()
+
+    def remove(
+        self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]
+    ) -> NDArray[np.bool_] | None:
+        """Forget rows; return which columns changed, or None where none has."""
+        left = _SparseExtremes(matrix, live_rows())
+        changed: NDArray[np.bool_] = (left.low != self.low) | (left.high != self.high)
+        self.low, self.high = left.low, left.high
+        return changed if changed.any() else None

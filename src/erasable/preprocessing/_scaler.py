@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 
 from erasable.core.estimator import Erasable
 from erasable.core.inputs import read_matrix
+from erasable.core.sparse import canonical
 from erasable.core.steps import Rows
 from erasable.core.values import Values
 
@@ -115,9 +116,11 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         """Return what the steps before make of values of each column."""
         if self._map is None:
             return values
-        if issparse(values):  # which only steps hand on that subtract nothing
-            return by_column(np.divide, values, self._map[1])
-        return (values - self._map[0]) / self._map[1]
+        shift, scale = self._map
+        if issparse(values) and not shift.any():
+            return by_column(np.divide, values, scale)
+        mapped = ((values.toarray() if issparse(values) else values) - shift) / scale
+        return canonical(mapped) if issparse(values) else mapped
 
     def _live_matrix(self) -> tuple[Values, NDArray[np.int64]]:
         held = self._attached()

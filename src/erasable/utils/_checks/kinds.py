@@ -59,7 +59,7 @@ def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
             table = np.empty(data.X.shape, dtype=object)
             table[:] = [_words(row, few) for row in data.X]
             data = replace(data, X=table)
-        elif accepts.missing and data.name in _WITH_GAPS:
+        elif tags.input_tags.allow_nan and data.name in _WITH_GAPS:
             gaps = np.floor(np.abs(data.X) * 8.0) % 5 == 3
             data = replace(data, X=np.where(gaps, np.nan, data.X))
         result.append(data)

@@ -1,0 +1,115 @@
+"""Compositions of which earlier versions learned a wrong model.
+
+They cut a transformer that ends in a map of columns in two, what it does before (its raw part) and
+the map, and applied the raw part a second time wherever another step that takes a map stood
+between the transformer and whatever read the result: it learned from wrong values. The states of
+these compositions have a mark since. A file without it is `outdated`: it loads with its records,
+and learns again at its first deletion. The states of all other compositions are what they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from erasable.core.estimator import Erasable
+from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
+from erasable.pipeline._stages import Link, Stage
+from erasable.preprocessing import MaxAbsScaler, OneHotEncoder, SimpleImputer
+
+__all__ = ["MARK", "learned_wrong"]
+
+MARK = "composition"
+"""Name of the mark in a state; its value is 2."""
+
+
+def learned_wrong(part: Any) -> bool:
+    """Tell whether earlier versions learned a wrong model of a fitted composition, or of a part.
+
+    Examples
+    --------
+    >>> from erasable.decomposition import PCA
+    >>> from erasable.pipeline import make_pipeline
+    >>> from erasable.preprocessing import StandardScaler
+    >>> X = [[1.0, 2.0], [3.0, 5.0], [4.0, 0.0], [0.5, 7.0]]
+    >>> flat = make_pipeline(PCA(2), StandardScaler(), StandardScaler(), PCA(1))
+    >>> nested = make_pipeline(make_pipeline(PCA(2), StandardScaler()), StandardScaler(), PCA(1))
+    >>> learned_wrong(flat.fit(X)), learned_wrong(nested.fit(X))
+    (False, True)
+    """
+    return any(_chain_learned_wrong(chain.stages) for chain in _chains(part))
+
+
+def _chain_learned_wrong(stages: Sequence[Stage]) -> bool:
+    read_wrong = False
+    for stage in stages:
+        read_wrong |= any(link.part == "raw" and _raw_wrong(link.step) for link in stage.table)
+        if stage.learns and (read_wrong or learned_wrong(stage.step) or _peaks_wrong(stage)):
+            return True
+        read_wrong |= _applied_twice(stage.after)
+    return False
+
+
+def _raw_wrong(part: Any) -> bool:
+    """Tell whether the raw part of a composition was applied twice within it."""
+    last = [chain.stages[-1] for chain in _chains(part) if chain.stages]
+    return any(_applied_twice(stage.after) or _raw_wrong(stage.step) for stage in last)
+
+
+def _applied_twice(path: Sequence[Link]) -> bool:
+    return any(link.part == "map" and not _repeats(link.step) for link in path)
+
+
+def _repeats(part: Any) -> bool:
+    """Tell whether the raw part of a transformer changes nothing of what it has made itself."""
+    taken = _taken(part)
+    return taken is not None and all(t < len(taken) and taken[t] == t for t in taken)
+
+
+def _taken(part: Any) -> list[int] | None:
+    """Return which columns the raw part of a transformer takes.
+
+    None where it does anything to their values, but for filling gaps, which it does once.
+    """
+    if getattr(part, "_is_selection", False):
+        return list(part.columns)
+    if getattr(part, "_is_affine", False):
+        return list(range(part.n_features_in_))
+    if isinstance(part, SimpleImputer):
+        kept = len(part.get_feature_names_out())
+        return list(range(kept)) if kept == part.n_features_in_ else None
+    taken: list[int] = []
+    for chain in _chains(part):
+        steps = [stage.step for stage in chain.stages]
+        while steps and getattr(steps[-1], "_is_affine", False):
+            steps.pop()
+        own: list[int] | None = None
+        for step in steps:
+            found = None if getattr(step, "_is_affine", False) else _taken(step)
+            if found is None:
+                return None
+            own = found if own is None else [own[t] for t in found]
+        taken += own or []
+    return taken if _chains(part) else None
+
+
+def _peaks_wrong(stage: Stage) -> bool:
+    """Tell whether magnitudes were taken of sparse values from which a map subtracts something."""
+    if not isinstance(stage.step, MaxAbsScaler) or not stage.mapped:
+        return False
+    first = stage.maps[0]
+    return first.part == "map" and any(
+        _is_sparse(each) for each in first.step.get_params().values()
+    )
+
+
+def _is_sparse(part: Any) -> bool:
+    if isinstance(part, OneHotEncoder):
+        return bool(part.sparse_output)
+    return isinstance(part, CountVectorizer | TfidfVectorizer)
+
+
+def _chains(part: Any) -> list[Any]:
+    """Return the chains of a fitted composition; none of anything else."""
+    chains = part.__dict__.get("_chains") if isinstance(part, Erasable) else None
+    return [] if chains is None else list(chains.values())

@@ -1,0 +1,203 @@
+"""What a sentence must keep: what scikit-learn's composition does, and the law."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+
+from erasable import load
+from erasable.core.errors import ErasableError
+from erasable.core.records import Records
+from grammar import Leaf, Row, Sentence, build, build_twin, dense, leaves, rows_of
+
+__all__ = ["Difference", "hold"]
+
+FINE, COARSE = 1e-9, 2e-6
+"""Relative differences of transforms; the second one where values were rounded to a grid."""
+
+BRITTLE = {
+    "BaggingClassifier", "DecisionTreeClassifier", "DecisionTreeRegressor",
+    "DivideAndConquerKMeans", "ExtraTreesClassifier", "ExtraTreesRegressor", "KMeans",
+    "QuantizedKMeans", "RandomForestClassifier", "RandomForestRegressor", "SegmentedRegression",
+}  # fmt: skip
+"""Learners that may split a near tie otherwise: their scores are compared."""
+
+
+class Difference(AssertionError):
+    """A sentence is not what it must be; says which and where."""
+
+
+def hold(sentence: Sentence) -> None:
+    """Hold a sentence against its twin and against the law.
+
+    Raises
+    ------
+    Difference
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ours = build(sentence.node).fit(sentence.X, sentence.y, ids=sentence.ids)
+            _like_twin(sentence, ours)
+            _law(sentence, ours)
+        except Difference as error:
+            raise Difference(f"{error}\n  {sentence}") from None
+        except Exception as error:
+            raise Difference(f"raised {type(error).__name__}: {error}\n  {sentence}") from error
+
+
+# -- scikit-learn's composition --------------------------------------------------------------------
+
+
+def _like_twin(sentence: Sentence, ours: Any) -> None:
+    steps = sentence.node.steps[:-1] if sentence.learner else sentence.node.steps
+    asked = [sentence.X]
+    if not _strict(sentence):
+        asked.append(sentence.fresh)
+    if steps:
+        twin = build_twin(Row(steps), sentence.ids).fit(sentence.X, sentence.y)
+        part = ours[:-1] if sentence.learner else ours
+        for rows in asked:
+            _same_table(part.transform(rows), twin.transform(rows), sentence.coarse)
+        made = twin.transform(sentence.X)
+    else:
+        made = sentence.X
+    if sentence.learner:
+        _same_answers(sentence, sentence.learner, ours, made, asked)
+
+
+def _strict(sentence: Sentence) -> bool:
+    return any(("handle_unknown", "error") in leaf.params for leaf in leaves(sentence.node))
+
+
+def _same_table(mine: Any, theirs: Any, coarse: bool) -> None:
+    mine, theirs = dense(mine), dense(theirs)
+    if mine.shape != theirs.shape:
+        raise Difference(f"transforms to shape {mine.shape}, scikit-learn's to {theirs.shape}")
+    if (mine.dtype == object) != (theirs.dtype == object):
+        raise Difference(f"transforms to {mine.dtype}, scikit-learn's to {theirs.dtype}")
+    if mine.dtype == object:
+        pairs = zip(mine.ravel().tolist(), theirs.ravel().tolist(), strict=True)
+        wrong = sum(not _same_cell(a, b) for a, b in pairs)
+    else:
+        close = COARSE if coarse else FINE
+        size = np.maximum(1.0, np.nanmax(np.abs(theirs), initial=0.0))
+        wrong = int((~np.isclose(mine, theirs, close, close * size, equal_nan=True)).sum())
+    if wrong:
+        raise Difference(f"{wrong} of {mine.size} transformed values are not scikit-learn's")
+
+
+def _same_cell(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, str) or isinstance(theirs, str):
+        return bool(mine == theirs)
+    gaps = [cell is None or cell != cell for cell in (mine, theirs)]
+    return all(gaps) or (not any(gaps) and bool(np.isclose(mine, theirs, COARSE, COARSE)))
+
+
+def _same_answers(
+    sentence: Sentence, learner: Leaf, ours: Any, made: Any, asked: list[Any]
+) -> None:
+    """Hold predictions against those of the learner alone on what scikit-learn's steps make."""
+    table = made if issparse(made) else dense(made)
+    alone = build(learner).fit(table, sentence.y, ids=sentence.ids)
+    steps = sentence.node.steps[:-1]
+    twin = build_twin(Row(steps), sentence.ids).fit(sentence.X, sentence.y) if steps else None
+    for rows in asked:
+        sent = rows if twin is None else twin.transform(rows)
+        sent = sent if issparse(sent) else dense(sent)
+        _compare(learner, ours, alone, rows, sent, rows is sentence.X and sentence.y)
+
+
+def _compare(learner: Leaf, ours: Any, alone: Any, rows: Any, sent: Any, y: Any) -> None:
+    mine, theirs = ours.predict(rows), alone.predict(sent)
+    if learner.name in BRITTLE or dict(learner.params).get("estimator", "").startswith("sk.Dec"):
+        share = float(np.mean(mine == theirs)) if mine.dtype != np.float64 else 1.0
+        if y is not False and not isinstance(y, bool):
+            if is_classifier(alone):
+                apart = abs(accuracy_score(y, mine) - accuracy_score(y, theirs))
+            elif mine.dtype == np.float64:
+                apart = abs(r2_score(y, mine) - r2_score(y, theirs))
+            else:
+                inertias = [float(each.score(of)) for each, of in ((ours, rows), (alone, sent))]
+                apart = abs(inertias[0] - inertias[1]) / max(1e-9, abs(inertias[1]))
+            if apart > 0.12:
+                raise Difference(f"scores are {apart:.3f} apart from those of the learner alone")
+        elif share < 0.5:
+            raise Difference(f"{1 - share:.2f} of the labels are not those of the learner alone")
+        return
+    method = next((m for m in ("predict_proba",) if hasattr(alone, m)), "predict")
+    mine, theirs = getattr(ours, method)(rows), getattr(alone, method)(sent)
+    if mine.dtype == object:
+        wrong = int((mine != theirs).sum())
+    else:
+        wrong = int((~np.isclose(mine, theirs, 1e-4, 1e-4 * max(1.0, np.abs(theirs).max()))).sum())
+    if wrong:
+        raise Difference(f"{wrong} of {mine.size} predictions are not those of the learner alone")
+
+
+# -- the law ---------------------------------------------------------------------------------------
+
+
+def _law(sentence: Sentence, ours: Any) -> None:
+    """Delete in several batches; compare each time with a fit on what is left."""
+    ids = np.array(sentence.ids, dtype=object)
+    rng = np.random.default_rng(sentence.seed)
+    order = rng.permutation(len(ids))
+    left = np.ones(len(ids), dtype=bool)
+    for start, stop in ((0, 1), (1, 4), (4, 16)):
+        gone = order[start:stop]
+        left[gone] = False
+        rest = np.flatnonzero(left)
+        X, y, kept = rows_of(sentence.X, rest), sentence.y[rest], ids[rest].tolist()
+        try:
+            fresh = clone(ours).fit(X, y, ids=kept)
+        except ErasableError as error:  # as where a column goes that the next step asks for
+            _refuses(ours, ids[gone].tolist(), error)
+            left[gone] = True
+            continue
+        ours.delete(ids[gone].tolist())
+        if fresh.digest() != ours.digest():
+            raise Difference(f"after deleting {stop - start} records it is not a refit")
+        _same_bits(ours, fresh, X)
+        if stop == 4 and all(leaf.name != "fliplr" for leaf in leaves(sentence.node)):
+            # (a file carries no function but NumPy's ufuncs)
+            ours = _loaded(ours, X, y, kept)
+
+
+def _refuses(ours: Any, gone: list[Any], error: ErasableError) -> None:
+    """Demand that a deletion is refused, and changes nothing, where nobody can fit the rest."""
+    before = ours.digest()
+    try:
+        ours.delete(gone)
+    except ErasableError:
+        if ours.digest() != before or not set(gone) <= set(ours.ids_.tolist()):
+            raise Difference("a deletion that was refused changed the model") from None
+    else:
+        raise Difference(f"it deletes, and a fit on the rest says: {error}")
+
+
+def _same_bits(ours: Any, fresh: Any, X: Any) -> None:
+    method = "transform" if hasattr(fresh, "transform") else "predict"
+    mine, theirs = (dense(getattr(model, method)(X)) for model in (ours, fresh))
+    if mine.dtype == object:
+        same = all(map(_same_cell, mine.ravel().tolist(), theirs.ravel().tolist()))
+    else:
+        same = np.array_equal(mine, theirs, equal_nan=True)
+    if not same:
+        raise Difference("a refit of the same digest answers otherwise")
+
+
+def _loaded(ours: Any, X: Any, y: Any, ids: list[Any]) -> Any:
+    file = io.BytesIO()
+    ours.save(file)
+    file.seek(0)
+    model = load(file, Records(X, y, ids=ids))
+    if model.digest() != ours.digest():
+        raise Difference("what was saved and loaded has another digest")
+    return model
