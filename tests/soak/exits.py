@@ -1,18 +1,25 @@
-"""Processes of commands on a busy machine: each ends with the exit code of its command, or is told.
+"""End hundreds of processes on a busy machine: ``python tests/soak/exits.py``.
 
-A thread that is alive when a process ends can abort it, after its command has succeeded. That takes
-a machine with more to do than processors, and many processes. Most are forked from one that has
-imported all that commands import, and end as any other: Python and C++ take down what there is.
+Each runs a command of `erasable`, and has to end with that command's exit code. A thread that is
+alive when a process ends can abort it, after its command has succeeded; that takes a machine with
+more to do than processors, and many processes. Most are forked from one that has imported what
+commands import, which saves time, and end as any other: Python and C++ take down what there is.
 """
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +28,16 @@ from typing import Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-__all__ = ["Command", "Forks", "afresh", "busy", "commands", "how"]
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]
 
+from cli.running import make_tiny  # noqa: E402
+
+__all__ = ["Command", "Forks", "afresh", "busy", "commands", "end", "how", "main"]
+
+ENOUGH = 60
+_EVERY = 8  # one process of so many is begun afresh, as from a shell
 _SELECT = (
     "visits.csv", "--id", "visit", "--target", "sick", "--k", "5", "--staying", "0.6",
     "--features", "age,dose",
@@ -188,3 +203,59 @@ def how(code: int) -> str:
     ('SIGABRT', 'exit code 2')
     """
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def end(
+    folder: Path, some: Iterable[Command], seconds: float, loops: int
+) -> tuple[list[str], Counter[int]]:
+    """Run commands beside busy loops, for at most so many seconds.
+
+    Returns
+    -------
+    wrong : list of str
+        Those that ended otherwise, and what they printed.
+    codes : Counter
+        How many ended with which code.
+    """
+    output, wrong, codes = folder.parent / "output", list[str](), Counter[int]()
+    until = time.monotonic() + seconds
+    with Forks(folder, output) as forks, busy(loops, 2 * seconds):
+        for number, command in enumerate(some):
+            if time.monotonic() > until:
+                break
+            fresh = number % _EVERY == 0
+            code = afresh(folder, output, command.words) if fresh else forks.run(command.words)
+            codes[code] += 1
+            if code != command.code:
+                told = output.read_text(errors="replace")[-2000:]
+                wrong.append(f"erasable {' '.join(command.words)}: {how(code)}\n{told}")
+    return wrong, codes
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run it; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=300)
+    parser.add_argument("--loops", type=int, default=(os.cpu_count() or 1) + 1)
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long it may take")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="erasable-soak-") as name:
+        folder = Path(name, "ws")
+        folder.mkdir()
+        make_tiny(folder)
+        some = itertools.islice(commands(chosen.seed, folder), chosen.processes)
+        wrong, codes = end(folder, some, 60 * chosen.minutes, chosen.loops)
+    for each in wrong:
+        print(each)
+    ends = ", ".join(f"{n} with {how(code)}" for code, n in sorted(codes.items()))
+    print(f"{codes.total()} processes ended beside {chosen.loops} busy loops: {ends}")
+    enough = min(ENOUGH, chosen.processes)
+    if codes.total() < enough:
+        print(f"expected {enough} or more; give it more --minutes")
+    print(f"{len(wrong)} ended otherwise than they should")
+    return int(bool(wrong) or codes.total() < enough)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
