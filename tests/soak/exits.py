@@ -36,7 +36,7 @@ from cli.running import make_tiny  # noqa: E402
 
 __all__ = ["Command", "Forks", "afresh", "busy", "commands", "end", "how", "main"]
 
-ENOUGH = 60
+ENOUGH = 30
 _EVERY = 8  # one process of so many is begun afresh, as from a shell
 _SELECT = (
     "visits.csv", "--id", "visit", "--target", "sick", "--k", "5", "--staying", "0.6",
