@@ -141,6 +141,7 @@ def test_checks_do_not_vanish_when_python_optimises() -> None:
     )
     command = [sys.executable, "-O", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
     assert "AssertionError: check_delete_equals_refit" in done.stderr
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from erasable.workspace.data import (
     admission,
+    arrow_files,
     catalogue,
     datasets,
     fragments,
-    parquet,
     pulling,
     spooling,
 )
@@ -65,7 +65,7 @@ def add(site: Site, source: Source, name: str = "visits") -> datasets.Change:
 def small(at_once: int = 3, held: int = 400, each: int = 4) -> Iterator[None]:
     """Have few records go to the disk, and into many buckets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_AT_ONCE", at_once + 2)
+        patch.setattr(arrow_files, "_AT_ONCE", at_once + 2)
         patch.setattr(pulling, "_AT_ONCE", at_once)
         patch.setattr(spooling, "_HELD", held)
         patch.setattr(fragments, "_RECORDS_EACH", each)

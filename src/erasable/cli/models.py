@@ -285,14 +285,9 @@ def _print_fitted(fitted: Any, as_json: bool) -> None:
 
 
 def _write(table: Any, place: Path, *, as_parquet: bool) -> None:
-    if as_parquet:
-        import pyarrow.parquet
+    from erasable.workspace.data.arrow_files import write_csv, write_parquet
 
-        pyarrow.parquet.write_table(table, place)
-    else:
-        import pyarrow.csv
-
-        pyarrow.csv.write_csv(table, place)
+    (write_parquet if as_parquet else write_csv)(table, place)
 
 
 def _print_model(found: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from erasable.core.errors import SourceError
-from erasable.workspace.data import delimited, parquet
+from erasable.workspace.data import arrow_files, delimited, parquet
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.sources import Source
 from erasable.workspace.data.widening import Widening
@@ -142,7 +142,7 @@ def test_batches_are_no_longer_than_they_may_be(
     for number, size in enumerate(sizes):
         put(folder / f"{number}.parquet", pa.table({"id": pa.array(range(size), pa.int64())}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_AT_ONCE", at_once)
+        patch.setattr(arrow_files, "_AT_ONCE", at_once)
         parts = parquet.parquet_batches("x", [], None, str(folder))
         found = [part["id"].to_pylist() for part in parts]
     assert max(map(len, found)) <= at_once
@@ -152,7 +152,7 @@ def test_batches_are_no_longer_than_they_may_be(
 def test_long_records_come_in_small_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "_BYTES", 4000)
+    monkeypatch.setattr(arrow_files, "_BYTES", 4000)
     notes = [chr(97 + i % 26) * 1000 + str(i) for i in range(20)]
     put(tmp_path / "x.parquet", pa.table({"note": notes}))
     parts = list(Source.parse(str(tmp_path / "x.parquet")).batches())

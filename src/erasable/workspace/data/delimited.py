@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv
 
 from erasable.core.errors import SourceError
+from erasable.workspace.data.arrow_files import csv_reader
 from erasable.workspace.data.files import check_there
 
 __all__ = ["csv_batches"]
@@ -56,7 +56,7 @@ def csv_batches(
             _check_text(path, whole.schema)
             yield whole
             return
-        reader = _opened(path, separator, types)
+        reader = csv_reader(path, separator, types, _BLOCK)
         _check_text(path, reader.schema)
         yield pa.RecordBatch.from_pylist([], reader.schema)
         yield from reader
@@ -66,21 +66,6 @@ def csv_batches(
         raise _misencoded(path) from None
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _complaint(path, str(error)) from None
-
-
-def _opened(
-    source: Path | pa.BufferReader, separator: str, types: Mapping[str, pa.DataType]
-) -> pa.csv.CSVStreamingReader:
-    # One thread: its complaints come with the number of the row. Another reads ahead all the same;
-    # no file of Python's may be given to it, since a process that ends meanwhile is aborted.
-    return pa.csv.open_csv(
-        source,
-        read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-        parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        # NA and the like are gaps in columns of numbers, and text in those of text: there they
-        # may be what somebody is called.
-        convert_options=pa.csv.ConvertOptions(column_types=dict(types), strings_can_be_null=False),
-    )
 
 
 def _types(
@@ -95,7 +80,7 @@ def _types(
     while True:
         first, n = None, 0
         try:
-            reader = _opened(path, separator, types)
+            reader = csv_reader(path, separator, types, _BLOCK)
             names = reader.schema.names
             types = {**dict(zip(names, reader.schema.types, strict=True)), **known}
             for batch in reader:
@@ -116,8 +101,8 @@ def _next(kind: pa.DataType, value: str | None) -> pa.DataType:
     rest = _LADDER[_LADDER.index(kind) + 1 :]
     for wider in rest if value is not None and value.isprintable() and '"' not in value else ():
         try:
-            line = pa.BufferReader(f'x,y\n"{value}",\n'.encode())
-            _opened(line, ",", {"x": wider}).read_all()
+            line = f'x,y\n"{value}",\n'.encode()
+            csv_reader(line, ",", {"x": wider}, _BLOCK).read_all()
         except pa.ArrowInvalid:
             continue
         return wider

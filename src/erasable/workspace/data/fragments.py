@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from erasable.core.errors import WorkspaceError
+from erasable.workspace.data import arrow_files
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
@@ -93,12 +93,8 @@ def write(site: Site, dataset: str, table: pa.Table) -> Stored:
     It is plain, neither compressed nor by a dictionary: whoever looks for what should be gone must
     find it by its bytes, and a batch writes many of them.
     """
-    sink = pa.BufferOutputStream()
-    pq.write_table(
-        table.combine_chunks(), sink, compression="none", use_dictionary=False,
-        write_statistics=False,
-    )  # fmt: skip
-    return site.store.put(f"data/{dataset}", memoryview(sink.getvalue()))
+    data = arrow_files.parquet_bytes(table.combine_chunks(), use_dictionary=False)
+    return site.store.put(f"data/{dataset}", data)
 
 
 def read(site: Site, key: str, sha256: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -111,8 +107,7 @@ def read(site: Site, key: str, sha256: str, columns: Sequence[str] | None = None
     """
     data = site.store.open(Stored(key, sha256))
     try:
-        wanted = None if columns is None else list(columns)
-        return pq.read_table(pa.BufferReader(data), columns=wanted)
+        return arrow_files.parquet_table(data, columns)
     except (pa.ArrowException, OSError, ValueError):
         raise WorkspaceError(
             f"the file {key!r} is no fragment of a data set; expected Parquet; "

@@ -11,13 +11,12 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
+
+from erasable.workspace.data.arrow_files import CSV_NULLS
 
 __all__ = ["count", "doubtful", "remarks"]
 
-_GAPS = pa.array(
-    sorted({each.casefold() for each in pa.csv.ConvertOptions().null_values if each} | {"none"})
-)
+_GAPS = pa.array(sorted({each.casefold() for each in CSV_NULLS if each} | {"none"}))
 """What programs write for a gap, case folded."""
 
 

@@ -16,18 +16,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
-import pyarrow.parquet as pq
 
 from erasable.core.errors import SourceError
+from erasable.workspace.data import arrow_files
 from erasable.workspace.data.files import check_there
 from erasable.workspace.data.stores import unreached
 from erasable.workspace.data.widening import cast
 
 __all__ = ["parquet_batches"]
 
-_AT_ONCE = 1 << 16  # records of a batch, at most
-_BYTES = 1 << 24  # of a batch, as the file has them
-_BUFFER = 1 << 18  # bytes of each column that are read ahead
 _GAP = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark name a folder of nulls
 
 
@@ -135,7 +132,7 @@ def _schema(store: pa.fs.FileSystem, files: Sequence[_File], place: str) -> pa.S
     whole: pa.Schema | None = None
     for number, file in enumerate(files, 1):
         with _named(place, number, len(files)), store.open_input_file(file.path) as opened:
-            schema = _plain_text(pq.read_schema(opened).remove_metadata())
+            schema = _plain_text(arrow_files.parquet_schema(opened))
         if whole is None:
             whole = schema
         differing = sorted(set(schema.names) ^ set(whole.names))
@@ -177,13 +174,7 @@ def _partition_types(files: Sequence[_File], text_columns: Sequence[str]) -> dic
 
 def _read(store: pa.fs.FileSystem, path: str) -> Iterator[pa.RecordBatch]:
     with store.open_input_file(path) as opened:
-        file = pq.ParquetFile(opened, buffer_size=_BUFFER, pre_buffer=False)
-        known = file.metadata
-        groups = [known.row_group(at) for at in range(known.num_row_groups)]
-        each = max((g.total_byte_size // max(1, g.num_rows) for g in groups), default=1)
-        del groups
-        at_once = max(1, min(_AT_ONCE, _BYTES // max(1, each)))
-        for batch in file.iter_batches(at_once, use_threads=False):
+        for batch in arrow_files.parquet_batches(opened):
             batch.validate(full=True)  # what is called text in a damaged file may be none
             yield batch
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from erasable.workspace.data.arrow_files import ipc_batches, ipc_writer
 from erasable.workspace.data.fragments import PARTS
 from erasable.workspace.data.widening import Widening
 from erasable.workspace.site import Site
@@ -130,7 +131,7 @@ class Spool:
         table, bounds = self._sorted()
         run = _Run(path)
         key = path.relative_to(self._site.root).as_posix()
-        with self._site.disk.filling(key) as file, pa.ipc.new_file(file, table.schema) as writer:
+        with self._site.disk.filling(key) as file, ipc_writer(file, table.schema) as writer:
             for part in range(PARTS):
                 if bounds[part] < bounds[part + 1]:
                     batches = self._slice(table, bounds, part).to_batches()
@@ -156,6 +157,5 @@ class _Run:
     def read(self, parts: Iterable[int]) -> list[pa.Table]:
         """Return the records of some parts."""
         wanted = [number for part in parts for number in self._batches.get(part, ())]
-        with told(self.path), pa.OSFile(str(self.path)) as file:
-            reader = pa.ipc.open_file(file)
-            return [pa.Table.from_batches([reader.get_batch(number)]) for number in wanted]
+        with told(self.path):
+            return [pa.Table.from_batches([each]) for each in ipc_batches(self.path, wanted)]

@@ -260,13 +260,11 @@ def _version_of(package: str) -> str:
 
 
 def _by_command(site: Site, command: str, data: pa.Table) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from erasable.workspace.data.arrow_files import parquet_bytes
 
-    sink = pa.BufferOutputStream()
-    pq.write_table(data, sink, compression="none")  # as fragments: what is left shows its bytes
+    written = parquet_bytes(data, use_dictionary=True)  # as fragments: what is left shows its bytes
     with site.scratch() as folder:
-        Disk(folder).write("data.parquet", memoryview(sink.getvalue()))
+        Disk(folder).write("data.parquet", written)
         out = folder / "model"
         run(command, data=folder / "data.parquet", out=out)
         if not out.is_file() or not out.stat().st_size:

@@ -1,0 +1,165 @@
+"""Read and write Parquet, text and Arrow files; the only place that does so with pyarrow.
+
+The law kept here: no thread of Arrow's holds an object of Python's. To let go of one, a thread
+takes Python's lock; in a process that is about to end, Python ends the thread there instead, and
+C++ aborts the process, although the command has succeeded: exit code 134.
+
+So Parquet is read in the thread that asks for it, by `ParquetFile` and never by `read_table`, which
+begins a thread whatever it is told. The readers of text and of Arrow's own format begin one in any
+case: they are given files and buffers of Arrow's, none of Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+__all__ = [
+    "CSV_NULLS",
+    "csv_reader",
+    "ipc_batches",
+    "ipc_writer",
+    "parquet_batches",
+    "parquet_bytes",
+    "parquet_schema",
+    "parquet_table",
+    "write_csv",
+    "write_parquet",
+]
+
+CSV_NULLS: frozenset[str] = frozenset(pa.csv.ConvertOptions().null_values)
+"""What stands for a gap in columns of text files that are not text."""
+
+_AT_ONCE = 1 << 16  # records of a batch, at most
+_BYTES = 1 << 24  # of a batch, as the file has them
+_BUFFER = 1 << 18  # bytes of each column that are read ahead
+
+
+def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read Parquet that is in memory.
+
+    Parameters
+    ----------
+    data : bytes
+    columns : sequence of str, default=None
+        Which to read, in this order; all by default.
+
+    Raises
+    ------
+    pyarrow.ArrowException, OSError or ValueError
+        It is not Parquet, is damaged, or lacks a column.
+
+    Examples
+    --------
+    >>> data = parquet_bytes(pa.table({"id": [1, 2], "age": [40, 50]}), use_dictionary=False)
+    >>> parquet_table(bytes(data), ["age"]).to_pydict()
+    {'age': [40, 50]}
+    """
+    file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
+    if columns is None:
+        return file.read(use_threads=False)
+    wanted, there = list(columns), file.schema_arrow.names
+    if missing := [name for name in wanted if name not in there]:
+        raise ValueError(f"the file has no column {missing[0]!r}")
+    return file.read(wanted, use_threads=False).select(wanted)  # which has them in the file's order
+
+
+def parquet_schema(file: pa.NativeFile) -> pa.Schema:
+    """Return the columns and types of a Parquet file, without metadata."""
+    return pq.ParquetFile(file, pre_buffer=False).schema_arrow.remove_metadata()
+
+
+def parquet_batches(file: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+    """Read a Parquet file some records at a time; it may be one of Python's in `pyarrow.fs`.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Of at most 65,536 records and some 16 MB.
+    """
+    parquet = pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
+    known = parquet.metadata
+    groups = [known.row_group(at) for at in range(known.num_row_groups)]
+    each = max((g.total_byte_size // max(1, g.num_rows) for g in groups), default=1)
+    del groups
+    at_once = max(1, min(_AT_ONCE, _BYTES // max(1, each)))
+    yield from parquet.iter_batches(at_once, use_threads=False)
+
+
+def parquet_bytes(table: pa.Table, *, use_dictionary: bool) -> memoryview:
+    """Return a table as Parquet, uncompressed and, without a dictionary, plain."""
+    sink = pa.BufferOutputStream()
+    if use_dictionary:
+        pq.write_table(table, sink, compression="none")
+    else:
+        pq.write_table(
+            table, sink, compression="none", use_dictionary=False, write_statistics=False
+        )
+    return memoryview(sink.getvalue())
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """Write a table into a Parquet file."""
+    pq.write_table(table, path)
+
+
+def csv_reader(
+    source: Path | bytes, separator: str, types: Mapping[str, pa.DataType], block_size: int
+) -> pa.csv.CSVStreamingReader:
+    r"""Read a text file with separators and a header, block by block.
+
+    One thread parses it, so that complaints name the number of the row; another reads ahead.
+
+    Parameters
+    ----------
+    source : Path or bytes
+        A file, or what such a file would hold.
+    separator : str
+    types : mapping of str to pyarrow.DataType
+        Of some columns; the first block suggests those of the others.
+    block_size : int
+        Bytes of a block, in which a row ends.
+
+    Examples
+    --------
+    >>> csv_reader(b"id,age\n1,40\n", ",", {"id": pa.string()}, 100).read_all().to_pydict()
+    {'id': ['1'], 'age': [40]}
+    """
+    return pa.csv.open_csv(
+        pa.BufferReader(_arrows_own(source)) if isinstance(source, bytes) else str(source),
+        read_options=pa.csv.ReadOptions(use_threads=False, block_size=block_size),
+        parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        # NA and the like are gaps in columns of numbers, and text in those of text: there they
+        # may be what somebody is called.
+        convert_options=pa.csv.ConvertOptions(column_types=dict(types), strings_can_be_null=False),
+    )
+
+
+def _arrows_own(data: bytes) -> pa.Buffer:
+    """Copy bytes into memory that a thread frees without Python."""
+    sink = pa.BufferOutputStream()
+    sink.write(data)
+    return sink.getvalue()
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """Write a table into a text file with commas and a header."""
+    pa.csv.write_csv(table, path)
+
+
+def ipc_writer(file: BinaryIO, schema: pa.Schema) -> pa.ipc.RecordBatchFileWriter:
+    """Write batches into a file in Arrow's own format, in the thread that calls; a context."""
+    return pa.ipc.new_file(file, schema)
+
+
+def ipc_batches(path: Path, numbers: Sequence[int]) -> list[pa.RecordBatch]:
+    """Return some of the batches of a file that `ipc_writer` filled, by their numbers."""
+    with pa.OSFile(str(path)) as file:
+        reader = pa.ipc.open_file(file)
+        return [reader.get_batch(number) for number in numbers]
