@@ -34,6 +34,7 @@ from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
 from erasable.core.tape import Tape
 from erasable.core.targets import check_target
+from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
 __all__ = ["Erasable", "load"]
@@ -70,6 +71,9 @@ class Erasable(Stateful):
         Make ``self._accelerator`` from ``self._held`` and what was restored. Called before the
         first deletion of a model that came from a pickle or a file, whenever the accelerator is
         None, and by ``load(path, records)``. Raises ArtifactError if the records do not fit.
+    ``_learns_from() -> set of str``
+        Which parts of the records what is learned depends on: "X", and "y" and "sample_weight" by
+        the estimator's tags and `_takes_weights`; "groups" where draws are keyed by them.
     ``_digest_state() -> dict``
         ``_state`` with `LeafHash` values in the place of large components that did not change.
 
@@ -171,6 +175,7 @@ class Erasable(Stateful):
             records = self._read_records(X, y, sample_weight, ids, groups)
             self._draw_seed()
             self._learn(records.attach())
+            self._book.values = ValueHash.of(self._learns_from())
         except BaseException:
             self.__dict__ = before
             raise
@@ -211,6 +216,15 @@ class Erasable(Stateful):
         self._take_features(X.n_features, X.feature_names)
         return X
 
+    def _learns_from(self) -> set[str]:
+        """Return which parts of records count, see `erasable.core.value_hash.PARTS`."""
+        parts = {"X"}
+        if get_tags(self).target_tags.required:
+            parts.add("y")
+        if self._takes_weights:
+            parts.add("sample_weight")
+        return parts
+
     def _draw_seed(self) -> None:
         if hasattr(self, "random_state"):
             self.seed_ = seed_from(self.random_state)
@@ -220,8 +234,11 @@ class Erasable(Stateful):
         """Learn from what is held, with the parameters of the book `before`, or those set now."""
         self._held = held
         self._accelerator = None
-        known = None if before is None else Book(before.params, decoded=before.decoded)
-        self._book = known or Book.of(self, encode_params(self))
+        if before is None:
+            self._book = Book.of(self, encode_params(self))
+        else:
+            values = None if before.values is None else ValueHash(before.values.parts)
+            self._book = Book(before.params, decoded=before.decoded, values=values)
         if held.n_live < (least := self._minimum_records()):
             raise too_few(type(self).__name__, least, self._minimum_parameter(), held.n_live)
         self._fit_rows()

@@ -30,6 +30,7 @@ from erasable.core.params import (
 )
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
+from erasable.core.value_hash import ValueHash
 from erasable.core.values import refuse_unsuited
 
 __all__ = ["Stateful", "is_learned"]
@@ -77,6 +78,9 @@ class Stateful(BaseEstimator):
 
     def _reattach(self) -> None:
         return None
+
+    def _learns_from(self) -> set[str]:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _learns_from()")
 
     @property
     def _is_affine(self) -> bool:
@@ -193,7 +197,9 @@ class Stateful(BaseEstimator):
         ArtifactNotFoundError, ArtifactFileError
             No such folder, or nothing can be written there; what was there before still is.
         """
-        header = {"class": class_path(type(self)), "digest": self.digest()}
+        header: dict[str, Any] = {"class": class_path(type(self)), "digest": self.digest()}
+        if (told := self._book.written_values(self._held)) is not None:
+            header["records"] = told
         write_artifact(path, header, self._whole_state(self._state()))
 
     @classmethod
@@ -234,8 +240,11 @@ class Stateful(BaseEstimator):
 
         Notes
         -----
-        Records are held against what the model knows of them: their ids, and what can be
-        derived from its state. Where the state says little, as in `MinMaxScaler`, so does this.
+        Records are held against what the file says of them: their ids, and a hash of all their
+        values that the model has learned from. Their order does not count; that they are dense or
+        sparse, float32 or float64, does. A file of a version of erasable before this one has no
+        such hash: of its records, ids are compared, and what can be derived from the state. Where
+        that says little, as in `MinMaxScaler`, so does this; save such a model again.
         """
         header, state = read_artifact(path)
         try:
@@ -244,6 +253,8 @@ class Stateful(BaseEstimator):
             model: Self = made(**params)
             model._adopt(state, None)
             model.set_params(**model._seeds())
+            if "records" in header:
+                model._book.values = ValueHash.from_file(header["records"])
             same = model.digest() == header["digest"]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, ArtifactError):
@@ -296,7 +307,6 @@ class Stateful(BaseEstimator):
                 "the model was a step of a pipeline, and has learned from records that other "
                 "steps scaled; expected the pipeline; save that, and load it with the records"
             )
-        refuse_unsuited(self, records.matrix, ~records._withdrawn, known)
         held = records.attach()
         held.vouched = vouched
         if not self._book.matches(held):
@@ -305,6 +315,11 @@ class Stateful(BaseEstimator):
                 "expected those it was fitted on, without those it has deleted; "
                 "check their ids, and load again"
             )
+        if self._book.values is None:
+            self._book.values = ValueHash.of(self._learns_from())
+        elif not vouched:
+            self._book.values = self._book.values.check(held)
+        refuse_unsuited(self, records.matrix, held.live, known)
         self._held = held
         self._reattach()
 
@@ -338,15 +353,17 @@ class Stateful(BaseEstimator):
         kept = {name: value for name, value in plain.items() if not is_learned(name)}
         # The records of a step are its pipeline's: alone it predicts, and cannot delete.
         held = self._held if self._book.owner is None else None
-        return {**kept, "_learned": (self._whole_state(self._state()), held)}
+        learned = self._whole_state(self._state()), held, self._book.values
+        return {**kept, "_learned": learned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Come back from a pickle."""
         learned = state.get("_learned")
         super().__setstate__({name: value for name, value in state.items() if name != "_learned"})
         if learned is not None:
-            whole, held = learned
+            whole, held, *values = learned  # a pickle of an older version has no values
             self._adopt(owned_copy(whole), held)
+            self._book.values = values[0] if values else None
 
     def __copy__(self) -> Self:
         """Copy deeply: two models must not share one hold on their records."""

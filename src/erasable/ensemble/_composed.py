@@ -134,6 +134,9 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     # -- learning ------------------------------------------------------------------------------
 
+    def _learns_from(self) -> set[str]:
+        return super()._learns_from() | {"groups"}
+
     def _fit_rows(self) -> None:
         self._weighted = self._attached().records.weights is not None
         if self._weighted and not self._takes_weights:
