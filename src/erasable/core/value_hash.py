@@ -194,12 +194,11 @@ def _words(cells: NDArray[Any]) -> Words:
         kind = bool if cells.dtype.kind == "b" else int
         return _KINDS[kind].record_keys(cells.astype(np.int64) if kind is bool else cells)
     words = np.empty(cells.size, dtype=np.uint64)
-    values = cells.tolist()
-    base = {each: _base_of(each) for each in set(map(type, values))}
-    kinds = [base[type(value)] for value in values]
+    kinds = list(map(type, cells.tolist()))
+    marks = np.fromiter(map(id, kinds), np.uint64, cells.size)  # comparing types is slow
     for kind in set(kinds):
-        own = np.fromiter((each is kind for each in kinds), np.bool_, cells.size)
-        words[own] = _words_of(kind, cells[own])
+        own = marks == id(kind)
+        words[own] = _words_of(_base_of(kind), cells[own])
     return words
 
 
@@ -218,14 +217,14 @@ def _words_of(kind: type, cells: NDArray[Any]) -> Words:
     if kind is int:
         large = [value if value in _SMALL else str(value) for value in cells.tolist()]
         return tape.record_keys(np.array([*large, None], dtype=object)[:-1])
-    texts = [text if _is_plain(text) else "\0" + repr(text) for text in cells.tolist()]
+    texts = cells.tolist()
+    if not "".join(texts).isascii():
+        texts = [text if _is_plain(text) else "\0" + repr(text) for text in texts]
     return tape.record_keys(np.array([*texts, None], dtype=object)[:-1])
 
 
 def _is_plain(text: str) -> bool:
     """Tell whether UTF-8 can encode a text; it cannot where half a pair of surrogates is left."""
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:
