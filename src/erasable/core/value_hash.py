@@ -191,8 +191,7 @@ def _add_values(
 def _words(cells: NDArray[Any]) -> Words:
     """Hash integers, booleans, or objects of several types: 1, 1.0, True and "1" differ."""
     if cells.dtype.kind != "O":
-        kind = bool if cells.dtype.kind == "b" else int
-        return _KINDS[kind].record_keys(cells.astype(np.int64) if kind is bool else cells)
+        return _words_of(bool if cells.dtype.kind == "b" else int, cells)
     words = np.empty(cells.size, dtype=np.uint64)
     kinds = list(map(type, cells.tolist()))
     marks = np.fromiter(map(id, kinds), np.uint64, cells.size)  # comparing types is slow
@@ -214,6 +213,8 @@ def _words_of(kind: type, cells: NDArray[Any]) -> Words:
         return tape.record_keys(numbers.view(np.int64))
     if kind is bool:
         return tape.record_keys(cells.astype(np.int64))
+    if kind is int and cells.dtype != object:
+        return tape.record_keys(cells)
     if kind is int:
         large = [value if value in _SMALL else str(value) for value in cells.tolist()]
         return tape.record_keys(np.array([*large, None], dtype=object)[:-1])
