@@ -61,24 +61,34 @@ def _bits(value: np.float64) -> np.uint64:
 
 
 @kernel
-def sum_dense(
-    X: NDArray[np.float64], rows: NDArray[np.int64], keys: Words, purpose: np.uint64, sums: Words
-) -> None:
-    """Add to `sums` the hashes of rows of numbers; `keys[i]` is that of the record of `rows[i]`."""
-    width = X.shape[1]
+def _word(value: np.float64) -> np.uint64:
+    """Return what a number counts: 0 nothing, so that it need not be stored."""
+    bits = _bits(value)
+    return bits ^ (bits >> _32)  # small whole numbers have nothing in their lower half
+
+
+@kernel
+def _factors(width: int, purpose: np.uint64) -> Words:
     factors = np.empty((2, width), dtype=np.uint64)
     for j in range(width):
         first, second = draw2(purpose, np.uint64(j), _STREAM, _STREAM)
         factors[0, j], factors[1, j] = first | _ODD, second | _ODD
+    return factors
+
+
+@kernel
+def sum_dense(
+    X: NDArray[np.float64], rows: NDArray[np.int64], keys: Words, purpose: np.uint64, sums: Words
+) -> None:
+    """Add to `sums` the hashes of rows of numbers; `keys[i]` is that of the record of `rows[i]`."""
+    factors = _factors(X.shape[1], purpose)
     for i in range(rows.size):
         first, second = _NOTHING, _NOTHING
-        for j in range(width):
-            word = _bits(X[rows[i], j])
-            word ^= word >> _32  # small whole numbers have nothing in their lower half
+        for j in range(X.shape[1]):
+            word = _word(X[rows[i], j])
             first += word * factors[0, j]
             second += word * factors[1, j]
-        state = _absorb(_absorb(_begin(keys[i], purpose), first), second)
-        _add(state, sums)
+        _add(_absorb(_absorb(_begin(keys[i], purpose), first), second), sums)
 
 
 @kernel
@@ -86,19 +96,21 @@ def sum_sparse(
     data: NDArray[np.float64],
     indices: NDArray[np.int32],
     indptr: NDArray[np.int32],
+    width: int,
     rows: NDArray[np.int64],
     keys: Words,
     purpose: np.uint64,
     sums: Words,
 ) -> None:
-    """Add to `sums` the hashes of rows of a sparse matrix; stored zeros do not count."""
+    """Add to `sums` the hashes of rows of a sparse matrix, the same as of a dense one."""
+    factors = _factors(width, purpose)
     for i in range(rows.size):
-        state = _begin(keys[i], purpose)
+        first, second = _NOTHING, _NOTHING
         for k in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if data[k] != 0.0:
-                state = _absorb(state, np.uint64(indices[k]))
-                state = _absorb(state, _bits(data[k]))
-        _add(state, sums)
+            word = _word(data[k])
+            first += word * factors[0, indices[k]]
+            second += word * factors[1, indices[k]]
+        _add(_absorb(_absorb(_begin(keys[i], purpose), first), second), sums)
 
 
 @kernel

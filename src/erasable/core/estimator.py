@@ -72,8 +72,9 @@ class Erasable(Stateful):
         first deletion of a model that came from a pickle or a file, whenever the accelerator is
         None, and by ``load(path, records)``. Raises ArtifactError if the records do not fit.
     ``_learns_from() -> set of str``
-        Which parts of the records what is learned depends on: "X", and "y" and "sample_weight" by
-        the estimator's tags and `_takes_weights`; "groups" where draws are keyed by them.
+        Which parts of the records what is learned depends on: "X", or "values" where
+        `_sees_storage` is False; "y" and "sample_weight" by the estimator's tags and
+        `_takes_weights`; "groups" where draws are keyed by them.
     ``_digest_state() -> dict``
         ``_state`` with `LeafHash` values in the place of large components that did not change.
 
@@ -111,6 +112,8 @@ class Erasable(Stateful):
     exactness: ClassVar[str] = "bitwise"
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _takes_weights: ClassVar[bool] = False
+    _sees_storage: ClassVar[bool] = True
+    """Whether dense and sparse, float32 and float64 may lead to different models."""
 
     # -- what a subclass implements ------------------------------------------------------------
 
@@ -207,18 +210,25 @@ class Erasable(Stateful):
                 f"the records have weights, of which {type(self).__name__} makes no use; expected "
                 "none; leave sample_weight out of Records"
             )
-        if needs_target and check_target(self, target).ndim < target.ndim:
-            raise InvalidDataError(
-                f"the records have targets of shape {target.shape}; expected ({X.n_rows},); "
-                "pass y.ravel() to Records"
-            )
-        refuse_unsuited(self, X.matrix, ~X._withdrawn, X.feature_names)
+        self._refuse_unsuited(X)
         self._take_features(X.n_features, X.feature_names)
         return X
 
+    def _refuse_unsuited(self, records: Records) -> None:
+        """Raise InvalidDataError where it cannot learn from such values or targets."""
+        y = records.y
+        if not get_tags(self).target_tags.required:
+            y = None
+        if y is not None and check_target(self, y).ndim < y.ndim:
+            raise InvalidDataError(
+                f"the records have targets of shape {y.shape}; expected ({records.n_rows},); "
+                "pass y.ravel() to Records"
+            )
+        refuse_unsuited(self, records.matrix, ~records._withdrawn, records.feature_names)
+
     def _learns_from(self) -> set[str]:
         """Return which parts of records count, see `erasable.core.value_hash.PARTS`."""
-        parts = {"X"}
+        parts = {"X" if self._sees_storage else "values"}
         if get_tags(self).target_tags.required:
             parts.add("y")
         if self._takes_weights:

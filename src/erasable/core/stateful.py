@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
 from erasable.core.artifact import Place, name_of, read_artifact, write_artifact
 from erasable.core.digest import state_root
-from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
+from erasable.core.errors import ArtifactError, DetachedError, InvalidDataError, InvalidInputError
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
 from erasable.core.params import (
@@ -31,7 +31,6 @@ from erasable.core.params import (
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
 from erasable.core.value_hash import ValueHash
-from erasable.core.values import refuse_unsuited
 
 __all__ = ["Stateful", "is_learned"]
 
@@ -78,6 +77,9 @@ class Stateful(BaseEstimator):
 
     def _reattach(self) -> None:
         return None
+
+    def _refuse_unsuited(self, records: Records) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _refuse_unsuited()")
 
     def _learns_from(self) -> set[str]:
         raise NotImplementedError(f"{type(self).__name__} does not implement _learns_from()")
@@ -307,6 +309,10 @@ class Stateful(BaseEstimator):
                 "the model was a step of a pipeline, and has learned from records that other "
                 "steps scaled; expected the pipeline; save that, and load it with the records"
             )
+        try:
+            self._refuse_unsuited(records)
+        except InvalidDataError as error:
+            raise ArtifactError(f"{error}") from None
         held = records.attach()
         held.vouched = vouched
         if not self._book.matches(held):
@@ -315,13 +321,15 @@ class Stateful(BaseEstimator):
                 "expected those it was fitted on, without those it has deleted; "
                 "check their ids, and load again"
             )
-        if self._book.values is None:
-            self._book.values = ValueHash.of(self._learns_from())
-        elif not vouched:
-            self._book.values = self._book.values.check(held)
-        refuse_unsuited(self, records.matrix, held.live, known)
         self._held = held
         self._reattach()
+        # Last: estimators say more closely what is not as it was, where their state tells.
+        values = self._book.values
+        if values is None:
+            values = ValueHash.of(self._learns_from())
+        elif not vouched:
+            values = values.check(held)
+        self._book.values = values
 
     def _adopt(self, state: dict[str, Any], held: Attachment | None) -> None:
         """Become the model that a whole state describes; parameters are already set."""

@@ -29,8 +29,12 @@ __all__ = ["PARTS", "ValueHash"]
 
 Words = NDArray[np.uint64]
 
-PARTS = ("X", "y", "sample_weight", "groups")
-"""What a model may learn from; `groups` are the ids, where there are none."""
+PARTS = ("X", "values", "y", "sample_weight", "groups")
+"""What a model may learn from.
+
+`X` and how it is stored, or its values, dense or sparse, float32 or float64; `groups`, which are
+the ids, where there are none.
+"""
 
 # Fixed, public seeds: the fractional parts of the square roots of 5 and 7.
 _IDS, _CELLS = Tape(0x3C6EF372FE94F82B), Tape(0xA54FF53A5F1D36F1)
@@ -71,6 +75,8 @@ class ValueHash:
     def of(cls, parts: Iterable[str]) -> Self:
         """Start with what a model learns from."""
         chosen = set(parts)
+        if "X" in chosen:
+            chosen.discard("values")
         return cls(tuple(part for part in PARTS if part in chosen))
 
     @classmethod
@@ -118,16 +124,15 @@ class ValueHash:
             With the sums of the records.
         """
         assert self.told is not None
-        kinds = _kinds(held.records, self.parts)
-        for part, kind in kinds.items():
+        for part, kind in _kinds(held.records, self.parts).items():
             if kind != self.told[part]:
                 raise ArtifactError(
-                    f"{part} of the records is {kind}; expected {self.told[part]}, as the model "
+                    f"the records have {kind} as {part}; expected {self.told[part]}, as the model "
                     "was fitted on; pass the records it was fitted on, unchanged"
                 )
         found = ValueHash(self.parts).known(held)
         if found.written(held) != self.told:
-            names = " or ".join(self.parts)
+            names = " or ".join(part.replace("values", "X") for part in self.parts)
             raise ArtifactError(
                 f"the records have the ids of those that the model holds, and another {names}; "
                 "expected the records it was fitted on, unchanged, without those it has deleted; "
@@ -142,17 +147,19 @@ def _kinds(records: Records, names: Iterable[str]) -> dict[str, str]:
 
 
 def _kind(records: Records, name: str) -> str:
-    if name == "X":
+    if name in ("X", "values"):
         if records.matrix.dtype == object:
-            return "a table of objects"
+            return "objects"
+        if name == "values":
+            return "numbers"
         kind = "sparse" if issparse(records.matrix) else "dense"
         return f"{kind} {records.matrix.dtype.name}"
     if name == "y":
         if records.y is None:
-            return "not given"
+            return "no targets"
         kind = {"f": "floats", "b": "booleans", "O": "text"}.get(records.y.dtype.kind, "integers")
         return kind if records.y.ndim == 1 else f"{kind} in {records.y.shape[1]} columns"
-    return "one for each record"
+    return "one for each"
 
 
 def _sums(records: Records, rows: NDArray[np.int64], names: tuple[str, ...]) -> Words:
@@ -160,7 +167,7 @@ def _sums(records: Records, rows: NDArray[np.int64], names: tuple[str, ...]) -> 
     keys = _IDS.record_keys(records.ids[rows])
     for name, own in zip(names, sums, strict=True):
         purpose = _PURPOSES[name]
-        if name == "X":
+        if name in ("X", "values"):
             _add_values(records.matrix, rows, keys, purpose, own)
         elif name == "y" and records.y is not None:
             _add_values(records.y.reshape(records.n_rows, -1), rows, keys, purpose, own)
@@ -179,7 +186,7 @@ def _add_values(
     values: Any, rows: NDArray[np.int64], keys: Words, purpose: np.uint64, sums: Words
 ) -> None:
     if issparse(values):
-        kernels.sum_sparse(*parts(values), rows, keys, purpose, sums)
+        kernels.sum_sparse(*parts(values), values.shape[1], rows, keys, purpose, sums)
     elif values.dtype.kind == "f":
         kernels.sum_dense(values, rows, keys, purpose, sums)
     else:
