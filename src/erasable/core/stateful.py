@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
 from erasable.core.artifact import Place, name_of, read_artifact, write_artifact
 from erasable.core.digest import state_root
-from erasable.core.errors import ArtifactError, DetachedError, InvalidDataError, InvalidInputError
+from erasable.core.errors import ArtifactError, DetachedError, ErasableError, InvalidInputError
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
 from erasable.core.params import (
@@ -309,10 +309,6 @@ class Stateful(BaseEstimator):
                 "the model was a step of a pipeline, and has learned from records that other "
                 "steps scaled; expected the pipeline; save that, and load it with the records"
             )
-        try:
-            self._refuse_unsuited(records)
-        except InvalidDataError as error:
-            raise ArtifactError(f"{error}") from None
         held = records.attach()
         held.vouched = vouched
         if not self._book.matches(held):
@@ -322,7 +318,13 @@ class Stateful(BaseEstimator):
                 "check their ids, and load again"
             )
         self._held = held
-        self._reattach()
+        try:
+            self._refuse_unsuited(records)
+            self._reattach()
+        except ArtifactError:
+            raise
+        except ErasableError as error:  # it could not have learned from such records
+            raise ArtifactError(f"the records are not those of the model: {error}") from None
         # Last: estimators say more closely what is not as it was, where their state tells.
         values = self._book.values
         if values is None:
