@@ -12,28 +12,25 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from erasable.core._book import Book
 from erasable.core._whole import delete_whole
 from erasable.core.artifact import Place
-from erasable.core.complaints import too_few
+from erasable.core.complaints import no_target, too_few
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import (
-    InvalidDataError,
     InvalidIdsError,
     InvalidInputError,
     KeyCollisionError,
 )
-from erasable.core.inputs import read_matrix, read_table
+from erasable.core.inputs import read_matrix, read_table, refuse_records
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
 from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
 from erasable.core.tape import Tape
-from erasable.core.targets import check_target
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
@@ -188,7 +185,7 @@ class Erasable(Stateful):
         needs_target = get_tags(self).target_tags.required
         target: Any = X.y if isinstance(X, Records) else y
         if needs_target and target is None:
-            raise _no_target(self)
+            raise no_target(self)
         if not isinstance(X, Records):
             return Records.from_table(
                 read_table(
@@ -210,21 +207,9 @@ class Erasable(Stateful):
                 f"the records have weights, of which {type(self).__name__} makes no use; expected "
                 "none; leave sample_weight out of Records"
             )
-        self._refuse_unsuited(X)
+        refuse_records(self, X)
         self._take_features(X.n_features, X.feature_names)
         return X
-
-    def _refuse_unsuited(self, records: Records) -> None:
-        """Raise InvalidDataError where it cannot learn from such values or targets."""
-        y = records.y
-        if not get_tags(self).target_tags.required:
-            y = None
-        if y is not None and check_target(self, y).ndim < y.ndim:
-            raise InvalidDataError(
-                f"the records have targets of shape {y.shape}; expected ({records.n_rows},); "
-                "pass y.ravel() to Records"
-            )
-        refuse_unsuited(self, records.matrix, ~records._withdrawn, records.feature_names)
 
     def _learns_from(self) -> set[str]:
         """Return which parts of records count, see `erasable.core.value_hash.PARTS`."""
@@ -411,10 +396,3 @@ def load(
     ('updated', [0, 1])
     """
     return Erasable.load(path, records, vouched=vouched)
-
-
-def _no_target(estimator: BaseEstimator) -> InvalidDataError:
-    return InvalidDataError(
-        f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
-        "None; expected one target for each row; pass y"
-    )

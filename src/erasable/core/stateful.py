@@ -20,6 +20,7 @@ from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, DetachedError, ErasableError, InvalidInputError
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
+from erasable.core.inputs import refuse_records
 from erasable.core.params import (
     check_params,
     class_path,
@@ -78,11 +79,8 @@ class Stateful(BaseEstimator):
     def _reattach(self) -> None:
         return None
 
-    def _refuse_unsuited(self, records: Records) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _refuse_unsuited()")
-
     def _learns_from(self) -> set[str]:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _learns_from()")
+        return {"X"}
 
     @property
     def _is_affine(self) -> bool:
@@ -244,9 +242,8 @@ class Stateful(BaseEstimator):
         -----
         Records are held against what the file says of them: their ids, and a hash of all their
         values that the model has learned from. Their order does not count; that they are dense or
-        sparse, float32 or float64, does. A file of a version of erasable before this one has no
-        such hash: of its records, ids are compared, and what can be derived from the state. Where
-        that says little, as in `MinMaxScaler`, so does this; save such a model again.
+        sparse, float32 or float64, does. Files of older versions have no such hash: ids are
+        compared, and what can be derived from the state.
         """
         header, state = read_artifact(path)
         try:
@@ -319,19 +316,17 @@ class Stateful(BaseEstimator):
             )
         self._held = held
         try:
-            self._refuse_unsuited(records)
+            refuse_records(self, records)
             self._reattach()
         except ArtifactError:
             raise
         except ErasableError as error:  # it could not have learned from such records
             raise ArtifactError(f"the records are not those of the model: {error}") from None
         # Last: estimators say more closely what is not as it was, where their state tells.
-        values = self._book.values
-        if values is None:
-            values = ValueHash.of(self._learns_from())
+        if self._book.values is None:
+            self._book.values = ValueHash.of(self._learns_from())
         elif not vouched:
-            values = values.check(held)
-        self._book.values = values
+            self._book.values = self._book.values.check(held)
 
     def _adopt(self, state: dict[str, Any], held: Attachment | None) -> None:
         """Become the model that a whole state describes; parameters are already set."""
@@ -363,17 +358,16 @@ class Stateful(BaseEstimator):
         kept = {name: value for name, value in plain.items() if not is_learned(name)}
         # The records of a step are its pipeline's: alone it predicts, and cannot delete.
         held = self._held if self._book.owner is None else None
-        learned = self._whole_state(self._state()), held, self._book.values
-        return {**kept, "_learned": learned}
+        return {**kept, "_learned": (self._whole_state(self._state()), held, self._book.values)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Come back from a pickle."""
         learned = state.get("_learned")
         super().__setstate__({name: value for name, value in state.items() if name != "_learned"})
         if learned is not None:
-            whole, held, *values = learned  # a pickle of an older version has no values
+            whole, held, *values = learned
             self._adopt(owned_copy(whole), held)
-            self._book.values = values[0] if values else None
+            self._book.values = values[0] if values else None  # an old pickle has none
 
     def __copy__(self) -> Self:
         """Copy deeply: two models must not share one hold on their records."""

@@ -130,7 +130,8 @@ class Refit(MetaEstimatorMixin, Asking):
 
     def _learns_from(self) -> set[str]:
         # Of Records, targets are passed on to estimators that can do without, too.
-        return super()._learns_from() | {"y"}
+        given = self._held is not None and self._held.records.y is not None
+        return super()._learns_from() | ({"y"} if given else set())
 
     def _fit_rows(self) -> None:
         self._weighted = self._attached().records.weights is not None
