@@ -262,17 +262,12 @@ def test_records_that_were_altered_are_refused(make: Make, tmp_path: Path) -> No
     X = normal(40, 2)
     model = make(4, random_state=0).fit(X)
     model.save(tmp_path / "model")
-    refused = 0
+    agree = 0
     for a in range(0, 40, 3):
         for b in range(a + 1, 40, 5):
             Y = X.copy()
             Y[[a, b]] = X[[b, a]]
-            same = make(4, random_state=0).fit(Y).digest() == model.digest()
-            if same:
-                loaded = make.load(tmp_path / "model", (Y, np.arange(40)))
-                assert loaded.digest() == model.digest()
-                continue
-            with pytest.raises(ArtifactError, match="other values than the model was fitted on"):
+            with pytest.raises(ArtifactError, match=r"other values than|another X"):
                 make.load(tmp_path / "model", (Y, np.arange(40)))
-            refused += 1
-    assert refused
+            agree += make(4, random_state=0).fit(Y).digest() == model.digest()
+    assert agree

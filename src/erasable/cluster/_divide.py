@@ -109,6 +109,9 @@ class DivideAndConquerKMeans(CentroidModel):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    def _learns_from(self) -> set[str]:
+        return super()._learns_from() | {"groups"}
+
     def _new_work(self, names: list[str] | None = None, warn: bool = False) -> _Tree:
         return _Tree(self, names, warn)
 

@@ -12,6 +12,7 @@ from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
 from erasable.core.errors import DetachedError
 from erasable.core.params import decode_param, keep_objects
 from erasable.core.records import Attachment
+from erasable.core.value_hash import ValueHash
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
@@ -56,6 +57,9 @@ class Book:
         a pipeline gets other columns.
     owner : object or None
         Sign of the pipeline that the model is a step of; it alone may delete.
+    values : ValueHash or None
+        What the model's file is to say of the values of its records; None of a step, and of a
+        model from an old file, as long as its records are not there.
     decoded : dict
         Parameters as they were at `fit`, as the estimator was given them: those that plain values
         cannot carry from the start, the others once they were asked for.
@@ -68,6 +72,7 @@ class Book:
     keys: NDArray[np.uint64] | None = None
     constants: dict[str, LeafHash] | None = None
     owner: object | None = None
+    values: ValueHash | None = None
     decoded: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -100,12 +105,26 @@ class Book:
         """Return what `id_set` is to be without some ids, in time that depends on these alone."""
         return None if self.id_set is None else self.id_set - id_set_hash(ids)
 
-    def settle(self, rows: NDArray[np.int64], id_set: NDArray[np.uint64] | None) -> None:
+    def settle(
+        self,
+        rows: NDArray[np.int64],
+        id_set: NDArray[np.uint64] | None,
+        values: ValueHash | None = None,
+    ) -> None:
         """Take deleted records out; safe to do again, as it says what is and not what changes."""
         self.digest = None
         self.id_set = id_set
+        self.values = values
         if self.keys is not None:
             self.keys[rows] = 0
+
+    def written_values(self, held: Attachment | None) -> dict[str, Any] | None:
+        """Return what a file of the model is to say of the values of its records."""
+        if self.values is None:
+            return None
+        if held is not None:
+            self.values = self.values.known(held)
+        return self.values.written(held)
 
     def matches(self, held: Attachment) -> bool:
         """Tell whether these are the records that the file speaks of."""

@@ -23,6 +23,7 @@ __all__ = [
     "fill_uniform",
     "log",
     "philox4x32",
+    "sip_round",
     "siphash24",
     "siphash24_batch",
     "siphash24_integers",
@@ -269,7 +270,7 @@ _NINE_BYTES = np.uint64(9 << 56)
 
 
 @kernel
-def _sip_round(
+def sip_round(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """Apply one SipRound to the four words of state."""
@@ -317,12 +318,12 @@ def siphash24(
         if taken < 8:
             word |= np.uint64(length) << _56
         v3 ^= word
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
         v0 ^= word
     v2 ^= _FINAL
     for _ in range(4):
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
     return v0 ^ v1 ^ v2 ^ v3
 
 
@@ -380,14 +381,14 @@ def siphash24_integers(
         tail = _NINE_BYTES | (values[i] >> _56)
         v0, v1 = key0 ^ _SIP_0, key1 ^ _SIP_1
         v2, v3 = key0 ^ _SIP_2, key1 ^ _SIP_3 ^ head
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
         v0, v3 = v0 ^ head, v3 ^ tail
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
         v0, v2 = v0 ^ tail, v2 ^ _FINAL
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
         out[i] = v0 ^ v1 ^ v2 ^ v3

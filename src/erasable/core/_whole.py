@@ -30,12 +30,15 @@ def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> 
     the rows. Where a second interruption prevents that, the model becomes unfitted.
     """
     id_set = model._book.id_set_without(held.records.ids[rows])
+    values = model._book.values
+    if values is not None:
+        values = values.without(held, rows)
     outcome: Outcome | None = None
     whole = False
     try:
         held.exclude(rows)
         outcome = model._delete_rows(rows)
-        model._book.settle(rows, id_set)
+        model._book.settle(rows, id_set, values)
         held.release(rows)
         whole = True
     except BaseException:
@@ -45,7 +48,7 @@ def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> 
                 warnings.simplefilter("ignore")  # they were given at `fit`
                 model._relearn(held)
         else:
-            model._book.settle(rows, id_set)
+            model._book.settle(rows, id_set, values)
             held.release(rows)
         whole = True
         raise

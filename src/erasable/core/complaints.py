@@ -13,7 +13,7 @@ import numpy as np
 
 from erasable.core.errors import InvalidDataError, InvalidTypeError, TooFewRecordsError
 
-__all__ = ["complaint", "refuse_dates", "refuse_no_columns", "too_few"]
+__all__ = ["complaint", "no_target", "refuse_dates", "refuse_no_columns", "too_few"]
 
 _TABLE = "expected a 2D array of shape (n_records, n_features)"
 _NOT_2D = (
@@ -162,3 +162,18 @@ def refuse_dates(values: Any, what: str) -> None:
                 f"{what} holds {told} (numpy.{kind.__name__}); expected numbers; say since when, "
                 f"and in which unit: {unit.replace('X', what)}"
             )
+
+
+def no_target(estimator: Any) -> InvalidDataError:
+    """Make the error that an estimator which needs targets was given none.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> str(no_target(Ridge())).partition(" but ")[0]
+    'This Ridge estimator requires y to be passed,'
+    """
+    return InvalidDataError(
+        f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
+        "None; expected one target for each row; pass y"
+    )

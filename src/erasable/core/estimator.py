@@ -12,28 +12,26 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from erasable.core._book import Book
 from erasable.core._whole import delete_whole
 from erasable.core.artifact import Place
-from erasable.core.complaints import too_few
+from erasable.core.complaints import no_target, too_few
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import (
-    InvalidDataError,
     InvalidIdsError,
     InvalidInputError,
     KeyCollisionError,
 )
-from erasable.core.inputs import read_matrix, read_table
+from erasable.core.inputs import read_matrix, read_table, refuse_records
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
 from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
 from erasable.core.tape import Tape
-from erasable.core.targets import check_target
+from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
 __all__ = ["Erasable", "load"]
@@ -70,6 +68,10 @@ class Erasable(Stateful):
         Make ``self._accelerator`` from ``self._held`` and what was restored. Called before the
         first deletion of a model that came from a pickle or a file, whenever the accelerator is
         None, and by ``load(path, records)``. Raises ArtifactError if the records do not fit.
+    ``_learns_from() -> set of str``
+        Which parts of the records what is learned depends on: "X", or "values" where
+        `_sees_storage` is False; "y" and "sample_weight" by the estimator's tags and
+        `_takes_weights`; "groups" where draws are keyed by them.
     ``_digest_state() -> dict``
         ``_state`` with `LeafHash` values in the place of large components that did not change.
 
@@ -107,6 +109,8 @@ class Erasable(Stateful):
     exactness: ClassVar[str] = "bitwise"
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _takes_weights: ClassVar[bool] = False
+    _sees_storage: ClassVar[bool] = True
+    """Whether dense and sparse, float32 and float64 may lead to different models."""
 
     # -- what a subclass implements ------------------------------------------------------------
 
@@ -171,6 +175,7 @@ class Erasable(Stateful):
             records = self._read_records(X, y, sample_weight, ids, groups)
             self._draw_seed()
             self._learn(records.attach())
+            self._book.values = ValueHash.of(self._learns_from())
         except BaseException:
             self.__dict__ = before
             raise
@@ -180,7 +185,7 @@ class Erasable(Stateful):
         needs_target = get_tags(self).target_tags.required
         target: Any = X.y if isinstance(X, Records) else y
         if needs_target and target is None:
-            raise _no_target(self)
+            raise no_target(self)
         if not isinstance(X, Records):
             return Records.from_table(
                 read_table(
@@ -202,14 +207,18 @@ class Erasable(Stateful):
                 f"the records have weights, of which {type(self).__name__} makes no use; expected "
                 "none; leave sample_weight out of Records"
             )
-        if needs_target and check_target(self, target).ndim < target.ndim:
-            raise InvalidDataError(
-                f"the records have targets of shape {target.shape}; expected ({X.n_rows},); "
-                "pass y.ravel() to Records"
-            )
-        refuse_unsuited(self, X.matrix, ~X._withdrawn, X.feature_names)
+        refuse_records(self, X)
         self._take_features(X.n_features, X.feature_names)
         return X
+
+    def _learns_from(self) -> set[str]:
+        """Return which parts of records count, see `erasable.core.value_hash.PARTS`."""
+        parts = {"X" if self._sees_storage else "values"}
+        if get_tags(self).target_tags.required:
+            parts.add("y")
+        if self._takes_weights:
+            parts.add("sample_weight")
+        return parts
 
     def _draw_seed(self) -> None:
         if hasattr(self, "random_state"):
@@ -220,8 +229,11 @@ class Erasable(Stateful):
         """Learn from what is held, with the parameters of the book `before`, or those set now."""
         self._held = held
         self._accelerator = None
-        known = None if before is None else Book(before.params, decoded=before.decoded)
-        self._book = known or Book.of(self, encode_params(self))
+        if before is None:
+            self._book = Book.of(self, encode_params(self))
+        else:
+            values = None if before.values is None else ValueHash(before.values.parts)
+            self._book = Book(before.params, decoded=before.decoded, values=values)
         if held.n_live < (least := self._minimum_records()):
             raise too_few(type(self).__name__, least, self._minimum_parameter(), held.n_live)
         self._fit_rows()
@@ -388,10 +400,3 @@ def load(
     ('updated', [0, 1])
     """
     return Erasable.load(path, records, vouched=vouched)
-
-
-def _no_target(estimator: BaseEstimator) -> InvalidDataError:
-    return InvalidDataError(
-        f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
-        "None; expected one target for each row; pass y"
-    )

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 
 from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.frames import (
@@ -27,9 +28,12 @@ from erasable.core.frames import (
 )
 from erasable.core.ids import as_id_array, refuse_repeats
 from erasable.core.targets import check_target, read_target, read_weights
-from erasable.core.values import ANYTHING, Accepts, Values, read_values
+from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_unsuited
 
-__all__ = ["Table", "read_matrix", "read_table"]
+if TYPE_CHECKING:
+    from erasable.core.records import Records
+
+__all__ = ["Table", "read_matrix", "read_table", "refuse_records"]
 
 _FROM_INDEX = (
     "they came from the frame's index: call .reset_index(drop=True), or name a column with ids="
@@ -190,6 +194,26 @@ def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
     if accepts.documents and (series := as_series(X)) is not None:
         X = series.to_list()
     return read_values(estimator, X, frame, accepts, reset=False, copy=False)
+
+
+def refuse_records(estimator: BaseEstimator, records: Records) -> None:
+    """Raise InvalidDataError where an estimator takes no such values or targets of `Records`.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVR
+    >>> from erasable import Records
+    >>> refuse_records(SVR(), Records([[1.0], [2.0]], ["a", "b"]))
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: y holds strings; expected numbers, because SVR is ...
+    """
+    y = records.y if get_tags(estimator).target_tags.required else None
+    if y is not None and check_target(estimator, y).ndim < y.ndim:
+        raise InvalidDataError(
+            f"the records have targets of shape {y.shape}; expected ({records.n_rows},); "
+            "pass y.ravel() to Records"
+        )
+    refuse_unsuited(estimator, records.matrix, ~records._withdrawn, records.feature_names)
 
 
 class _Reader(BaseEstimator):

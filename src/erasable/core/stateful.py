@@ -21,11 +21,13 @@ from erasable.core.digest import state_root
 from erasable.core.errors import (
     ArtifactError,
     DetachedError,
+    ErasableError,
     InvalidInputError,
     OutdatedModelWarning,
 )
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
+from erasable.core.inputs import refuse_records
 from erasable.core.params import (
     check_params,
     class_path,
@@ -36,7 +38,7 @@ from erasable.core.params import (
 )
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
-from erasable.core.values import refuse_unsuited
+from erasable.core.value_hash import ValueHash
 
 __all__ = ["Stateful", "is_learned"]
 
@@ -84,6 +86,9 @@ class Stateful(BaseEstimator):
 
     def _reattach(self) -> None:
         return None
+
+    def _learns_from(self) -> set[str]:
+        return {"X"}
 
     @property
     def _is_affine(self) -> bool:
@@ -208,7 +213,9 @@ class Stateful(BaseEstimator):
         ArtifactNotFoundError, ArtifactFileError
             No such folder, or nothing can be written there; what was there before still is.
         """
-        header = {"class": class_path(type(self)), "digest": self.digest()}
+        header: dict[str, Any] = {"class": class_path(type(self)), "digest": self.digest()}
+        if (told := self._book.written_values(self._held)) is not None:
+            header["records"] = told
         write_artifact(path, header, self._whole_state(self._state()))
 
     @classmethod
@@ -249,8 +256,10 @@ class Stateful(BaseEstimator):
 
         Notes
         -----
-        Records are held against what the model knows of them: their ids, and what can be
-        derived from its state. Where the state says little, as in `MinMaxScaler`, so does this.
+        Records are held against what the file says of them: their ids, and a hash of all their
+        values that the model has learned from. Their order does not count; that they are dense or
+        sparse, float32 or float64, does. Files of older versions have no such hash: ids are
+        compared, and what can be derived from the state.
         """
         header, state = read_artifact(path)
         try:
@@ -259,6 +268,8 @@ class Stateful(BaseEstimator):
             model: Self = made(**params)
             model._adopt(state, None)
             model.set_params(**model._seeds())
+            if "records" in header:
+                model._book.values = ValueHash.from_file(header["records"])
             same = model.digest() == header["digest"]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, ArtifactError):
@@ -319,7 +330,6 @@ class Stateful(BaseEstimator):
                 "the model was a step of a pipeline, and has learned from records that other "
                 "steps scaled; expected the pipeline; save that, and load it with the records"
             )
-        refuse_unsuited(self, records.matrix, ~records._withdrawn, known)
         held = records.attach()
         held.vouched = vouched
         if not self._book.matches(held):
@@ -329,7 +339,18 @@ class Stateful(BaseEstimator):
                 "check their ids, and load again"
             )
         self._held = held
-        self._reattach()
+        try:
+            refuse_records(self, records)
+            self._reattach()
+        except ArtifactError:
+            raise
+        except ErasableError as error:  # it could not have learned from such records
+            raise ArtifactError(f"the records are not those of the model: {error}") from None
+        # Last: estimators say more closely what is not as it was, where their state tells.
+        if self._book.values is None:
+            self._book.values = ValueHash.of(self._learns_from())
+        elif not vouched:
+            self._book.values = self._book.values.check(held)
 
     def _adopt(self, state: dict[str, Any], held: Attachment | None) -> None:
         """Become the model that a whole state describes; parameters are already set."""
@@ -361,15 +382,16 @@ class Stateful(BaseEstimator):
         kept = {name: value for name, value in plain.items() if not is_learned(name)}
         # The records of a step are its pipeline's: alone it predicts, and cannot delete.
         held = self._held if self._book.owner is None else None
-        return {**kept, "_learned": (self._whole_state(self._state()), held)}
+        return {**kept, "_learned": (self._whole_state(self._state()), held, self._book.values)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Come back from a pickle."""
         learned = state.get("_learned")
         super().__setstate__({name: value for name, value in state.items() if name != "_learned"})
         if learned is not None:
-            whole, held = learned
+            whole, held, *values = learned
             self._adopt(owned_copy(whole), held)
+            self._book.values = values[0] if values else None  # an old pickle has none
 
     def __copy__(self) -> Self:
         """Copy deeply: two models must not share one hold on their records."""

@@ -64,6 +64,10 @@ def read_target(y: Any, n_records: int) -> NDArray[Any]:
             f"and y of shape {given.shape}; expected one target for each row; "
             "pass y in the order of the rows"
         )
+    if given.shape[1:] == (0,):
+        raise InvalidDataError(
+            f"y has shape {given.shape}; expected one target or more for each row; pass a column"
+        )
     return _plain(given)
 
 

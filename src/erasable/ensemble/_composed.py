@@ -134,6 +134,9 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     # -- learning ------------------------------------------------------------------------------
 
+    def _learns_from(self) -> set[str]:
+        return super()._learns_from() | {"groups"}
+
     def _fit_rows(self) -> None:
         self._weighted = self._attached().records.weights is not None
         if self._weighted and not self._takes_weights:
@@ -320,8 +323,9 @@ class Composed(MetaEstimatorMixin, Weighted):
     def _reattach(self) -> None:
         records = self._attached().records
         same = records.y is not None and self._weighted == (records.weights is not None)
-        if same:
-            work = self._share_out(self._teaching_rows())
+        rows = self._teaching_rows()
+        if same := same and rows.size > 0:
+            work = self._share_out(rows)
             shares = {i: work.allotment.share(i) for i in work.allotment.members()}
             theirs = {
                 i: (each.size(records.weights), *each.record_set(records.ids).tolist())

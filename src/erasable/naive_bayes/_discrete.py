@@ -84,6 +84,8 @@ class DiscreteNB(NaiveBayes):
 class TableNB(DiscreteNB):
     """Base of those whose counts, and their logarithms, are a table of classes and features."""
 
+    _sees_storage: ClassVar[bool] = False
+
     def _log_probabilities(self) -> Floats:
         raise NotImplementedError(f"{type(self).__name__} does not implement _log_probabilities()")
 

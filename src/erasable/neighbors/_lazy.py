@@ -137,7 +137,7 @@ class Lazy(Erasable):
         kept = super().__getstate__()
         if (learned := kept.get("_learned")) is not None and learned[1] is not None:
             whole = {name: value for name, value in learned[0].items() if name != "records"}
-            kept["_learned"] = (whole, learned[1])
+            kept["_learned"] = (whole, *learned[1:])
         return kept
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -94,6 +94,10 @@ class Chained(_BaseComposition, Erasable):
     def _takes_weights(self) -> bool:  # type: ignore[override]
         return any(isinstance(part, Erasable) and part._takes_weights for _, part in self._parts())
 
+    def _learns_from(self) -> set[str]:
+        learners = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        return super()._learns_from().union(*(part._learns_from() for part in learners))
+
     def _draw_seed(self) -> None:
         for _, part in self._parts():
             if isinstance(part, Erasable):

@@ -1,18 +1,23 @@
 """Fitting an estimator of scikit-learn so that the result depends on nothing but the records.
 
-Three things would: the seeds of its generators, which are replaced; the order of the rows, which
-is the caller's to fix; and the number of threads, which changes the order of sums, and is one.
+Four things would: the seeds of its generators, which are replaced; the order of the rows, which
+is the caller's to fix; the number of threads, which changes the order of sums, and is one; and
+other threads that draw from a generator of the whole process, which wait for each other.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import random
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn import config_context
@@ -31,9 +36,27 @@ from erasable.core.tape import Tape
 from erasable.refit._given import weights_parameter
 from erasable.refit._names import Known, is_foreign, parts_of
 
-__all__ = ["fit_seeded", "learn", "one_thread", "refuse_chance", "seeded", "seeds_of"]
+__all__ = [
+    "draws_from_process",
+    "fit_seeded",
+    "learn",
+    "one_thread",
+    "refuse_chance",
+    "seeded",
+    "seeds_of",
+]
 
 _BELOW_SEED = 2**32  # of NumPy's old generators, which scikit-learn uses
+_LOCK = threading.RLock()
+
+
+def _renew_lock() -> None:
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # whoever held it is not in the child
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def seeds_of(estimator: BaseEstimator, tape: Tape) -> dict[str, int]:
@@ -131,7 +154,7 @@ def learn(
     # A pipeline is told by name whose the weights are, which it refuses where it routes metadata.
     routes = config_context(enable_metadata_routing=False) if named else nullcontext()
     try:
-        with one_thread(estimator), routes:
+        with _undisturbed(estimator), one_thread(estimator), routes:
             learned: BaseEstimator = getattr(estimator, method)(*given, **named)
             return learned
     except sklearn_validation.InvalidParameterError as error:
@@ -183,7 +206,7 @@ def refuse_chance(template: BaseEstimator, known: Known, learned: Callable[[], A
     leaves = []
     for seed in (0, 1):
         try:
-            with _global_chance(seed):
+            with _LOCK, _global_chance(seed):
                 tree = {"": learned()}
         except Exception:
             return
@@ -217,6 +240,62 @@ def one_thread(estimator: BaseEstimator) -> Iterator[None]:
     """Keep the libraries that an estimator computes with to one thread."""
     with _controller(_packages(estimator)).limit(limits=1):
         yield
+
+
+def draws_from_process(estimator: BaseEstimator) -> bool:
+    """Tell whether fits in several threads may draw from one generator, in any order.
+
+    Of estimators that are not scikit-learn's, nobody knows.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> draws_from_process(LogisticRegression(solver="liblinear"))
+    True
+    >>> draws_from_process(LogisticRegression())
+    False
+    """
+    # Late, because sklearn.svm takes a while to import.
+    from sklearn import svm
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+
+    # LIBLINEAR and LIBSVM have one generator for the process, which they seed at each fit.
+    machines = tuple(
+        getattr(svm, name) for name in svm.__all__ if isinstance(getattr(svm, name), type)
+    )
+    liblinear = logistic = False
+    for part in parts_of(estimator):
+        if isinstance(part, machines):
+            return True
+        if isinstance(part, CalibratedClassifierCV) and part.estimator is None:
+            return True  # it takes a LinearSVC
+        if isinstance(part, BaseEstimator) and is_foreign(type(part)):
+            return True
+        logistic |= isinstance(part, LogisticRegression | LogisticRegressionCV)
+        liblinear |= isinstance(part, str) and part == "liblinear"  # in a grid to search, too
+    return logistic and liblinear
+
+
+@contextmanager
+def _undisturbed(estimator: BaseEstimator) -> Iterator[None]:
+    """Keep all other threads from what an estimator draws from, its own among them."""
+    if not draws_from_process(estimator):
+        yield
+        return
+    with _LOCK, _one_after_the_other(estimator):
+        yield
+
+
+def _one_after_the_other(estimator: BaseEstimator) -> Any:
+    """Have an estimator that starts several jobs carry them out in one thread, or in processes."""
+    backend, _ = get_active_backend()
+    parts = [part for part in parts_of(estimator) if isinstance(part, BaseEstimator)]
+    jobs = [part for part in parts if getattr(part, "n_jobs", None) not in (None, 1)]
+    # What jobs of jobs are carried out in are threads of a process.
+    if getattr(backend, "supports_sharedmem", False) or len(jobs) > 1:
+        return parallel_config(backend="sequential", n_jobs=1)
+    return nullcontext()
 
 
 @contextmanager

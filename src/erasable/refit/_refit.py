@@ -128,6 +128,11 @@ class Refit(MetaEstimatorMixin, Asking):
     def _takes_weights(self) -> bool:  # type: ignore[override]
         return weights_parameter(self.estimator) is not None
 
+    def _learns_from(self) -> set[str]:
+        # Of Records, targets are passed on to estimators that can do without, too.
+        given = self._held is not None and self._held.records.y is not None
+        return super()._learns_from() | ({"y"} if given else set())
+
     def _fit_rows(self) -> None:
         self._weighted = self._attached().records.weights is not None
         if self._weighted and not self._takes_weights:

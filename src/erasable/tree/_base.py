@@ -65,6 +65,9 @@ class TreeModel(Erasable):
 
     # -- learning and forgetting ---------------------------------------------------------------
 
+    def _learns_from(self) -> set[str]:
+        return super()._learns_from() | ({"groups"} if self._draws_bags() else set())
+
     def _fit_rows(self) -> None:
         self._settings = decode_params(self._book.params)
         self._refuse_many()

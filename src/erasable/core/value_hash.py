@@ -1,0 +1,240 @@
+"""What a file says of the values of the records that its model has learned from.
+
+Each record adds a hash of its id and of its values to a sum modulo ``2**64``, so that a deletion
+subtracts it, and the order of the rows does not count. A file holds a SHA-256 of the sums, and not
+the sums: their difference in two files would be the hash of the records deleted in between, by
+which anybody could test a guess of one of them. The SHA-256 tells no more than the digest of a
+model that holds all of its records: to test a guess of one, all others have to be known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.core import _value_kernels as kernels
+from erasable.core.errors import ArtifactError
+from erasable.core.records import Attachment, Records
+from erasable.core.sparse import parts
+from erasable.core.tape import Tape
+
+__all__ = ["PARTS", "ValueHash"]
+
+Words = NDArray[np.uint64]
+
+PARTS = ("X", "values", "y", "sample_weight", "groups")
+"""What a model may learn from.
+
+`X` and how it is stored, or its values, dense or sparse, float32 or float64; `groups`, which are
+the ids, where there are none.
+"""
+
+# Fixed, public seeds: the fractional parts of the square roots of 5 and 7.
+_IDS, _CELLS = Tape(0x3C6EF372FE94F82B), Tape(0xA54FF53A5F1D36F1)
+_KINDS: Mapping[type, Tape] = {
+    kind: _CELLS.child(kind.__name__) for kind in (bool, float, int, str)
+}
+_PURPOSES = {part: np.uint64(_CELLS.child("part", part).seed) for part in PARTS}
+_SMALL = range(-(2**63), 2**64)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueHash:
+    """Hash of the values of the records that a model holds, once it was asked for.
+
+    Attributes
+    ----------
+    parts : tuple of str
+        Those of `PARTS` that the model learns from.
+    sums : ndarray of shape (n_parts, 2), uint64, or None
+        Of all records that the model holds, or not known yet.
+    told : dict or None
+        What a file says, until a record is deleted.
+
+    Examples
+    --------
+    >>> held = Records([[1.0], [2.0], [3.0]], ids=["a", "b", "c"]).attach()
+    >>> other = Records([[3.0], [1.0]], ids=["c", "a"]).attach()
+    >>> left = ValueHash.of(["X"]).known(held).without(held, held.rows(["b"]))
+    >>> left.written(held) == ValueHash.of(["X"]).written(other)
+    True
+    """
+
+    parts: tuple[str, ...]
+    sums: Words | None = None
+    told: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, parts: Iterable[str]) -> Self:
+        """Start with what a model learns from."""
+        chosen = set(parts)
+        if "X" in chosen:
+            chosen.discard("values")
+        return cls(tuple(part for part in PARTS if part in chosen))
+
+    @classmethod
+    def from_file(cls, told: Any) -> Self:
+        """Read what `written` returned.
+
+        Raises
+        ------
+        ValueError
+            It is something else.
+        """
+        if not isinstance(told, dict) or set(map(type, told.values())) != {str}:
+            raise ValueError("expected a dict of strings")
+        if "hash" not in told or not told.keys() - {"hash"} <= set(PARTS):
+            raise ValueError("expected the parts of records and a hash")
+        return cls(tuple(part for part in PARTS if part in told), told=told)
+
+    def known(self, held: Attachment) -> ValueHash:
+        """Return the same with the sums."""
+        if self.sums is not None:
+            return self
+        return ValueHash(self.parts, _sums(held.records, held.live_rows(), self.parts), self.told)
+
+    def without(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
+        """Return it for the records but for some, in time that depends on these alone."""
+        if self.sums is None:
+            return ValueHash(self.parts)
+        return ValueHash(self.parts, self.sums - _sums(held.records, rows, self.parts))
+
+    def written(self, held: Attachment | None) -> dict[str, Any] | None:
+        """Return what a file is to say; None where neither a file nor records tell."""
+        if self.told is not None or held is None:
+            return self.told
+        kinds, sums = _kinds(held.records, self.parts), self.known(held).sums
+        assert sums is not None
+        text = json.dumps([kinds, sums.tolist()], sort_keys=True)
+        return {**kinds, "hash": sha256(text.encode()).hexdigest()}
+
+    def check(self, held: Attachment) -> ValueHash:
+        """Raise ArtifactError if the records have other values than the file says.
+
+        Returns
+        -------
+        ValueHash
+            With the sums of the records.
+        """
+        assert self.told is not None
+        for part, kind in _kinds(held.records, self.parts).items():
+            if kind != self.told[part]:
+                raise ArtifactError(
+                    f"the records have {kind} as {part}; expected {self.told[part]}, as the model "
+                    "was fitted on; pass the records it was fitted on, unchanged"
+                )
+        found = ValueHash(self.parts).known(held)
+        if found.written(held) != self.told:
+            names = " or ".join(part.replace("values", "X") for part in self.parts)
+            raise ArtifactError(
+                f"the records have the ids of those that the model holds, and another {names}; "
+                "expected the records it was fitted on, unchanged, without those it has deleted; "
+                "pass these, or fit again"
+            )
+        return ValueHash(self.parts, found.sums, self.told)
+
+
+def _kinds(records: Records, names: Iterable[str]) -> dict[str, str]:
+    """Say for each part how its values are stored, where a model may depend on that."""
+    return {name: _kind(records, name) for name in names}
+
+
+def _kind(records: Records, name: str) -> str:
+    if name in ("X", "values"):
+        if records.matrix.dtype == object:
+            return "objects"
+        if name == "values":
+            return "numbers"
+        kind = "sparse" if issparse(records.matrix) else "dense"
+        return f"{kind} {records.matrix.dtype.name}"
+    if name == "y":
+        if records.y is None:
+            return "no targets"
+        kind = {"f": "floats", "b": "booleans", "O": "text"}.get(records.y.dtype.kind, "integers")
+        return kind if records.y.ndim == 1 else f"{kind} in {records.y.shape[1]} columns"
+    return "one for each"
+
+
+def _sums(records: Records, rows: NDArray[np.int64], names: tuple[str, ...]) -> Words:
+    sums = np.zeros((len(names), 2), dtype=np.uint64)
+    keys = _IDS.record_keys(records.ids[rows])
+    for name, own in zip(names, sums, strict=True):
+        purpose = _PURPOSES[name]
+        if name in ("X", "values"):
+            _add_values(records.matrix, rows, keys, purpose, own)
+        elif name == "y" and records.y is not None:
+            _add_values(records.y.reshape(records.n_rows, -1), rows, keys, purpose, own)
+        elif name == "sample_weight":
+            given = records.weights
+            weights = np.ones(rows.size) if given is None else given[rows]
+            kernels.sum_dense(weights[:, np.newaxis], np.arange(rows.size), keys, purpose, own)
+        elif name == "groups":
+            owners = records.ids if records.groups is None else records.groups
+            words = _IDS.record_keys(owners[rows])[:, np.newaxis]
+            kernels.sum_words(words, keys, purpose, own)
+    return sums
+
+
+def _add_values(
+    values: Any, rows: NDArray[np.int64], keys: Words, purpose: np.uint64, sums: Words
+) -> None:
+    if issparse(values):
+        kernels.sum_sparse(*parts(values), values.shape[1], rows, keys, purpose, sums)
+    elif values.dtype.kind == "f":
+        kernels.sum_dense(values, rows, keys, purpose, sums)
+    else:
+        chosen = values[rows]
+        words = _words(chosen.reshape(-1)).reshape(chosen.shape)
+        kernels.sum_words(words, keys, purpose, sums)
+
+
+def _words(cells: NDArray[Any]) -> Words:
+    """Hash integers, booleans, or objects of several types: 1, 1.0, True and "1" differ."""
+    if cells.dtype.kind != "O":
+        return _words_of(bool if cells.dtype.kind == "b" else int, cells)
+    words = np.empty(cells.size, dtype=np.uint64)
+    kinds = list(map(type, cells.tolist()))
+    marks = np.fromiter(map(id, kinds), np.uint64, cells.size)  # comparing types is slow
+    for kind in set(kinds):
+        own = marks == id(kind)
+        words[own] = _words_of(_base_of(kind), cells[own])
+    return words
+
+
+def _base_of(kind: type) -> type:
+    return next(base for base in _KINDS if issubclass(kind, base))  # bool before int
+
+
+def _words_of(kind: type, cells: NDArray[Any]) -> Words:
+    tape = _KINDS[kind]
+    if kind is float:
+        numbers = cells.astype(np.float64) + 0.0
+        numbers[np.isnan(numbers)] = np.nan
+        return tape.record_keys(numbers.view(np.int64))
+    if kind is bool:
+        return tape.record_keys(cells.astype(np.int64))
+    if kind is int and cells.dtype != object:
+        return tape.record_keys(cells)
+    if kind is int:
+        large = [value if value in _SMALL else str(value) for value in cells.tolist()]
+        return tape.record_keys(np.array([*large, None], dtype=object)[:-1])
+    texts = cells.tolist()
+    if not "".join(texts).isascii():
+        texts = [text if _is_plain(text) else "\0" + repr(text) for text in texts]
+    return tape.record_keys(np.array([*texts, None], dtype=object)[:-1])
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether UTF-8 can encode a text; it cannot where half a pair of surrogates is left."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
