@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -91,6 +91,9 @@ class Sentence:
     coarse : bool
         Whether a step learned sums of values that are not on its grid, so that its output agrees
         with scikit-learn's to the grid's precision and not to that of float64.
+    brittle : bool
+        Whether a k-means in the middle learned from such values: rounding may decide a near tie
+        between two clusters, and all that follows.
     seed : int
     """
 
@@ -101,6 +104,7 @@ class Sentence:
     fresh: Any
     ids: list[Any]
     coarse: bool
+    brittle: bool
     seed: int
     kind: str = ""
 
@@ -317,6 +321,7 @@ class Writer:
     seed: int
     rng: Any = field(init=False)
     coarse: bool = field(init=False, default=False)
+    brittle: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
@@ -338,7 +343,7 @@ class Writer:
                 continue
 
     def _write(self) -> Sentence:
-        self.coarse = False
+        self.coarse = self.brittle = False
         kind, X = self._table()
         labels = self.pick(["two", "three", "named", "numbers", "numbers"])
         y = self._target(X, labels)
@@ -351,8 +356,9 @@ class Writer:
         if self.chance(0.8):
             learner = self._learner(Z, labels)
             node = Row((*node.steps, learner))
-        seed = self.seed
-        return Sentence(node, learner, own, self.y, fresh, self.ids, self.coarse, seed, kind)
+        return Sentence(
+            node, learner, own, self.y, fresh, self.ids, self.coarse, self.brittle, self.seed, kind
+        )
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -438,12 +444,12 @@ class Writer:
 
     def _step(self, Z: Any, depth: int) -> tuple[Node, Any]:
         for _ in range(8):
-            before = self.coarse
+            before = self.coarse, self.brittle
             try:
                 node = self._draw(Z, depth)
                 return node, self._through(node, Z)
             except (_DeadEnd, ValueError, TypeError):
-                self.coarse = before
+                self.coarse, self.brittle = before
         raise _DeadEnd
 
     def _draw(self, Z: Any, depth: int) -> Node:
@@ -482,7 +488,9 @@ class Writer:
 
     def _look(self, node: Node, Z: Any) -> None:
         if isinstance(node, Leaf) and node.name in {*_ROUNDING, *_KMEANS}:
-            self.coarse |= not all(column.gridded or column.text for column in _columns(Z))
+            off_grid = not all(column.gridded or column.text for column in _columns(Z))
+            self.coarse |= off_grid
+            self.brittle |= off_grid and node.name in _KMEANS
 
     def _transformer(self, columns: list[Column], Z: Any) -> Leaf:
         options: list[Callable[[], Leaf]] = []

@@ -104,7 +104,9 @@ class Stage:
     def read(self, rows: Values) -> Values:
         """Make the table that this step learns from, out of rows of the one before."""
         rows = carry(rows, self.table)
-        return rows if self._takes_objects() else as_numbers(rows, f"step {self.name!r}")
+        if rows.dtype != object or self._takes_objects():
+            return rows
+        return as_numbers(rows, f"step {self.name!r}")
 
     def declared(self, records: Records) -> tuple[list[str] | None, Flags | None]:
         """Say what is declared of the columns of its table, made of records of a frame.

@@ -1,0 +1,159 @@
+"""Compositions at random: each does what scikit-learn's does, and keeps the law.
+
+`make soak` runs the same for minutes on other seeds: tests/soak/sentences.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.compose
+import sklearn.linear_model
+import sklearn.pipeline
+import sklearn.preprocessing
+from grammar import OURS, Leaf, Row, Side, Writer, leaves
+from twins import UnlikeTwinError, hold
+
+from erasable.compose import ColumnTransformer
+from erasable.linear_model import LogisticRegression
+from erasable.pipeline import _chain, _changes, _stages, make_pipeline
+from erasable.preprocessing import OneHotEncoder, StandardScaler
+
+COUNT, EACH = 300, 10
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, EACH))
+def test_compositions_are_like_scikit_learns_and_keep_the_law(first: int) -> None:
+    failed = []
+    for seed in range(first, first + EACH):
+        try:
+            hold(Writer(seed).write())
+        except UnlikeTwinError as error:
+            failed.append(str(error))
+    assert not failed, "\n".join(failed)
+
+
+def test_sentences_use_every_estimator_that_composes() -> None:
+    used = {leaf.name for seed in range(COUNT) for leaf in leaves(Writer(seed).write().node)}
+    assert set(OURS) - {"ColumnTransformer", "Pipeline"} <= used
+
+
+def test_sentences_have_every_shape() -> None:
+    """Pipelines in both, column transformers in both, every kind of table and of choice."""
+    found = set()
+    for seed in range(COUNT):
+        sentence = Writer(seed).write()
+        found |= {sentence.kind, *_shapes(sentence.node, "")}
+    assert found >= {
+        "dense", "sparse", "pandas", "polars", "objects",
+        "Row", "Row>Row", "Row>Side", "Row>Side>Row", "Row>Side>Side",
+        "names", "places", "mask", "slice", "repeated", "permuted", "passthrough", "drop",
+        "remainder passthrough", "remainder drop",
+    }  # fmt: skip
+
+
+def _shapes(node: Any, path: str) -> set[str]:
+    if isinstance(node, str):
+        return {node}
+    if isinstance(node, Leaf):
+        return set()
+    here = f"{path}>{type(node).__name__}".strip(">")
+    if isinstance(node, Row):
+        return {here}.union(*(_shapes(step, here) for step in node.steps))
+    assert isinstance(node, Side)
+    told = {here, f"remainder {node.remainder}"}
+    for part, columns in node.parts:
+        told |= _shapes(part, here)
+        if isinstance(columns, list):
+            kinds = {type(column) for column in columns}
+            told.add("names" if str in kinds else "mask" if bool in kinds else "places")
+            if len(set(columns)) < len(columns) and bool not in kinds:
+                told.add("repeated")
+            if sorted(columns) != columns:
+                told.add("permuted")
+        elif isinstance(columns, slice):
+            told.add("slice")
+    return told
+
+
+# -- negative controls: what is broken is found ------------------------------------------------------
+
+
+def _split_as_before(links: Any) -> Any:
+    before, maps = _SPLIT(links)
+    if maps and maps[0].part == "map":
+        maps = (replace(maps[0], part="whole"), *maps[1:])
+    return before, maps
+
+
+_SPLIT = _stages.split
+_COMPOSE = _stages.compose
+
+
+def _compose_backwards(maps: Any) -> Any:
+    return _COMPOSE(list(reversed(maps)))
+
+
+def _forgets_columns(changes: Any) -> Any:
+    both = _changes.union(changes)
+    return _changes.Change(both.rows)
+
+
+BREAKS: dict[str, tuple[str, Any]] = {
+    "the raw part is applied twice": ("split", _split_as_before),
+    "maps are composed in the wrong order": ("compose", _compose_backwards),
+    "columns that went are not told": ("union", _forgets_columns),
+    "numbers beside text stay objects": ("as_numbers", lambda table, *_: table),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_fault_between_steps_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute, broken = BREAKS[name]
+    for module in (_stages, _chain, _changes, *map(importlib.import_module, _USERS)):
+        if hasattr(module, attribute):
+            monkeypatch.setattr(module, attribute, broken)
+    for seed in range(COUNT):
+        try:
+            hold(Writer(seed).write())
+        except UnlikeTwinError:
+            return
+    pytest.fail(f"{COUNT} sentences do not show that {name}")
+
+
+_USERS = ("erasable.compose._column_transformer", "erasable.compose._selection")
+
+
+# -- the compositions that were reported -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("middle", ["Standard", "MinMax", "MaxAbs", "Robust"])
+def test_a_scaler_behind_a_column_transformer(middle: str) -> None:
+    """Hold to scikit-learn's score where the category alone decides."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=300), "u": rng.choice(list("xyz"), 300)})
+    y = (frame.u == "x").astype(int)
+
+    def make(room: Any, encoder: Any, scaler: Any, row: Any, learner: Any) -> Any:
+        columns = room([("n", scaler(), ["a"]), ("o", encoder(sparse_output=False), ["u"])])
+        return row(columns, _class_of(scaler, middle)(), learner())
+
+    ours = make(ColumnTransformer, OneHotEncoder, StandardScaler, make_pipeline, LogisticRegression)
+    theirs = make(
+        sklearn.compose.ColumnTransformer,
+        sklearn.preprocessing.OneHotEncoder,
+        sklearn.preprocessing.StandardScaler,
+        sklearn.pipeline.make_pipeline,
+        sklearn.linear_model.LogisticRegression,
+    )
+    assert ours.fit(frame, y).score(frame, y) == theirs.fit(frame, y).score(frame, y) == 1.0
+
+
+def _class_of(scaler: Any, middle: str) -> Any:
+    home = scaler.__module__.split(".")[0]
+    return getattr(importlib.import_module(f"{home}.preprocessing"), f"{middle}Scaler")
