@@ -26,6 +26,7 @@ from erasable.core.errors import (
     InvalidInputError,
     KeyCollisionError,
 )
+from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix, read_table
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
@@ -34,7 +35,7 @@ from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
 from erasable.core.tape import Tape
 from erasable.core.targets import check_target
-from erasable.core.values import Values, refuse_unsuited
+from erasable.core.values import Values, refuse_rows_without_text, refuse_unsuited
 
 __all__ = ["Erasable", "load"]
 
@@ -181,8 +182,11 @@ class Erasable(Stateful):
         target: Any = X.y if isinstance(X, Records) else y
         if needs_target and target is None:
             raise _no_target(self)
-        if not isinstance(X, Records):
-            return Records.from_table(
+        if isinstance(X, Records):
+            self._take_records(X, y, sample_weight, ids, groups)
+            records = X
+        else:
+            records = Records.from_table(
                 read_table(
                     X,
                     y if needs_target else None,
@@ -192,6 +196,13 @@ class Erasable(Stateful):
                     estimator=self,
                 )
             )
+        self._refuse_mixed_numbers(records)
+        if "X" in records.unsettled and self._heeds_objects:
+            refuse_rows_without_text(type(self).__name__)
+        return records
+
+    def _take_records(self, X: Records, y: Any, sample_weight: Any, ids: Any, groups: Any) -> None:
+        """Check records that are shared."""
         if any(given is not None for given in (y, sample_weight, ids, groups)):
             raise InvalidInputError(
                 "fit was given Records together with y, sample_weight, ids or groups; expected "
@@ -202,14 +213,15 @@ class Erasable(Stateful):
                 f"the records have weights, of which {type(self).__name__} makes no use; expected "
                 "none; leave sample_weight out of Records"
             )
-        if needs_target and check_target(self, target).ndim < target.ndim:
-            raise InvalidDataError(
-                f"the records have targets of shape {target.shape}; expected ({X.n_rows},); "
-                "pass y.ravel() to Records"
-            )
+        if X.y is not None and get_tags(self).target_tags.required:
+            live = X.y[~X._withdrawn] if X._withdrawn.any() else X.y
+            if check_target(self, live).ndim < X.y.ndim:
+                raise InvalidDataError(
+                    f"the records have targets of shape {X.y.shape}; expected ({X.n_rows},); "
+                    "pass y.ravel() to Records"
+                )
         refuse_unsuited(self, X.matrix, ~X._withdrawn, X.feature_names)
         self._take_features(X.n_features, X.feature_names)
-        return X
 
     def _draw_seed(self) -> None:
         if hasattr(self, "random_state"):
@@ -337,7 +349,9 @@ class Erasable(Stateful):
         -------
         ndarray of shape (n_records,), int64, uint64 or object
         """
-        return self._attached().ids
+        ids = self._attached().ids
+        # Of ids that are left: those that are deleted may be of other types, or larger.
+        return ids if ids.dtype == np.int64 else as_id_array(ids.tolist())
 
     def _record_keys(self) -> NDArray[np.uint64]:
         """Return the tape's key of every live record, at its row's position; 0 elsewhere.

@@ -26,8 +26,9 @@ from erasable.core.frames import (
     refuse_other_names,
 )
 from erasable.core.ids import as_id_array, refuse_repeats
-from erasable.core.targets import check_target, read_target, read_weights
-from erasable.core.values import ANYTHING, Accepts, Values, read_values
+from erasable.core.surrogates import refuse_surrogates
+from erasable.core.targets import check_target, mixes_numbers, read_target, read_weights
+from erasable.core.values import ANYTHING, Accepts, Values, read_values, rows_without_text
 
 __all__ = ["Table", "read_matrix", "read_table"]
 
@@ -50,6 +51,8 @@ class Table:
     ids : ndarray of shape (n_records,), int64, uint64 or object
     groups : ndarray of shape (n_records,), int64, uint64 or object, or None
     feature_names : list of str, or None
+    unsettled : frozenset of {"X", "y"}
+        Of which another type would be read without some of the records, see `Records`.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Table:
     groups: NDArray[Any] | None
     feature_names: list[str] | None
     weights: NDArray[np.float64] | None = None
+    unsettled: frozenset[str] = frozenset()
 
 
 def read_table(
@@ -134,6 +138,9 @@ def read_table(
     matrix = read_values(reader, X, frame, accepts, reset=True, copy=True)
     n_records = matrix.shape[0]
     target = None if y is None else read_target(y, n_records)
+    unsettled = {"X"} if rows_without_text(matrix, X, frame, accepts) else set()
+    if target is not None and target.dtype == np.float64 and mixes_numbers(y):
+        unsettled.add("y")
     if target is not None and estimator is not None:
         target = check_target(estimator, target)
     weights = None if sample_weight is None else read_weights(sample_weight, n_records)
@@ -144,6 +151,8 @@ def read_table(
         refuse_repeats(id_array, advice=advice)
     group_array = None if groups is None else _labels(group_values, n_records, "groups")
     names = getattr(reader, "feature_names_in_", None)
+    if names is not None:
+        refuse_surrogates(names.tolist(), "the names of columns hold")
     return Table(
         matrix=matrix,
         y=target,
@@ -151,6 +160,7 @@ def read_table(
         groups=group_array,
         feature_names=None if names is None else names.tolist(),
         weights=weights,
+        unsettled=frozenset(unsettled),
     )
 
 

@@ -21,6 +21,7 @@ from sklearn.utils import _param_validation as sklearn_validation
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.surrogates import refuse_surrogates
 
 __all__ = [
     "as_encoded",
@@ -206,7 +207,7 @@ def encode_params(estimator: BaseEstimator) -> dict[str, Any]:
     Raises
     ------
     InvalidInputError
-        If a parameter is something else.
+        If a parameter is something else, or text that UTF-8 cannot encode.
 
     Examples
     --------
@@ -321,11 +322,16 @@ def encoded_parts(encoded: list[Any]) -> dict[str, list[Any]]:
 
 
 def _encode(name: str, value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float):
         return value
+    if isinstance(value, str):
+        return _encodable(name, value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
+        for item in value.reshape(-1).tolist() if value.dtype.kind in "OUT" else []:
+            if isinstance(item, str):
+                _encodable(name, item)
         return value.copy()
     if isinstance(value, tuple):
         return {_TUPLE: [_encode(name, item) for item in value]}
@@ -334,7 +340,7 @@ def _encode(name: str, value: Any) -> Any:
     if isinstance(value, slice):
         return {_SLICE: [_encode(name, end) for end in (value.start, value.stop, value.step)]}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _encode(name, item) for key, item in value.items()}
+        return {_encodable(name, key): _encode(name, item) for key, item in value.items()}
     if isinstance(value, Mapping) and all(isinstance(key, _KEYS) for key in value):
         pairs = [[_encode(name, key), _encode(name, item)] for key, item in value.items()]
         return {_MAPPING: sorted(pairs, key=lambda pair: (type(pair[0]).__name__, pair[0]))}
@@ -345,12 +351,17 @@ def _encode(name: str, value: Any) -> Any:
     if isinstance(value, np.ufunc) or (callable(value) and hasattr(value, "__qualname__")):
         return {_FUNCTION: function_path(value)}
     if hasattr(value, "__array__"):
-        return np.array(value)
+        return _encode(name, np.array(value))
     raise InvalidInputError(
         f"parameter {name} is a {type(value).__name__}; expected a number, a string, an array, an "
         "estimator, a function, or a list or dict of these, so that it can be part of a digest; "
         "pass one of these"
     )
+
+
+def _encodable(name: str, text: str) -> str:
+    refuse_surrogates([text], f"parameter {name} holds", InvalidParameterError)
+    return text
 
 
 def decode_param(value: Any) -> Any:

@@ -61,6 +61,11 @@ class Records:
         Erased rows are 0 or "".
     groups : ndarray of shape (n_rows,), int64, uint64 or object, or None
     feature_names : list of str, or None
+    unsettled : frozenset of {"X", "y"}
+        What came without a type of its own, and would be read as another without some of the
+        records: "X", a list or an array of objects in which some rows have text and others none;
+        "y", integers and floats in a list or an array of objects. Estimators to which the type
+        makes a difference refuse such records.
     source : weak reference to Records, or None
         Those whose values these were made with, see `twin`.
 
@@ -106,6 +111,7 @@ class Records:
         self.ids = table.ids
         self.groups = table.groups
         self.feature_names = table.feature_names
+        self.unsettled = table.unsettled
         self._withdrawn, self._erased = np.zeros((2, self.n_rows), dtype=np.bool_)
         self._holders: list[weakref.ref[Attachment]] = []
         self._id_index: IdIndex | None = None
@@ -145,6 +151,7 @@ class Records:
                 ids=self.ids[rows],
                 groups=None if self.groups is None else self.groups[rows],
                 feature_names=self.feature_names,
+                unsettled=self.unsettled,
             )
         )
 
@@ -225,7 +232,7 @@ class Records:
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the records that no model has deleted, so that a pickle holds no others."""
         kept = self if not self._withdrawn.any() else self.take(np.flatnonzero(~self._withdrawn))
-        names = ("matrix", "y", "weights", "ids", "groups", "feature_names")
+        names = ("matrix", "y", "weights", "ids", "groups", "feature_names", "unsettled")
         return {name: getattr(kept, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
@@ -30,6 +31,7 @@ from erasable.core.params import (
 )
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
+from erasable.core.targets import refuse_mixed_numbers
 from erasable.core.values import refuse_unsuited
 
 __all__ = ["Stateful", "is_learned"]
@@ -77,6 +79,22 @@ class Stateful(BaseEstimator):
 
     def _reattach(self) -> None:
         return None
+
+    @property
+    def _reads_numbers(self) -> bool:
+        """Whether the model is the same for integers as for equal floats as targets."""
+        return bool(get_tags(self).estimator_type == "regressor")
+
+    @property
+    def _heeds_objects(self) -> bool:
+        """Whether numbers in a table of objects make another model than in one of numbers."""
+        return False
+
+    def _refuse_mixed_numbers(self, records: Records) -> None:
+        """Raise InvalidDataError where a deletion could change of which type targets are."""
+        needs_target = get_tags(self).target_tags.required
+        if "y" in records.unsettled and needs_target and not self._reads_numbers:
+            refuse_mixed_numbers(type(self).__name__)
 
     @property
     def _is_affine(self) -> bool:
@@ -296,6 +314,7 @@ class Stateful(BaseEstimator):
                 "the model was a step of a pipeline, and has learned from records that other "
                 "steps scaled; expected the pipeline; save that, and load it with the records"
             )
+        self._refuse_mixed_numbers(records)
         refuse_unsuited(self, records.matrix, ~records._withdrawn, known)
         held = records.attach()
         held.vouched = vouched

@@ -22,8 +22,16 @@ from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some
 from erasable.core.sparse import canonical
+from erasable.core.surrogates import refuse_surrogates
 
-__all__ = ["ANYTHING", "Accepts", "read_values", "refuse_unsuited"]
+__all__ = [
+    "ANYTHING",
+    "Accepts",
+    "read_values",
+    "refuse_rows_without_text",
+    "refuse_unsuited",
+    "rows_without_text",
+]
 
 # An ndarray or a csr_array, which has no types.
 Values: TypeAlias = Any
@@ -126,6 +134,46 @@ def read_values(
     matrix = _read_numbers(estimator, X, accepts, reset=reset, copy=copy)
     _refuse_not_finite(matrix, getattr(estimator, "feature_names_in_", None), accepts.missing)
     return matrix
+
+
+def rows_without_text(matrix: Values, X: Any, frame: Any, accepts: Accepts) -> bool:
+    """Tell whether some rows, without the others, would be read as numbers and not as objects.
+
+    Only where nothing declares a table of objects: a list, and for `ANYTHING` an array as well.
+
+    Parameters
+    ----------
+    matrix : ndarray or csr_array of shape (n_rows, n_features)
+        What `read_values` made of `X`, `frame` and `accepts`.
+
+    Examples
+    --------
+    >>> X = [["Bonn", 1], [None, 2]]
+    >>> table, accepts = np.array(X, dtype=object), Accepts(objects=True)
+    >>> rows_without_text(table, X, None, accepts), rows_without_text(table, table, None, accepts)
+    (True, False)
+    """
+    if issparse(matrix) or matrix.dtype != object or frame is not None or accepts.documents:
+        return False
+    if isinstance(X, np.ndarray) and (accepts is not ANYTHING or X.dtype != object):
+        return False
+    return not all(any(type(cell) is str for cell in row) for row in matrix.tolist())
+
+
+def refuse_rows_without_text(name: str) -> None:
+    """Raise InvalidDataError for what `rows_without_text` found.
+
+    Examples
+    --------
+    >>> refuse_rows_without_text("SimpleImputer")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: some rows of X hold text and others none; ...
+    """
+    raise InvalidDataError(
+        f"some rows of X hold text and others none; {name} reads a table of text differently from "
+        "one of numbers, and expected a type that depends on no record; pass a frame, or to fit "
+        "np.array(X, dtype=object)"
+    )
 
 
 def refuse_unsuited(
@@ -283,16 +331,18 @@ def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> 
             "neither of them 0; pass one row for each record"
         )
     if unread is None:
-        return _plain_cells(table)
+        return _plain_cells(table, reset)
     if unread:
-        table[:, unread] = _plain_cells(table[:, unread])
+        table[:, unread] = _plain_cells(table[:, unread], reset)
     return table
 
 
-def _plain_cells(table: NDArray[Any]) -> NDArray[Any]:
+def _plain_cells(table: NDArray[Any], reset: bool) -> NDArray[Any]:
     cells = table.reshape(-1).tolist()
     if odd := set(map(type, cells)) - {str, int, bool}:
         cells = [_plain(value) if type(value) in odd else value for value in cells]
+    if reset:
+        refuse_surrogates([value for value in cells if type(value) is str], "X holds")
     plain = np.empty(len(cells), dtype=object)
     plain[:] = cells
     return plain.reshape(table.shape)
@@ -351,8 +401,9 @@ def _read_documents(estimator: BaseEstimator, X: Any, reset: bool) -> NDArray[An
             if wrong
             else "X holds no documents; expected one text for each record; pass a list of strings"
         )
+    if reset:
+        refuse_surrogates(texts, "X holds")
+        estimator.n_features_in_ = 1
     table = np.empty((len(texts), 1), dtype=object)
     table[:, 0] = texts if kinds == {str} else [str(text) for text in texts]
-    if reset:
-        estimator.n_features_in_ = 1
     return table

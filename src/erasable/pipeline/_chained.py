@@ -87,6 +87,15 @@ class Chained(_BaseComposition, Erasable):
     def _takes_weights(self) -> bool:  # type: ignore[override]
         return any(isinstance(part, Erasable) and part._takes_weights for _, part in self._parts())
 
+    @property
+    def _reads_numbers(self) -> bool:
+        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        return bool(parts) and parts[-1]._reads_numbers
+
+    @property
+    def _heeds_objects(self) -> bool:
+        return any(part._heeds_objects for _, part in self._parts() if isinstance(part, Erasable))
+
     def _draw_seed(self) -> None:
         for _, part in self._parts():
             if isinstance(part, Erasable):

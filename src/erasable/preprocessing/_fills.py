@@ -38,6 +38,8 @@ def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
     >>> gaps_in(np.array([[np.nan, 1.0]]), np.nan).tolist()
     [[True, False]]
     """
+    if matrix.dtype != object and isinstance(marker, str):
+        return np.zeros(matrix.shape, dtype=np.bool_)
     if matrix.dtype != object or marker != marker:
         return is_gap(matrix, marker)
     return np.asarray(matrix == marker, dtype=np.bool_)
@@ -184,25 +186,27 @@ class Modes:
     """The most frequent value of each column; of several, the smallest."""
 
     def __init__(
-        self, matrix: NDArray[Any], live_rows: Ints, marker: Any, names: list[str] | None = None
+        self,
+        matrix: NDArray[Any],
+        live_rows: Ints,
+        marker: Any,
+        names: list[str] | None = None,
+        *,
+        objects: bool,
     ) -> None:
         gaps = None if marker != marker else gaps_in(matrix, marker)
         seen = matrix if gaps is None else np.where(gaps, np.nan, matrix)
         self._categories = Categories.fit(seen, live_rows, names=names)
-        self._modes = np.zeros(matrix.shape[1], dtype=matrix.dtype)
-        if matrix.dtype != object:
-            self._modes = self._modes.astype(np.float64)
+        self._modes = np.zeros(matrix.shape[1], dtype=object if objects else np.float64)
         for j in range(matrix.shape[1]):
             self._find(j)
 
     def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        modes = self._modes
-        touched = {
-            j
-            for row in matrix[rows].tolist()
-            for j, (cell, mode) in enumerate(zip(row, modes.tolist(), strict=True))
-            if cell == mode
-        }
+        # By category: a whole number may differ from the float that it is read as.
+        codes, labels = self._categories.codes[rows], self._categories.labels
+        touched = [
+            j for j, known in enumerate(labels) if (known[codes[:, j]] == self._modes[j]).any()
+        ]
         self._categories.remove(rows)
         for j in touched:
             self._find(j)
@@ -218,7 +222,10 @@ class Modes:
         labels, counts = self._categories.labels[j], self._categories.count(j)
         if has_gap(labels):
             labels, counts = labels[:-1], counts[:-1]
-        self._modes[j] = labels[np.argmax(counts)] if counts.any() else np.nan
+        # As a file tells it: objects hold floats of Python's, and not of NumPy's.
+        self._modes[j] = np.nan
+        if counts.any():
+            self._modes[j] = labels[[np.argmax(counts)]].tolist()[0]
 
 
 class Constants:
