@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
+from sklearn.naive_bayes import BernoulliNB as SklearnBernoulliNB
 from sklearn.neighbors import KNeighborsRegressor as SklearnKNeighborsRegressor
 from sklearn.pipeline import make_pipeline as make_sklearn_pipeline
 from sklearn.preprocessing import OneHotEncoder as SklearnOneHotEncoder
@@ -27,7 +28,7 @@ from erasable.core import classes, inputs, targets
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.records import Records
 from erasable.core.values import Accepts
-from erasable.ensemble import ShardedClassifier
+from erasable.ensemble import BaggingClassifier, ShardedClassifier, ShardedRegressor
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.linear_model import LinearRegression, LogisticRegression, Ridge
 from erasable.naive_bayes import GaussianNB
@@ -41,9 +42,9 @@ from law_instances import first_instances
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-N, ODD = 20, [4, 11, 17]
+N, ODD = 16, [4, 11, 14]
 """How many records there are, and which of them have values of another type."""
-PORTIONS = ([4], [17, 2], [11, 0])
+PORTIONS = ([4], [14, 2, 11])
 """What is deleted: odd ones alone, and with others, until none is left."""
 IDS = 100 + 3 * np.arange(N)
 FIRST = first_instances()
@@ -113,10 +114,13 @@ def keeps_the_law(estimator: Any, X: Any, y: Any = None, *, records: bool = Fals
 
 def assert_same(model: Any, fresh: Any) -> None:
     assert model.digest() == fresh.digest()
-    assert model.ids_.dtype == fresh.ids_.dtype
-    for name in ("classes_", "statistics_"):
+    for name in ("ids_", "classes_", "statistics_"):
         if hasattr(fresh, name):
-            assert getattr(model, name).dtype == getattr(fresh, name).dtype
+            assert types_of(getattr(model, name)) == types_of(getattr(fresh, name))
+
+
+def types_of(found: Any) -> list[Any]:
+    return [each.dtype for each in (found if isinstance(found, list) else [found])]
 
 
 # -- targets ---------------------------------------------------------------------------------------
@@ -195,7 +199,7 @@ def test_targets_of_several_types_are_refused(estimator: Any) -> None:
 @pytest.mark.parametrize("estimator", SUPERVISED, ids=named)
 def test_targets_are_a_function_of_the_live_records(estimator: Any) -> None:
     X, regresses = numbers_for(estimator), estimator.__sklearn_tags__().estimator_type
-    accepted = list(OF_ONE_TYPE.items())
+    accepted = [item for item in OF_ONE_TYPE.items() if item[0].endswith("of NumPy")]
     if takes_mixed_numbers(estimator):
         accepted += MIXED_NUMBERS.items()
     # One container for each: that all of them are read alike is told without a model below.
@@ -229,7 +233,7 @@ def test_a_declared_type_decides_alone(told: str) -> None:
 
 
 def test_targets_in_columns_have_a_type_each() -> None:
-    X = numbers_for(None) if False else numbers_for(GaussianNB())
+    X = numbers_for(GaussianNB())
     table = [[i % 2, float(i % 3)] for i in range(N)]
     assert keeps_the_law(KNeighborsClassifier(2), X, table)
     assert keeps_the_law(KNeighborsClassifier(2), X, objects(table))
@@ -284,6 +288,25 @@ def test_records_of_which_another_model_holds_more_are_read_as_what_is_left() ->
             model = seeded(estimator).fit(records)
             assert_same(model, seeded(estimator).fit(X[rest], y[rest], ids=IDS[rest]))
         assert holder.digest() == Ridge().fit(X, y, ids=IDS).digest()
+
+
+def test_members_are_taught_the_type_of_their_own_records() -> None:
+    X, large = numbers_for(GaussianNB()), np.array(values_of(0, 1, 2**63), dtype=np.uint64)
+    for seed in range(6):
+        sliced = ShardedClassifier(SklearnBernoulliNB(), n_shards=2, n_slices=3, random_state=seed)
+        assert keeps_the_law(sliced, X, large)
+        bagged = BaggingClassifier(SklearnBernoulliNB(), n_estimators=2, random_state=seed)
+        assert keeps_the_law(bagged, X, large)
+        regressor = ShardedRegressor(SklearnKNeighborsRegressor(1), n_shards=2, random_state=seed)
+        assert keeps_the_law(regressor, X, large)
+
+
+def test_a_pipeline_reads_targets_as_its_last_step_does() -> None:
+    X, y = numbers_for(Ridge()), values_of(0, 1, 1.0)
+    assert keeps_the_law(make_pipeline(StandardScaler(), Ridge()), X, y)
+    assert not keeps_the_law(make_pipeline(StandardScaler(), GaussianNB()), X, y)
+    wrapped = Refit(SklearnKNeighborsRegressor(2))
+    assert not keeps_the_law(make_pipeline(StandardScaler(), wrapped), X, y)
 
 
 def test_records_of_mixed_numbers_serve_regressors() -> None:
@@ -352,9 +375,8 @@ OTHERS = {"numbers": [float(i % 4) for i in range(N)], "text": [f"t{i % 3}" for 
 TABLES: dict[str, Callable[[list[list[Any]]], Any]] = {
     "list": lambda rows: rows,
     "objects": objects,
-    "frame of objects": lambda rows: pd.DataFrame(objects(rows), columns=["a", "b"]),
-    "frame of columns": lambda rows: pd.DataFrame(
-        {"a": objects([row[0] for row in rows]), "b": [row[1] for row in rows]}
+    "frame": lambda rows: pd.DataFrame(
+        {"a": pd.Series([row[0] for row in rows], dtype=object), "b": [row[1] for row in rows]}
     ),
 }
 TAKING_OBJECTS = [
@@ -363,7 +385,6 @@ TAKING_OBJECTS = [
     OrdinalEncoder(),
     SimpleImputer(strategy="most_frequent", add_indicator=True),
     SimpleImputer(strategy="constant", keep_empty_features=True),
-    SimpleImputer(strategy="constant", fill_value=3),
     SimpleImputer(strategy="most_frequent", missing_values="a"),
     make_column_transformer((SimpleImputer(strategy="constant"), [0]), (OneHotEncoder(), [1])),
     make_column_transformer(
@@ -373,8 +394,8 @@ TAKING_OBJECTS = [
     make_pipeline(
         SimpleImputer(strategy="constant"), OneHotEncoder(sparse_output=False), KMeans(2)
     ),
-    make_pipeline(OneHotEncoder(), GaussianNB()),
-    Refit(make_sklearn_pipeline(SklearnOneHotEncoder(), SklearnLogisticRegression())),
+    make_pipeline(OneHotEncoder(sparse_output=False), GaussianNB()),
+    Refit(make_sklearn_pipeline(SklearnOneHotEncoder(), SklearnBernoulliNB())),
 ]
 
 
@@ -386,17 +407,17 @@ def tables(column: str, other: str) -> list[list[Any]]:
 @pytest.mark.parametrize("estimator", TAKING_OBJECTS, ids=named)
 def test_cells_are_a_function_of_the_live_records(estimator: Any) -> None:
     y, taken = np.arange(N) % 2, set()
-    for column in COLUMNS:
-        for other in OTHERS:
-            for container, make in TABLES.items():
-                for records in (False, True):
-                    X = make(tables(column, other))
-                    try:
-                        if keeps_the_law(estimator, X, y, records=records):
-                            taken.add(column)
-                    except Exception as error:
-                        error.add_note(f"{column} beside {other}, in {container}, {records=}")
-                        raise
+    for place, column in enumerate(COLUMNS):
+        for container, make in TABLES.items():
+            # Of text or numbers beside it, and records or none, one for each container in turn.
+            other, records = list(OTHERS)[place % 2], place // 2 % 2 == (container == "list")
+            X = make(tables(column, other))
+            try:
+                if keeps_the_law(estimator, X, y, records=records):
+                    taken.add(column)
+            except Exception as error:
+                error.add_note(f"{column} beside {other}, in a {container}, {records=}")
+                raise
     assert "text" in taken or "numbers" in taken
     assert "a lone surrogate" not in taken
 
@@ -406,11 +427,12 @@ def test_numbers_in_objects_are_a_function_of_the_live_records(estimator: Any) -
     if Accepts.of(estimator).documents:
         return
     table, y = numbers_for(estimator), np.arange(N) % 2
-    for odd in (np.True_, 1, 1.0, "1", np.float32(1.0)):
-        mixed = table.astype(object)
-        mixed[ODD, 1] = odd
-        for X in (mixed, mixed.tolist()):
-            assert keeps_the_law(estimator, X, y) or odd == "1"
+    mixed = table.astype(object)
+    mixed[ODD, 1] = [True, 1, np.float32(1.0)]
+    for X in (mixed, mixed.tolist()):
+        assert keeps_the_law(estimator, X, y)
+    mixed[ODD, 1] = "1"
+    keeps_the_law(estimator, mixed, y)
 
 
 def test_how_text_with_gaps_is_declared() -> None:
@@ -456,7 +478,9 @@ LONE_SURROGATES: dict[str, Callable[[], Any]] = {
     "y, an array": lambda: GaussianNB().fit(NUMBERS, np.array(["a", BROKEN, "b"])),
     "classes": lambda: GaussianNB(classes=["a", BROKEN]).fit(NUMBERS, ["a", "a", "a"]),
     "ids": lambda: StandardScaler().fit(NUMBERS, ids=["a", BROKEN, "b"]),
-    "an index": lambda: StandardScaler().fit(pd.DataFrame(NUMBERS, index=["a", BROKEN, "b"])),
+    "an index": lambda: StandardScaler().fit(
+        pd.DataFrame(NUMBERS, index=pd.Index(["a", BROKEN, "b"], dtype=object))
+    ),
     "groups": lambda: StandardScaler().fit(NUMBERS, groups=["a", BROKEN, 7]),
     "names": lambda: StandardScaler().fit(
         pd.DataFrame(NUMBERS, columns=pd.Index(["a", BROKEN], dtype=object))
@@ -506,7 +530,7 @@ def test_control_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not keeps_the_law(GaussianNB(), X, y)
     monkeypatch.setattr(targets, "_typed", lambda undeclared: np.array(undeclared.tolist()))
     monkeypatch.setattr(inputs, "mixes_numbers", lambda y: False)
-    for kinds in ((0, 1, 1.0), (False, True, 1), (0, 1, 2**63)):
+    for kinds in ((0, 1, 1.0), (False, True, 1), (0, 1, "1")):
         with pytest.raises(AssertionError):
             keeps_the_law(GaussianNB(), X, objects(values_of(*kinds)))
 

@@ -199,7 +199,7 @@ def _labels_of(names: list[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
     Whether integers are uint64 is for the names to decide, as targets are that only while a record
     has a large one.
     """
-    if dtype == object:
+    if dtype.kind == "O":
         labels = np.empty(len(names), dtype=object)
         labels[:] = [str(name) for name in names]
         return labels
@@ -208,4 +208,4 @@ def _labels_of(names: list[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
     if names[-1] < 2**63:
         with np.errstate(invalid="ignore"):
             return np.array(names).astype(np.int64)
-    return np.array(names, dtype=np.uint64) if 0 <= names[0] and names[-1] < 2**64 else None
+    return np.array(names, dtype=np.uint64) if names[0] >= 0 and names[-1] < 2**64 else None

@@ -73,6 +73,12 @@ class Erasable(Stateful):
         None, and by ``load(path, records)``. Raises ArtifactError if the records do not fit.
     ``_digest_state() -> dict``
         ``_state`` with `LeafHash` values in the place of large components that did not change.
+    ``_reads_numbers``
+        Whether the model is the same for integers as for equal floats as targets, so that they may
+        come mixed; that of every regressor by default.
+    ``_heeds_objects``
+        Whether numbers in a table of objects make another model than in a table of numbers; False
+        by default.
 
     A parameter is read with ``_at_fit(name)``: what `set_params` says concerns the next `fit`.
 

@@ -17,7 +17,7 @@ _AT_ONCE = 4_096
 def refuse_surrogates(
     texts: Sequence[str], what: str, error: type[InvalidInputError] = InvalidDataError
 ) -> None:
-    """Raise an error if some of the texts hold lone surrogates, which UTF-8 cannot encode.
+    r"""Raise an error if some of the texts hold lone surrogates, which UTF-8 cannot encode.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def refuse_surrogates(
 
     Examples
     --------
-    >>> refuse_surrogates(["Bonn", "K\\xf6ln"], "X holds")
-    >>> refuse_surrogates(["Bonn", "\\ud83d"], "X holds")
+    >>> refuse_surrogates(["Bonn", "K\xf6ln"], "X holds")
+    >>> refuse_surrogates(["Bonn", "\ud83d"], "X holds")
     Traceback (most recent call last):
     erasable.core.errors.InvalidDataError: X holds 1 text with lone surrogates (half of a UTF-16 ...
     """

@@ -147,7 +147,10 @@ class SimpleImputer(TransformerMixin, Erasable):
         return self._at_fit("strategy") in _OF_OBJECTS
 
     def _learn_fills(self, *, objects: bool) -> tuple[Fill, Gaps | SparseGaps]:
-        """Learn from the records, `objects` or numbers: `Records` read objects without text as such."""
+        """Learn from the records, as from objects or from numbers.
+
+        A model of objects may be loaded with `Records` of them, which are numbers without text.
+        """
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
         marker = plain(self._at_fit("missing_values"))
