@@ -468,6 +468,35 @@ def test_fills_of_mixed_frames_are_loaded(params: dict[str, Any], fill: Any) -> 
         assert loaded.digest() == model.digest()
 
 
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        OrdinalEncoder(categories=[objects([np.int64(1), np.float32(2.0), None])]),
+        OrdinalEncoder(categories=[objects([np.False_, np.True_, 2])]),
+        OrdinalEncoder(categories=[[np.int8(1), np.longdouble(2)]]),
+        SimpleImputer(strategy="constant", fill_value=np.longdouble(0.5)),
+        SimpleImputer(strategy="constant", fill_value=np.True_),
+    ],
+    ids=named,
+)
+def test_numbers_of_numpy_in_parameters_have_a_digest(encoder: Any) -> None:
+    X = [[1], [2], [1]]
+    model = encoder.fit(X)
+    model.delete([2])
+    assert model.digest() == encoder.fit(X[:2]).digest()
+    file = BytesIO()
+    model.save(file)
+    assert erasable.load(BytesIO(file.getvalue())).digest() == model.digest()
+
+
+def test_other_objects_in_parameters_are_refused() -> None:
+    for wrong in ([(1, 2), 3], [objects([1]), 2], [{1: 2}, 3], [1j, 2]):
+        with pytest.raises(InvalidInputError, match="parameter categories is"):
+            OrdinalEncoder(categories=[objects(wrong)]).fit([[1], [2]])
+    with pytest.raises(InvalidInputError, match="cannot be cast to the input data"):
+        SimpleImputer(strategy="constant", fill_value=10**400).fit([[1], [2]])
+
+
 # -- text that UTF-8 cannot encode -----------------------------------------------------------------
 
 BROKEN = "\ud800"

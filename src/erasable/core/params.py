@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _param_validation as sklearn_validation
 
@@ -326,13 +327,12 @@ def _encode(name: str, value: Any) -> Any:
         return value
     if isinstance(value, str):
         return _encodable(name, value)
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, np.longdouble):
+        return float(value)
+    if isinstance(value, np.number | np.bool_):
+        return _encode(name, value.item())
     if isinstance(value, np.ndarray):
-        for item in value.reshape(-1).tolist() if value.dtype.kind in "OUT" else []:
-            if isinstance(item, str):
-                _encodable(name, item)
-        return value.copy()
+        return _encode_cells(name, value) if value.dtype.kind in "OUT" else value.copy()
     if isinstance(value, tuple):
         return {_TUPLE: [_encode(name, item) for item in value]}
     if isinstance(value, list):
@@ -357,6 +357,18 @@ def _encode(name: str, value: Any) -> Any:
         "estimator, a function, or a list or dict of these, so that it can be part of a digest; "
         "pass one of these"
     )
+
+
+def _encode_cells(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    cells = [_encode(name, cell) for cell in array.reshape(-1).tolist()]
+    if wrong := [cell for cell in cells if isinstance(cell, list | dict | np.ndarray)]:
+        raise InvalidInputError(
+            f"parameter {name} is an array, {len(wrong)} of whose values are no numbers and no "
+            "strings; expected one of these, or a list, so that it can be part of a digest"
+        )
+    encoded = np.empty(array.size, dtype=object)
+    encoded[:] = cells
+    return encoded.reshape(array.shape).astype(array.dtype)
 
 
 def _encodable(name: str, text: str) -> str:

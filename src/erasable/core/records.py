@@ -43,7 +43,8 @@ class Records:
         Copied. float32 stays float32, other numbers become float64. NaN, text and documents are
         taken, and refused by an estimator that cannot learn from them.
     y : array-like of shape (n_records,) or (n_records, n_outputs), default=None
-        Targets, numbers, booleans or strings; copied.
+        Targets, numbers, booleans or strings; copied. Where an array or a frame declares no type,
+        they must be of one; integers and floats together are taken by regressors alone.
     sample_weight : array-like of shape (n_records,) or float, default=None
         How much each record counts; copied.
     ids : array-like of int or str, or the name of a column, default=None

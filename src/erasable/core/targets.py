@@ -168,7 +168,7 @@ def _typed(undeclared: NDArray[Any]) -> NDArray[Any]:
             f"y holds integers beyond 64 bits with a sign; expected {_KINDS}; "
             f"{_DECLARE.format('np.uint64')}, or float"
         )
-    kind = next(name for name in ("float", "int", "bool") if name in types)
+    kind = next((name for name in ("float", "int", "bool") if name in types), "float")
     return undeclared.astype({"float": np.float64, "int": np.int64, "bool": np.bool_}[kind])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -181,7 +182,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         value = plain(given)
         if given is None:
             value = "missing_value" if objects else 0.0
-        number = isinstance(value, Real) and np.isfinite(float(value))
+        number = isinstance(value, Real) and _is_finite(value)
         if not (number or (objects and isinstance(value, str))):
             raise InvalidParameterError(
                 f"fill_value={shorten(given)} cannot be cast to the input data, which "
@@ -393,6 +394,13 @@ class SimpleImputer(TransformerMixin, Erasable):
         tags.input_tags.categorical = tags.input_tags.string = objects
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _is_finite(number: Real) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # of an integer that no float reaches
+        return False
 
 
 def _differ(one: NDArray[Any], two: NDArray[Any]) -> Flags:
