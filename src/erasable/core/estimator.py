@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from erasable.core._book import Book
+from erasable.core._shared import refuse_unsuited_records
 from erasable.core._whole import delete_whole
 from erasable.core.artifact import Place
 from erasable.core.complaints import too_few
@@ -23,7 +24,6 @@ from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import (
     InvalidDataError,
     InvalidIdsError,
-    InvalidInputError,
     KeyCollisionError,
 )
 from erasable.core.ids import as_id_array
@@ -34,8 +34,8 @@ from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
 from erasable.core.tape import Tape
-from erasable.core.targets import check_target
-from erasable.core.values import Values, refuse_rows_without_text, refuse_unsuited
+from erasable.core.unsettled import refuse_rows_without_text
+from erasable.core.values import Values, refuse_unsuited
 
 __all__ = ["Erasable", "load"]
 
@@ -189,7 +189,8 @@ class Erasable(Stateful):
         if needs_target and target is None:
             raise _no_target(self)
         if isinstance(X, Records):
-            self._take_records(X, y, sample_weight, ids, groups)
+            refuse_unsuited_records(self, X, y, sample_weight, ids, groups)
+            self._take_features(X.n_features, X.feature_names)
             records = X
         else:
             records = Records.from_table(
@@ -206,28 +207,6 @@ class Erasable(Stateful):
         if "X" in records.unsettled and self._heeds_objects:
             refuse_rows_without_text(type(self).__name__)
         return records
-
-    def _take_records(self, X: Records, y: Any, sample_weight: Any, ids: Any, groups: Any) -> None:
-        """Check records that are shared."""
-        if any(given is not None for given in (y, sample_weight, ids, groups)):
-            raise InvalidInputError(
-                "fit was given Records together with y, sample_weight, ids or groups; expected "
-                "one or the other; pass them to Records(X, y, ids=..., groups=...)"
-            )
-        if X.weights is not None and not self._takes_weights:
-            raise InvalidInputError(
-                f"the records have weights, of which {type(self).__name__} makes no use; expected "
-                "none; leave sample_weight out of Records"
-            )
-        if X.y is not None and get_tags(self).target_tags.required:
-            live = X.y[~X._withdrawn] if X._withdrawn.any() else X.y
-            if check_target(self, live).ndim < X.y.ndim:
-                raise InvalidDataError(
-                    f"the records have targets of shape {X.y.shape}; expected ({X.n_rows},); "
-                    "pass y.ravel() to Records"
-                )
-        refuse_unsuited(self, X.matrix, ~X._withdrawn, X.feature_names)
-        self._take_features(X.n_features, X.feature_names)
 
     def _draw_seed(self) -> None:
         if hasattr(self, "random_state"):

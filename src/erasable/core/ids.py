@@ -230,8 +230,8 @@ def _from_objects(values: list[Any], name: str) -> NDArray[Any]:
             return np.array(values, dtype=np.uint64)
     if not values:
         return np.empty(0, dtype=np.int64)
-    texts = values if len(kinds) == 1 else [value for value in values if type(value) is str]
     if str in kinds:
+        texts = values if len(kinds) == 1 else [value for value in values if type(value) is str]
         refuse_surrogates(texts, f"{name} hold", InvalidIdsError)
     array = np.empty(len(values), dtype=object)
     array[:] = values

@@ -27,8 +27,9 @@ from erasable.core.frames import (
 )
 from erasable.core.ids import as_id_array, refuse_repeats
 from erasable.core.surrogates import refuse_surrogates
-from erasable.core.targets import check_target, mixes_numbers, read_target, read_weights
-from erasable.core.values import ANYTHING, Accepts, Values, read_values, rows_without_text
+from erasable.core.targets import check_target, read_target, read_weights
+from erasable.core.unsettled import find_unsettled
+from erasable.core.values import ANYTHING, Accepts, Values, read_values
 
 __all__ = ["Table", "read_matrix", "read_table"]
 
@@ -52,7 +53,7 @@ class Table:
     groups : ndarray of shape (n_records,), int64, uint64 or object, or None
     feature_names : list of str, or None
     unsettled : frozenset of {"X", "y"}
-        Of which another type would be read without some of the records, see `Records`.
+        See `erasable.core.unsettled.find_unsettled`.
 
     Examples
     --------
@@ -138,9 +139,6 @@ def read_table(
     matrix = read_values(reader, X, frame, accepts, reset=True, copy=True)
     n_records = matrix.shape[0]
     target = None if y is None else read_target(y, n_records)
-    unsettled = {"X"} if rows_without_text(matrix, X, frame, accepts) else set()
-    if target is not None and target.dtype == np.float64 and mixes_numbers(y):
-        unsettled.add("y")
     if target is not None and estimator is not None:
         target = check_target(estimator, target)
     weights = None if sample_weight is None else read_weights(sample_weight, n_records)
@@ -160,7 +158,7 @@ def read_table(
         groups=group_array,
         feature_names=None if names is None else names.tolist(),
         weights=weights,
-        unsettled=frozenset(unsettled),
+        unsettled=find_unsettled(X, frame, matrix, accepts, y, target),
     )
 
 

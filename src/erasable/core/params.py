@@ -327,10 +327,8 @@ def _encode(name: str, value: Any) -> Any:
         return value
     if isinstance(value, str):
         return _encodable(name, value)
-    if isinstance(value, np.longdouble):
-        return float(value)
     if isinstance(value, np.number | np.bool_):
-        return _encode(name, value.item())
+        return float(value) if isinstance(value, np.longdouble) else _encode(name, value.item())
     if isinstance(value, np.ndarray):
         return _encode_cells(name, value) if value.dtype.kind in "OUT" else value.copy()
     if isinstance(value, tuple):
@@ -361,10 +359,10 @@ def _encode(name: str, value: Any) -> Any:
 
 def _encode_cells(name: str, array: NDArray[Any]) -> NDArray[Any]:
     cells = [_encode(name, cell) for cell in array.reshape(-1).tolist()]
-    if wrong := [cell for cell in cells if isinstance(cell, list | dict | np.ndarray)]:
+    if any(isinstance(cell, list | dict | np.ndarray) for cell in cells):
         raise InvalidInputError(
-            f"parameter {name} is an array, {len(wrong)} of whose values are no numbers and no "
-            "strings; expected one of these, or a list, so that it can be part of a digest"
+            f"parameter {name} is an array of other things than numbers and strings; expected "
+            "these, or a list, so that it can be part of a digest"
         )
     encoded = np.empty(array.size, dtype=object)
     encoded[:] = cells

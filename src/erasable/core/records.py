@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,8 +44,7 @@ class Records:
         Copied. float32 stays float32, other numbers become float64. NaN, text and documents are
         taken, and refused by an estimator that cannot learn from them.
     y : array-like of shape (n_records,) or (n_records, n_outputs), default=None
-        Targets, numbers, booleans or strings; copied. Where an array or a frame declares no type,
-        they must be of one; integers and floats together are taken by regressors alone.
+        Targets, numbers, booleans or strings, of one type or one that is declared; copied.
     sample_weight : array-like of shape (n_records,) or float, default=None
         How much each record counts; copied.
     ids : array-like of int or str, or the name of a column, default=None
@@ -62,13 +62,8 @@ class Records:
         Erased rows are 0 or "".
     groups : ndarray of shape (n_rows,), int64, uint64 or object, or None
     feature_names : list of str, or None
-    unsettled : frozenset of {"X", "y"}
-        What came without a type of its own, and would be read as another without some of the
-        records: "X", a list or an array of objects in which some rows have text and others none;
-        "y", integers and floats in a list or an array of objects. Estimators to which the type
-        makes a difference refuse such records.
-    source : weak reference to Records, or None
-        Those whose values these were made with, see `twin`.
+    unsettled : frozenset of {"X", "y"}, see `erasable.core.unsettled`
+    source : weak reference to Records whose values these were made with (see `twin`), or None
 
     Raises
     ------
@@ -233,8 +228,7 @@ class Records:
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the records that no model has deleted, so that a pickle holds no others."""
         kept = self if not self._withdrawn.any() else self.take(np.flatnonzero(~self._withdrawn))
-        names = ("matrix", "y", "weights", "ids", "groups", "feature_names", "unsettled")
-        return {name: getattr(kept, name) for name in names}
+        return {each.name: getattr(kept, each.name) for each in fields(Table)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Hold arrays that can be erased, even where joblib mapped them read-only."""

@@ -31,7 +31,7 @@ from erasable.core.params import (
 )
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
-from erasable.core.targets import refuse_mixed_numbers
+from erasable.core.unsettled import refuse_mixed_numbers
 from erasable.core.values import refuse_unsuited
 
 __all__ = ["Stateful", "is_learned"]

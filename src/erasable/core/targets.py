@@ -26,7 +26,7 @@ from erasable.core.errors import InvalidDataError
 from erasable.core.ids import is_missing
 from erasable.core.surrogates import refuse_surrogates
 
-__all__ = ["check_target", "mixes_numbers", "read_target", "read_weights", "refuse_mixed_numbers"]
+__all__ = ["check_target", "mixes_numbers", "read_target", "read_weights"]
 
 _KINDS = "numbers, booleans or strings"
 _DECLARE = "so that no record decides how the others are read, declare one: np.asarray(y, dtype={})"
@@ -95,20 +95,6 @@ def mixes_numbers(y: Any) -> bool:
     if undeclared is None:
         return False
     return any(len(types) > 1 for types in _types_by_column(undeclared))
-
-
-def refuse_mixed_numbers(name: str) -> None:
-    """Raise InvalidDataError for targets of which it must be known whether they are integers.
-
-    Examples
-    --------
-    >>> refuse_mixed_numbers("GaussianNB")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: y holds values of type float, int; GaussianNB ...
-    """
-    raise InvalidDataError(
-        f"y holds values of type float, int; {name} expected one type; {_DECLARE.format('float')}"
-    )
 
 
 def _as_array(y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -24,14 +24,7 @@ from erasable.core.ids import name_some
 from erasable.core.sparse import canonical
 from erasable.core.surrogates import refuse_surrogates
 
-__all__ = [
-    "ANYTHING",
-    "Accepts",
-    "read_values",
-    "refuse_rows_without_text",
-    "refuse_unsuited",
-    "rows_without_text",
-]
+__all__ = ["ANYTHING", "Accepts", "read_values", "refuse_unsuited"]
 
 # An ndarray or a csr_array, which has no types.
 Values: TypeAlias = Any
@@ -134,46 +127,6 @@ def read_values(
     matrix = _read_numbers(estimator, X, accepts, reset=reset, copy=copy)
     _refuse_not_finite(matrix, getattr(estimator, "feature_names_in_", None), accepts.missing)
     return matrix
-
-
-def rows_without_text(matrix: Values, X: Any, frame: Any, accepts: Accepts) -> bool:
-    """Tell whether some rows, without the others, would be read as numbers and not as objects.
-
-    Only where nothing declares a table of objects: a list, and for `ANYTHING` an array as well.
-
-    Parameters
-    ----------
-    matrix : ndarray or csr_array of shape (n_rows, n_features)
-        What `read_values` made of `X`, `frame` and `accepts`.
-
-    Examples
-    --------
-    >>> X = [["Bonn", 1], [None, 2]]
-    >>> table, accepts = np.array(X, dtype=object), Accepts(objects=True)
-    >>> rows_without_text(table, X, None, accepts), rows_without_text(table, table, None, accepts)
-    (True, False)
-    """
-    if issparse(matrix) or matrix.dtype != object or frame is not None or accepts.documents:
-        return False
-    if isinstance(X, np.ndarray) and (accepts is not ANYTHING or X.dtype != object):
-        return False
-    return not all(any(type(cell) is str for cell in row) for row in matrix.tolist())
-
-
-def refuse_rows_without_text(name: str) -> None:
-    """Raise InvalidDataError for what `rows_without_text` found.
-
-    Examples
-    --------
-    >>> refuse_rows_without_text("SimpleImputer")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: some rows of X hold text and others none; ...
-    """
-    raise InvalidDataError(
-        f"some rows of X hold text and others none; {name} reads a table of text differently from "
-        "one of numbers, and expected a type that depends on no record; pass a frame, or to fit "
-        "np.array(X, dtype=object)"
-    )
 
 
 def refuse_unsuited(

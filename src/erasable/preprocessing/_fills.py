@@ -6,22 +6,26 @@ in its state than it takes to tell them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as grid_kernels
-from erasable.core.errors import MagnitudeError
+from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.grid import MAX_ROWS
+from erasable.core.ids import shorten
 from erasable.core.quantiles import Quantiles
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap
+from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
 from erasable.preprocessing._sparse_fills import is_gap
 
-__all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "gaps_in"]
+__all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "constant_of", "gaps_in"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -43,6 +47,30 @@ def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
     if matrix.dtype != object or marker != marker:
         return is_gap(matrix, marker)
     return np.asarray(matrix == marker, dtype=np.bool_)
+
+
+def constant_of(given: Any, *, objects: bool) -> Any:
+    """Return the value that gaps are filled with, in a table of objects or of numbers.
+
+    Examples
+    --------
+    >>> constant_of(None, objects=True), constant_of(np.int8(3), objects=False)
+    ('missing_value', 3)
+    """
+    value = plain(given)
+    if given is None:
+        value = "missing_value" if objects else 0.0
+    try:
+        number = isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # of an integer that no float reaches
+        number = False
+    if not (number or (objects and isinstance(value, str))):
+        raise InvalidParameterError(
+            f"fill_value={shorten(given)} cannot be cast to the input data, which "
+            f"holds {'text' if objects else 'numbers'}; expected "
+            f"{'text or a' if objects else 'a finite'} number; pass another fill_value"
+        )
+    return value
 
 
 class Fill(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -20,7 +19,6 @@ from erasable.core.errors import (
     ArtifactError,
     InvalidDataError,
     InvalidInputError,
-    InvalidParameterError,
 )
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
@@ -33,6 +31,7 @@ from erasable.preprocessing._fills import (
     Means,
     Medians,
     Modes,
+    constant_of,
     gaps_in,
 )
 from erasable.preprocessing._fixed import plain
@@ -168,28 +167,17 @@ class SimpleImputer(TransformerMixin, Erasable):
         gaps = SparseGaps(matrix, live, marker) if sparse else Gaps(matrix, live, marker)
         if strategy == "constant":
             dtype: Any = object if objects else np.float64
-            return Constants(np.full(matrix.shape[1], self._constant(objects), dtype)), gaps
+            return Constants(
+                np.full(
+                    matrix.shape[1], constant_of(self._at_fit("fill_value"), objects=objects), dtype
+                )
+            ), gaps
         if strategy == "most_frequent" and not sparse:
             names = getattr(self, "feature_names_in_", None)
             known = None if names is None else names.tolist()
             return Modes(matrix, live, marker, known, objects=objects), gaps
         kind: Any = {"mean": Means, "median": Medians, "most_frequent": SparseModes}[strategy]
         return kind(matrix, live, marker), gaps
-
-    def _constant(self, objects: bool) -> Any:
-        """Return the value that gaps are filled with, in a table of objects or of numbers."""
-        given = self._at_fit("fill_value")
-        value = plain(given)
-        if given is None:
-            value = "missing_value" if objects else 0.0
-        number = isinstance(value, Real) and _is_finite(value)
-        if not (number or (objects and isinstance(value, str))):
-            raise InvalidParameterError(
-                f"fill_value={shorten(given)} cannot be cast to the input data, which "
-                f"holds {'text' if objects else 'numbers'}; expected "
-                f"{'text or a' if objects else 'a finite'} number; pass another fill_value"
-            )
-        return value
 
     def _take(self, fill: Fill, gaps: Gaps | SparseGaps) -> None:
         self._fill, self._accelerator = fill, gaps
@@ -394,13 +382,6 @@ class SimpleImputer(TransformerMixin, Erasable):
         tags.input_tags.categorical = tags.input_tags.string = objects
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _is_finite(number: Real) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # of an integer that no float reaches
-        return False
 
 
 def _differ(one: NDArray[Any], two: NDArray[Any]) -> Flags:
