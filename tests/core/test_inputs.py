@@ -447,9 +447,12 @@ def test_columns_of_text_are_read_alike_from_every_frame(make: Any, texts: list[
     assert all(type(cell) is str or cell != cell for cell in matrix[:, 0].tolist())
 
 
-def test_text_that_is_no_utf_8_is_read_one_by_one() -> None:
+def test_text_that_is_no_utf_8_is_read_one_by_one_where_nobody_learns_from_it() -> None:
     frame = pd.DataFrame({"a": pd.Series(["\ud800", "b"], dtype=object)})
-    assert read_table(frame).matrix[:, 0].tolist() == ["\ud800", "b"]
+    known = OneHotEncoder(handle_unknown="ignore").fit(pd.DataFrame({"a": ["b", "c"]}))
+    assert read_matrix(known, frame)[:, 0].tolist() == ["\ud800", "b"]
+    with pytest.raises(InvalidDataError, match="X holds 1 text with lone surrogates"):
+        read_table(frame)
 
 
 def test_columns_of_text_are_read_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:

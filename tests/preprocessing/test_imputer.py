@@ -266,7 +266,8 @@ def test_frames() -> None:
 
 
 def test_tables_of_another_kind_than_at_fit() -> None:
-    text = SimpleImputer(strategy="constant").fit([["a", 1], [None, 2]])
+    objects = np.array([["a", 1], [None, 2]], dtype=object)
+    text = SimpleImputer(strategy="constant").fit(objects)
     assert text.transform([[NAN, 3.0]]).tolist() == [["missing_value", 3.0]]
     numbers = SimpleImputer(strategy="most_frequent").fit([[1.0, 2.0], [NAN, 2.0]])
     assert numbers.transform(np.array([[None, 3]], dtype=object)).tolist() == [[1.0, 3.0]]
@@ -345,8 +346,9 @@ def test_turning_back_needs_indicators() -> None:
     model = SimpleImputer(add_indicator=True).fit(TABLE)
     with pytest.raises(InvalidDataError, match="X has 3 columns; expected 6"):
         model.inverse_transform(TABLE)
-    text = SimpleImputer(strategy="constant", add_indicator=True).fit([["a"], [None]])
-    back = text.inverse_transform(text.transform([["a"], [None]]))
+    objects = np.array([["a"], [None]], dtype=object)
+    text = SimpleImputer(strategy="constant", add_indicator=True).fit(objects)
+    back = text.inverse_transform(text.transform(objects))
     assert same_cells(back, np.array([["a"], [NAN]], dtype=object))
     with pytest.raises(InvalidDataError):
         model.inverse_transform([["a"]])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidDataError, InvalidInputError
 
-__all__ = ["GONE", "Classes"]
+__all__ = ["GONE", "Classes", "narrowed"]
 
 GONE = -1
 """Code of a record that is not live."""
@@ -125,16 +125,29 @@ class Classes:
         place = np.full(kept.size + 1, GONE, dtype=np.int32)  # the last one is the code GONE
         place[:-1][kept] = np.arange(int(kept.sum()))
         self.codes = place[self.codes]
-        self.labels, self.counts = self.labels[kept], self.counts[kept]
-        if self.labels.dtype == np.uint64 and self.labels[-1] < 2**63:
-            self.labels = self.labels.astype(np.int64)  # as `read_target` reads what is left
+        self.labels, self.counts = narrowed(self.labels[kept]), self.counts[kept]
         return kept
+
+
+def narrowed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return integers as int64 where all of them fit, as `read_target` reads them.
+
+    Records that are deleted, or another model's, may have some that do not.
+
+    Examples
+    --------
+    >>> narrowed(np.array([3], dtype=np.uint64)), narrowed(np.array([2**63], dtype=np.uint64))
+    (array([3]), array([9223372036854775808], dtype=uint64))
+    """
+    if values.dtype != np.uint64 or (values.size and values.max() >= 2**63):
+        return values
+    return values.astype(np.int64)
 
 
 def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if values.dtype != object:
         labels, found = np.unique(values, return_inverse=True)
-        return labels, found.astype(np.int64)
+        return narrowed(labels), found.astype(np.int64)
     names = sorted(set(values.tolist()))
     labels = np.empty(len(names), dtype=object)
     labels[:] = names
@@ -154,22 +167,45 @@ def _find(labels: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _fixed_labels(fixed: Any, y: NDArray[Any]) -> NDArray[Any]:
-    given = np.asarray(fixed)
-    text = y.dtype == object
-    if given.ndim != 1 or given.size == 0 or (given.dtype.kind in "OUT") != text:
+    given, text = np.asarray(fixed), y.dtype == object
+    # As they were given: of integers beyond int64 among others, and of numbers among strings,
+    # NumPy makes floats, and strings.
+    cells = np.array(fixed, dtype=object).reshape(-1).tolist()
+    fits = (given.dtype.kind in "OUT") == text == all(isinstance(cell, str) for cell in cells)
+    if given.ndim != 1 or given.size == 0 or not fits:
         raise InvalidInputError(
             f"classes= is {type(fixed).__name__} of shape {given.shape} and type {given.dtype}; "
             f"expected a list of {'strings' if text else 'numbers'}, as the targets are; "
             "name every class once"
         )
-    names = sorted(set(given.tolist()))
+    names = sorted(set(cells))
     if len(names) != given.size:
         raise InvalidInputError(
             f"classes= names {given.size - len(names)} classes more than once; expected each "
             "once; leave out the repeats"
         )
-    if text:
+    labels = _labels_of(names, y.dtype)
+    if labels is None or labels.tolist() != names:
+        raise InvalidInputError(
+            f"classes= names numbers that {y.dtype}, the type of the targets, does not have; "
+            "expected the classes of the targets; name every class once"
+        )
+    return labels
+
+
+def _labels_of(names: list[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """Return names as labels of the type of targets, None where integers have no type in common.
+
+    Whether integers are uint64 is for the names to decide, as targets are that only while a record
+    has a large one.
+    """
+    if dtype.kind == "O":
         labels = np.empty(len(names), dtype=object)
-        labels[:] = names
+        labels[:] = [str(name) for name in names]
         return labels
-    return np.array(names).astype(y.dtype)
+    if dtype.kind not in "iu":
+        return np.array(names).astype(dtype)
+    if names[-1] < 2**63:
+        with np.errstate(invalid="ignore"):
+            return np.array(names).astype(np.int64)
+    return np.array(names, dtype=np.uint64) if names[0] >= 0 and names[-1] < 2**64 else None

@@ -181,6 +181,4 @@ def __getattr__(name: str) -> Any:
 
 
 class OutdatedModelWarning(UserWarning):
-    """An earlier version learned a wrong model of this composition; it learns again at its first
-    deletion.
-    """
+    """An earlier version learned a wrong model; it learns again at its first deletion."""

@@ -24,6 +24,7 @@ from erasable.core.errors import (
     InvalidInputError,
     KeyCollisionError,
 )
+from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix, read_table, refuse_records
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
@@ -31,6 +32,7 @@ from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
 from erasable.core.tape import Tape
+from erasable.core.unsettled import refuse_rows_without_text
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
@@ -74,6 +76,12 @@ class Erasable(Stateful):
         `_takes_weights`; "groups" where draws are keyed by them.
     ``_digest_state() -> dict``
         ``_state`` with `LeafHash` values in the place of large components that did not change.
+    ``_reads_numbers``
+        Whether the model is the same for integers as for equal floats as targets, so that they may
+        come mixed; that of every regressor by default.
+    ``_heeds_objects``
+        Whether numbers in a table of objects make another model than in a table of numbers; False
+        by default.
 
     A parameter is read with ``_at_fit(name)``: what `set_params` says concerns the next `fit`.
 
@@ -186,8 +194,13 @@ class Erasable(Stateful):
         target: Any = X.y if isinstance(X, Records) else y
         if needs_target and target is None:
             raise no_target(self)
-        if not isinstance(X, Records):
-            return Records.from_table(
+        if isinstance(X, Records):
+            self._refuse_beside_records(X, y, sample_weight, ids, groups)
+            refuse_records(self, X)
+            self._take_features(X.n_features, X.feature_names)
+            records = X
+        else:
+            records = Records.from_table(
                 read_table(
                     X,
                     y if needs_target else None,
@@ -197,19 +210,22 @@ class Erasable(Stateful):
                     estimator=self,
                 )
             )
-        if any(given is not None for given in (y, sample_weight, ids, groups)):
+        self._refuse_mixed_numbers(records)
+        if "X" in records.unsettled and self._heeds_objects:
+            refuse_rows_without_text(type(self).__name__)
+        return records
+
+    def _refuse_beside_records(self, records: Records, *given: Any) -> None:
+        if any(each is not None for each in given):
             raise InvalidInputError(
                 "fit was given Records together with y, sample_weight, ids or groups; expected "
                 "one or the other; pass them to Records(X, y, ids=..., groups=...)"
             )
-        if X.weights is not None and not self._takes_weights:
+        if records.weights is not None and not self._takes_weights:
             raise InvalidInputError(
                 f"the records have weights, of which {type(self).__name__} makes no use; expected "
                 "none; leave sample_weight out of Records"
             )
-        refuse_records(self, X)
-        self._take_features(X.n_features, X.feature_names)
-        return X
 
     def _learns_from(self) -> set[str]:
         """Return which parts of records count, see `erasable.core.value_hash.PARTS`."""
@@ -353,7 +369,9 @@ class Erasable(Stateful):
         -------
         ndarray of shape (n_records,), int64, uint64 or object
         """
-        return self._attached().ids
+        ids = self._attached().ids
+        # Of ids that are left: those that are deleted may be of other types, or larger.
+        return ids if ids.dtype == np.int64 else as_id_array(ids.tolist())
 
     def _record_keys(self) -> NDArray[np.uint64]:
         """Return the tape's key of every live record, at its row's position; 0 elsewhere.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidIdsError
+from erasable.core.surrogates import refuse_surrogates
 
 __all__ = ["as_id_array", "as_request", "is_missing", "name_some", "refuse_repeats", "shorten"]
 
@@ -43,7 +44,7 @@ def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
     ------
     InvalidIdsError
         For a single value, more than one dimension, missing values, or values that are neither
-        integers of 64 bits nor text.
+        integers of 64 bits nor text that UTF-8 can encode.
 
     Examples
     --------
@@ -229,6 +230,9 @@ def _from_objects(values: list[Any], name: str) -> NDArray[Any]:
             return np.array(values, dtype=np.uint64)
     if not values:
         return np.empty(0, dtype=np.int64)
+    if str in kinds:
+        texts = values if len(kinds) == 1 else [value for value in values if type(value) is str]
+        refuse_surrogates(texts, f"{name} hold", InvalidIdsError)
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array

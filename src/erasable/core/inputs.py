@@ -27,7 +27,9 @@ from erasable.core.frames import (
     refuse_other_names,
 )
 from erasable.core.ids import as_id_array, refuse_repeats
+from erasable.core.surrogates import refuse_surrogates
 from erasable.core.targets import check_target, read_target, read_weights
+from erasable.core.unsettled import find_unsettled
 from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_unsuited
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Table:
     feature_names : list of str, or None
     numeric : ndarray of shape (n_features,), bool, or None
         Which columns the frame declares to hold numbers, where `matrix` is one of objects.
+    unsettled : frozenset of {"X", "y"}
+        See `erasable.core.unsettled.find_unsettled`.
 
     Examples
     --------
@@ -70,6 +74,7 @@ class Table:
     feature_names: list[str] | None
     weights: NDArray[np.float64] | None = None
     numeric: NDArray[np.bool_] | None = None
+    unsettled: frozenset[str] = frozenset()
 
 
 def read_table(
@@ -154,6 +159,8 @@ def read_table(
         refuse_repeats(id_array, advice=advice)
     group_array = None if groups is None else _labels(group_values, n_records, "groups")
     names = getattr(reader, "feature_names_in_", None)
+    if names is not None:
+        refuse_surrogates(names.tolist(), "the names of columns hold")
     return Table(
         matrix=matrix,
         y=target,
@@ -162,6 +169,7 @@ def read_table(
         feature_names=None if names is None else names.tolist(),
         weights=weights,
         numeric=numeric,
+        unsettled=find_unsettled(X, frame, matrix, accepts, y, target),
     )
 
 
@@ -207,13 +215,14 @@ def refuse_records(estimator: BaseEstimator, records: Records) -> None:
     Traceback (most recent call last):
     erasable.core.errors.InvalidDataError: y holds strings; expected numbers, because SVR is ...
     """
+    live = ~records._withdrawn  # what other models have deleted does not count
     y = records.y if get_tags(estimator).target_tags.required else None
-    if y is not None and check_target(estimator, y).ndim < y.ndim:
+    if y is not None and check_target(estimator, y if live.all() else y[live]).ndim < y.ndim:
         raise InvalidDataError(
             f"the records have targets of shape {y.shape}; expected ({records.n_rows},); "
             "pass y.ravel() to Records"
         )
-    refuse_unsuited(estimator, records.matrix, ~records._withdrawn, records.feature_names)
+    refuse_unsuited(estimator, records.matrix, live, records.feature_names)
 
 
 class _Reader(BaseEstimator):

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _param_validation as sklearn_validation
 
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.surrogates import refuse_surrogates
 
 __all__ = [
     "as_encoded",
@@ -206,7 +208,7 @@ def encode_params(estimator: BaseEstimator) -> dict[str, Any]:
     Raises
     ------
     InvalidInputError
-        If a parameter is something else.
+        If a parameter is something else, or text that UTF-8 cannot encode.
 
     Examples
     --------
@@ -321,12 +323,14 @@ def encoded_parts(encoded: list[Any]) -> dict[str, list[Any]]:
 
 
 def _encode(name: str, value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, str):
+        return _encodable(name, value)
+    if isinstance(value, np.number | np.bool_):
+        return float(value) if isinstance(value, np.longdouble) else _encode(name, value.item())
     if isinstance(value, np.ndarray):
-        return value.copy()
+        return _encode_cells(name, value) if value.dtype.kind in "OUT" else value.copy()
     if isinstance(value, tuple):
         return {_TUPLE: [_encode(name, item) for item in value]}
     if isinstance(value, list):
@@ -334,7 +338,7 @@ def _encode(name: str, value: Any) -> Any:
     if isinstance(value, slice):
         return {_SLICE: [_encode(name, end) for end in (value.start, value.stop, value.step)]}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _encode(name, item) for key, item in value.items()}
+        return {_encodable(name, key): _encode(name, item) for key, item in value.items()}
     if isinstance(value, Mapping) and all(isinstance(key, _KEYS) for key in value):
         pairs = [[_encode(name, key), _encode(name, item)] for key, item in value.items()]
         return {_MAPPING: sorted(pairs, key=lambda pair: (type(pair[0]).__name__, pair[0]))}
@@ -345,12 +349,29 @@ def _encode(name: str, value: Any) -> Any:
     if isinstance(value, np.ufunc) or (callable(value) and hasattr(value, "__qualname__")):
         return {_FUNCTION: function_path(value)}
     if hasattr(value, "__array__"):
-        return np.array(value)
+        return _encode(name, np.array(value))
     raise InvalidInputError(
         f"parameter {name} is a {type(value).__name__}; expected a number, a string, an array, an "
         "estimator, a function, or a list or dict of these, so that it can be part of a digest; "
         "pass one of these"
     )
+
+
+def _encode_cells(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    cells = [_encode(name, cell) for cell in array.reshape(-1).tolist()]
+    if any(isinstance(cell, list | dict | np.ndarray) for cell in cells):
+        raise InvalidInputError(
+            f"parameter {name} is an array of other things than numbers and strings; expected "
+            "these, or a list, so that it can be part of a digest"
+        )
+    encoded = np.empty(array.size, dtype=object)
+    encoded[:] = cells
+    return encoded.reshape(array.shape).astype(array.dtype)
+
+
+def _encodable(name: str, text: str) -> str:
+    refuse_surrogates([text], f"parameter {name} holds", InvalidParameterError)
+    return text
 
 
 def decode_param(value: Any) -> Any:

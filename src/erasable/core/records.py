@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,7 +44,7 @@ class Records:
         Copied. float32 stays float32, other numbers become float64. NaN, text and documents are
         taken, and refused by an estimator that cannot learn from them.
     y : array-like of shape (n_records,) or (n_records, n_outputs), default=None
-        Targets, numbers, booleans or strings; copied.
+        Targets, numbers, booleans or strings, of one type or one that is declared; copied.
     sample_weight : array-like of shape (n_records,) or float, default=None
         How much each record counts; copied.
     ids : array-like of int or str, or the name of a column, default=None
@@ -63,8 +64,8 @@ class Records:
     feature_names : list of str, or None
     numeric : ndarray of shape (n_features,), bool, or None
         Which columns the frame declared to hold numbers, where `matrix` is one of objects.
-    source : weak reference to Records, or None
-        Those whose values these were made with, see `twin`.
+    unsettled : frozenset of {"X", "y"}, see `erasable.core.unsettled`
+    source : weak reference to Records whose values these were made with (see `twin`), or None
 
     Raises
     ------
@@ -109,6 +110,7 @@ class Records:
         self.groups = table.groups
         self.feature_names = table.feature_names
         self.numeric = table.numeric
+        self.unsettled = table.unsettled
         self._withdrawn, self._erased = np.zeros((2, self.n_rows), dtype=np.bool_)
         self._holders: list[weakref.ref[Attachment]] = []
         self._id_index: IdIndex | None = None
@@ -149,6 +151,7 @@ class Records:
                 groups=None if self.groups is None else self.groups[rows],
                 feature_names=self.feature_names,
                 numeric=self.numeric,
+                unsettled=self.unsettled,
             )
         )
 
@@ -229,8 +232,7 @@ class Records:
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the records that no model has deleted, so that a pickle holds no others."""
         kept = self if not self._withdrawn.any() else self.take(np.flatnonzero(~self._withdrawn))
-        names = ("matrix", "y", "weights", "ids", "groups", "feature_names", "numeric")
-        return {name: getattr(kept, name) for name in names}
+        return {each.name: getattr(kept, each.name) for each in fields(Table)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Hold arrays that can be erased, even where joblib mapped them read-only."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
@@ -38,6 +39,7 @@ from erasable.core.params import (
 )
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
+from erasable.core.unsettled import refuse_mixed_numbers
 from erasable.core.value_hash import ValueHash
 
 __all__ = ["Stateful", "is_learned"]
@@ -89,6 +91,22 @@ class Stateful(BaseEstimator):
 
     def _learns_from(self) -> set[str]:
         return {"X"}
+
+    @property
+    def _reads_numbers(self) -> bool:
+        """Whether the model is the same for integers as for equal floats as targets."""
+        return bool(get_tags(self).estimator_type == "regressor")
+
+    @property
+    def _heeds_objects(self) -> bool:
+        """Whether numbers in a table of objects make another model than in one of numbers."""
+        return False
+
+    def _refuse_mixed_numbers(self, records: Records) -> None:
+        """Raise InvalidDataError where a deletion could change of which type targets are."""
+        needs_target = get_tags(self).target_tags.required
+        if "y" in records.unsettled and needs_target and not self._reads_numbers:
+            refuse_mixed_numbers(type(self).__name__)
 
     @property
     def _is_affine(self) -> bool:
@@ -287,9 +305,9 @@ class Stateful(BaseEstimator):
             model._attach_to(records, vouched)
         if model.outdated:
             warnings.warn(
-                f"an earlier version learned a wrong model of this {type(model).__name__}: it applied "
-                "a step twice; expected one fitted by this version; fit again, or delete records, "
-                "for which it learns again",
+                f"an earlier version learned this {type(model).__name__} wrong: it applied a step "
+                "twice; expected one fitted by this version; fit again, or delete records, for "
+                "which it learns again",
                 OutdatedModelWarning,
                 stacklevel=3,
             )
@@ -340,6 +358,7 @@ class Stateful(BaseEstimator):
             )
         self._held = held
         try:
+            self._refuse_mixed_numbers(records)
             refuse_records(self, records)
             self._reattach()
         except ArtifactError:

@@ -1,11 +1,17 @@
 """What users hand in as y: one target, or several, for each record.
 
+The type of the targets is what an array or a frame declares. Where nothing is declared (a list,
+an array of objects), it is that of the values, which must be of one type: otherwise a deletion
+could change how the targets of others are read. Integers and floats may be mixed where targets
+are numbers and not classes.
+
 Like everything of a record it is copied, and error messages never print a value.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +23,19 @@ from sklearn.utils.multiclass import type_of_target
 
 from erasable.core.complaints import refuse_dates
 from erasable.core.errors import InvalidDataError
+from erasable.core.ids import is_missing
+from erasable.core.surrogates import refuse_surrogates
 
-__all__ = ["check_target", "read_target", "read_weights"]
+__all__ = ["check_target", "mixes_numbers", "read_target", "read_weights"]
 
 _KINDS = "numbers, booleans or strings"
+_DECLARE = "so that no record decides how the others are read, declare one: np.asarray(y, dtype={})"
+_TYPES = {
+    "bool": (bool, np.bool_),
+    "int": (int, np.integer),
+    "float": (float, np.floating),
+    "str": (str,),
+}
 
 
 def read_target(y: Any, n_records: int) -> NDArray[Any]:
@@ -35,12 +50,15 @@ def read_target(y: Any, n_records: int) -> NDArray[Any]:
     Returns
     -------
     ndarray of shape (n_records,) or (n_records, n_outputs)
-        int64, uint64, float64, bool, or object where they are strings.
+        int64, uint64 (only if declared, and some value does not fit in int64), float64, bool, or
+        object where they are strings. Undeclared integers and floats together are float64, see
+        `mixes_numbers`.
 
     Raises
     ------
     InvalidDataError
-        Values that are none of these, or not one for each record.
+        Values that are none of these, or not one for each record; undeclared values of several
+        other types, or integers beyond int64.
 
     Examples
     --------
@@ -49,10 +67,8 @@ def read_target(y: Any, n_records: int) -> NDArray[Any]:
     >>> read_target([1, 0], 2)
     array([1, 0])
     """
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
     try:
-        given = np.asarray(y)
+        given, undeclared = _as_array(y)
     except ValueError:
         raise InvalidDataError(
             "y cannot be read as an array; expected one target for each row; "
@@ -68,22 +84,92 @@ def read_target(y: Any, n_records: int) -> NDArray[Any]:
         raise InvalidDataError(
             f"y has shape {given.shape}; expected one target or more for each row; pass a column"
         )
-    return _plain(given)
+    return _plain(given if undeclared is None else _typed(undeclared))
+
+
+def mixes_numbers(y: Any) -> bool:
+    """Tell whether targets that `read_target` reads are undeclared integers and floats.
+
+    Examples
+    --------
+    >>> mixes_numbers([1, 2.0]), mixes_numbers([1, 2]), mixes_numbers(np.array([1, 2.0]))
+    (True, False, False)
+    """
+    undeclared = _as_array(y)[1]
+    if undeclared is None:
+        return False
+    return any(len(types) > 1 for types in _types_by_column(undeclared))
+
+
+def _as_array(y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return y as an array, and as one of objects where nothing declares the type."""
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    given = np.asarray(y)
+    if given.dtype == object:
+        return given, given
+    if not isinstance(y, Sequence) or given.dtype.kind not in "UTbiuf":
+        return given, None
+    undeclared = np.array(y, dtype=object)
+    if undeclared.shape != given.shape:  # of things that NumPy reads as arrays
+        return given, None
+    cells = undeclared.reshape(-1)
+    if not set(map(_type_of, set(map(type, cells.tolist())))) <= _TYPES.keys():
+        cells[:] = [np.asarray(cell).item() for cell in cells.tolist()]  # arrays of one value
+    return given, undeclared
+
+
+def _types_by_column(undeclared: NDArray[Any]) -> list[set[str]]:
+    columns = undeclared.reshape(undeclared.shape[0], -1).T
+    return [set(map(_type_of, set(map(type, column.tolist())))) for column in columns]
+
+
+def _type_of(kind: type) -> str:
+    if issubclass(kind, np.timedelta64):  # which is an np.integer
+        return kind.__name__
+    return next((name for name, own in _TYPES.items() if issubclass(kind, own)), kind.__name__)
+
+
+def _typed(undeclared: NDArray[Any]) -> NDArray[Any]:
+    """Give values the one type that each of their columns has; integers and floats are floats."""
+    values = undeclared.reshape(-1).tolist()
+    by_column = _types_by_column(undeclared)
+    types = set().union(*by_column)
+    if types == {"str"}:
+        return undeclared
+    numeric = types <= {"bool", "int", "float"}  # a NaN among them is found later
+    if not numeric and (missing := sum(map(is_missing, values))):
+        raise InvalidDataError(
+            f"y misses {missing} values (None or NaN); expected one for each row; drop those rows"
+        )
+    if not numeric or any(len(each) > 1 and each != {"int", "float"} for each in by_column):
+        advice = "convert them"
+        if types <= _TYPES.keys():
+            advice = _DECLARE.format(
+                next(name for name in ("str", "float", "int") if name in types)
+            )
+        raise InvalidDataError(
+            f"y holds values of type {', '.join(sorted(types)[:4])}; expected {_KINDS}, all of one "
+            f"type; {advice}"
+        )
+    integers = [value for value in values if isinstance(value, int | np.integer)]
+    if integers and not -(2**63) <= min(integers) <= max(integers) < 2**63:
+        raise InvalidDataError(
+            f"y holds integers beyond 64 bits with a sign; expected {_KINDS}; "
+            f"{_DECLARE.format('np.uint64')}, or float"
+        )
+    kind = next((name for name in ("float", "int", "bool") if name in types), "float")
+    return undeclared.astype({"float": np.float64, "int": np.int64, "bool": np.bool_}[kind])
 
 
 def _plain(given: NDArray[Any]) -> NDArray[Any]:
     kind = given.dtype.kind
-    if kind == "O":
-        kinds = {type(value) for value in given.reshape(-1).tolist()}
-        if kinds and all(issubclass(each, str) for each in kinds):
-            kind = "U"
-        else:
-            given = _unboxed(given, kinds)
-            kind = given.dtype.kind
-    if kind in "UT":
-        out = np.empty(given.shape, dtype=object)
-        out[...] = given.astype(str).astype(object) if given.dtype != object else given
-        return out
+    if kind in "OUT":  # objects are strings here
+        texts = [str(text) for text in given.reshape(-1).tolist()]
+        refuse_surrogates(texts, "y holds")
+        out = np.empty(given.size, dtype=object)
+        out[:] = texts
+        return out.reshape(given.shape)
     if kind == "b":
         return given.astype(np.bool_, order="C", copy=True)
     if kind in "iu":
@@ -104,22 +190,6 @@ def _plain(given: NDArray[Any]) -> NDArray[Any]:
         )
     numbers += 0.0  # -0.0 becomes 0.0: sums cannot tell which of the two was there first
     return numbers
-
-
-def _unboxed(given: NDArray[Any], kinds: set[type]) -> NDArray[Any]:
-    missing = sum(value is None or value != value for value in given.reshape(-1).tolist())
-    if missing:
-        raise InvalidDataError(
-            f"y misses {missing} values (None or NaN); expected one for each row; drop those rows"
-        )
-    numbers = (bool, int, float, np.generic)
-    if not all(issubclass(each, numbers) for each in kinds):
-        names = sorted(each.__name__ for each in kinds)
-        raise InvalidDataError(
-            f"y holds values of type {', '.join(names[:4])}; expected {_KINDS}, all of one type; "
-            "convert them"
-        )
-    return np.array(given.tolist())
 
 
 def read_weights(sample_weight: Any, n_records: int) -> NDArray[np.float64]:

@@ -22,6 +22,7 @@ from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some
 from erasable.core.sparse import canonical
+from erasable.core.surrogates import refuse_surrogates
 
 __all__ = ["ANYTHING", "Accepts", "read_values", "refuse_unsuited"]
 
@@ -283,16 +284,18 @@ def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> 
             "neither of them 0; pass one row for each record"
         )
     if unread is None:
-        return _plain_cells(table)
+        return _plain_cells(table, reset)
     if unread:
-        table[:, unread] = _plain_cells(table[:, unread])
+        table[:, unread] = _plain_cells(table[:, unread], reset)
     return table
 
 
-def _plain_cells(table: NDArray[Any]) -> NDArray[Any]:
+def _plain_cells(table: NDArray[Any], reset: bool) -> NDArray[Any]:
     cells = table.reshape(-1).tolist()
     if odd := set(map(type, cells)) - {str, int, bool}:
         cells = [_plain(value) if type(value) in odd else value for value in cells]
+    if reset:
+        refuse_surrogates([value for value in cells if type(value) is str], "X holds")
     plain = np.empty(len(cells), dtype=object)
     plain[:] = cells
     return plain.reshape(table.shape)
@@ -351,8 +354,9 @@ def _read_documents(estimator: BaseEstimator, X: Any, reset: bool) -> NDArray[An
             if wrong
             else "X holds no documents; expected one text for each record; pass a list of strings"
         )
+    if reset:
+        refuse_surrogates(texts, "X holds")
+        estimator.n_features_in_ = 1
     table = np.empty((len(texts), 1), dtype=object)
     table[:, 0] = texts if kinds == {str} else [str(text) for text in texts]
-    if reset:
-        estimator.n_features_in_ = 1
     return table

@@ -362,6 +362,10 @@ class Composed(MetaEstimatorMixin, Weighted):
         """How much a member counts when all are asked."""
         return 1.0
 
+    @property
+    def _reads_numbers(self) -> bool:
+        return False  # some estimators of scikit-learn keep the targets as they came
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         try:

@@ -18,6 +18,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from erasable.core.classes import narrowed
 from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import UnlearnableError
 from erasable.core.tape import Tape
@@ -181,7 +182,9 @@ def carry_out(task: Task) -> dict[int, Tree]:
                     named["classes"] = task.classes
             else:
                 estimator = recipe.fitted(copy.deepcopy(tree))
-            tree = trees[number] = recipe.go_on(estimator, task.X[part], task.y[part], **named)
+            # Numbers go by slice: what is resumed is given fewer of them than what begins anew.
+            y = task.y[part] if task.classes is not None else narrowed(task.y[part])
+            tree = trees[number] = recipe.go_on(estimator, task.X[part], y, **named)
             begin = end
         return trees
     except UnlearnableError as error:

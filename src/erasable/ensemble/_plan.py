@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 
+from erasable.core.classes import narrowed
 from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.ensemble._allotment import Share
@@ -115,7 +116,11 @@ class Plan:
         numbers, sizes = np.unique(share.slices[begin:], return_counts=True)
         ends = dict(zip(numbers.tolist(), np.cumsum(sizes).tolist(), strict=True))
         start = self.kept[max(self.kept)] if self.kept else None
-        classes = np.array(self.labels, dtype=y.dtype) if self.labels else None
+        classes = None
+        if self.labels:
+            assert records.y is not None
+            classes = narrowed(np.array(self.labels, dtype=records.y.dtype))
+            y = y.astype(classes.dtype)  # of the last slices alone, it may be a narrower one
         return Task(self.name, self.recipe, self.tape, X, y, weights, ends, classes, start)
 
 

@@ -98,6 +98,15 @@ class Chained(_BaseComposition, Erasable):
         learners = [part for _, part in self._parts() if isinstance(part, Erasable)]
         return super()._learns_from().union(*(part._learns_from() for part in learners))
 
+    @property
+    def _reads_numbers(self) -> bool:
+        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        return bool(parts) and parts[-1]._reads_numbers
+
+    @property
+    def _heeds_objects(self) -> bool:
+        return any(part._heeds_objects for _, part in self._parts() if isinstance(part, Erasable))
+
     def _draw_seed(self) -> None:
         for _, part in self._parts():
             if isinstance(part, Erasable):

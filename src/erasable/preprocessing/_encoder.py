@@ -61,13 +61,20 @@ class Encoder(TransformerMixin, Erasable):
                 "the like; pass dtype=np.float64"
             )
 
+    @property
+    def _heeds_objects(self) -> bool:
+        return not isinstance(self._at_fit("categories"), str)  # text among numbers is refused
+
     def _fit_rows(self) -> None:
         self._take(self._find_categories())
         self._lay_out()
 
-    def _find_categories(self) -> Categories:
+    def _find_categories(self, *, text: bool = False) -> Categories:
+        """Find them in the records; where there is `text`, in objects that hold numbers alone."""
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
+        if text:
+            matrix = matrix.astype(object, copy=False)
         fixed, names = None, self._names()
         given = self._at_fit("categories")
         if not isinstance(given, str):
@@ -113,7 +120,7 @@ class Encoder(TransformerMixin, Erasable):
         self._lay_out()
 
     def _reattach(self) -> None:
-        found = self._find_categories()
+        found = self._find_categories(text=any(known.dtype == object for known in self._labels))
         theirs = _state_of(found.labels, found.counts)
         mine = self._state()
         if any(repr(mine[name].tolist()) != repr(theirs[name].tolist()) for name in mine):

@@ -6,22 +6,26 @@ in its state than it takes to tell them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as grid_kernels
-from erasable.core.errors import MagnitudeError
+from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.grid import MAX_ROWS
+from erasable.core.ids import shorten
 from erasable.core.quantiles import Quantiles
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap
+from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
 from erasable.preprocessing._sparse_fills import is_gap
 
-__all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "gaps_in"]
+__all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "constant_of", "gaps_in"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -38,9 +42,35 @@ def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
     >>> gaps_in(np.array([[np.nan, 1.0]]), np.nan).tolist()
     [[True, False]]
     """
+    if matrix.dtype != object and isinstance(marker, str):
+        return np.zeros(matrix.shape, dtype=np.bool_)
     if matrix.dtype != object or marker != marker:
         return is_gap(matrix, marker)
     return np.asarray(matrix == marker, dtype=np.bool_)
+
+
+def constant_of(given: Any, *, objects: bool) -> Any:
+    """Return the value that gaps are filled with, in a table of objects or of numbers.
+
+    Examples
+    --------
+    >>> constant_of(None, objects=True), constant_of(np.int8(3), objects=False)
+    ('missing_value', 3)
+    """
+    value = plain(given)
+    if given is None:
+        value = "missing_value" if objects else 0.0
+    try:
+        number = isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # of an integer that no float reaches
+        number = False
+    if not (number or (objects and isinstance(value, str))):
+        raise InvalidParameterError(
+            f"fill_value={shorten(given)} cannot be cast to the input data, which "
+            f"holds {'text' if objects else 'numbers'}; expected "
+            f"{'text or a' if objects else 'a finite'} number; pass another fill_value"
+        )
+    return value
 
 
 class Fill(Protocol):
@@ -184,25 +214,27 @@ class Modes:
     """The most frequent value of each column; of several, the smallest."""
 
     def __init__(
-        self, matrix: NDArray[Any], live_rows: Ints, marker: Any, names: list[str] | None = None
+        self,
+        matrix: NDArray[Any],
+        live_rows: Ints,
+        marker: Any,
+        names: list[str] | None = None,
+        *,
+        objects: bool,
     ) -> None:
         gaps = None if marker != marker else gaps_in(matrix, marker)
         seen = matrix if gaps is None else np.where(gaps, np.nan, matrix)
         self._categories = Categories.fit(seen, live_rows, names=names)
-        self._modes = np.zeros(matrix.shape[1], dtype=matrix.dtype)
-        if matrix.dtype != object:
-            self._modes = self._modes.astype(np.float64)
+        self._modes = np.zeros(matrix.shape[1], dtype=object if objects else np.float64)
         for j in range(matrix.shape[1]):
             self._find(j)
 
     def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        modes = self._modes
-        touched = {
-            j
-            for row in matrix[rows].tolist()
-            for j, (cell, mode) in enumerate(zip(row, modes.tolist(), strict=True))
-            if cell == mode
-        }
+        # By category: a whole number may differ from the float that it is read as.
+        codes, labels = self._categories.codes[rows], self._categories.labels
+        touched = [
+            j for j, known in enumerate(labels) if (known[codes[:, j]] == self._modes[j]).any()
+        ]
         self._categories.remove(rows)
         for j in touched:
             self._find(j)
@@ -218,7 +250,10 @@ class Modes:
         labels, counts = self._categories.labels[j], self._categories.count(j)
         if has_gap(labels):
             labels, counts = labels[:-1], counts[:-1]
-        self._modes[j] = labels[np.argmax(counts)] if counts.any() else np.nan
+        # As a file tells it: objects hold floats of Python's, and not of NumPy's.
+        self._modes[j] = np.nan
+        if counts.any():
+            self._modes[j] = labels[[np.argmax(counts)]].tolist()[0]
 
 
 class Constants:

@@ -19,7 +19,6 @@ from erasable.core.errors import (
     ArtifactError,
     InvalidDataError,
     InvalidInputError,
-    InvalidParameterError,
 )
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
@@ -32,6 +31,7 @@ from erasable.preprocessing._fills import (
     Means,
     Medians,
     Modes,
+    constant_of,
     gaps_in,
 )
 from erasable.preprocessing._fixed import plain
@@ -139,13 +139,22 @@ class SimpleImputer(TransformerMixin, Erasable):
     # -- what is learned -----------------------------------------------------------------------
 
     def _fit_rows(self) -> None:
-        self._take(*self._learn_fills())
+        matrix = self._attached().records.matrix
+        self._take(*self._learn_fills(objects=bool(matrix.dtype == object)))
 
-    def _learn_fills(self) -> tuple[Fill, Gaps | SparseGaps]:
+    @property
+    def _heeds_objects(self) -> bool:
+        return self._at_fit("strategy") in _OF_OBJECTS
+
+    def _learn_fills(self, *, objects: bool) -> tuple[Fill, Gaps | SparseGaps]:
+        """Learn from the records, as from objects or from numbers.
+
+        A model of objects may be loaded with `Records` of them, which are numbers without text.
+        """
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
         marker = plain(self._at_fit("missing_values"))
-        if matrix.dtype != object and isinstance(marker, str):
+        if not objects and isinstance(marker, str):
             raise InvalidInputError(
                 "'X' and 'missing_values' types are expected to be both numerical: X holds "
                 f"numbers, and missing_values is {shorten(marker)}; expected a number; pass np.nan"
@@ -157,29 +166,18 @@ class SimpleImputer(TransformerMixin, Erasable):
             refuse_zeros_as_gaps(marker)
         gaps = SparseGaps(matrix, live, marker) if sparse else Gaps(matrix, live, marker)
         if strategy == "constant":
-            objects = bool(matrix.dtype == object)
             dtype: Any = object if objects else np.float64
-            return Constants(np.full(matrix.shape[1], self._constant(objects), dtype)), gaps
+            return Constants(
+                np.full(
+                    matrix.shape[1], constant_of(self._at_fit("fill_value"), objects=objects), dtype
+                )
+            ), gaps
         if strategy == "most_frequent" and not sparse:
             names = getattr(self, "feature_names_in_", None)
-            return Modes(matrix, live, marker, None if names is None else names.tolist()), gaps
+            known = None if names is None else names.tolist()
+            return Modes(matrix, live, marker, known, objects=objects), gaps
         kind: Any = {"mean": Means, "median": Medians, "most_frequent": SparseModes}[strategy]
         return kind(matrix, live, marker), gaps
-
-    def _constant(self, objects: bool) -> Any:
-        """Return the value that gaps are filled with, in a table of objects or of numbers."""
-        given = self._at_fit("fill_value")
-        value = plain(given)
-        if given is None:
-            value = "missing_value" if objects else 0.0
-        number = isinstance(value, Real) and np.isfinite(float(value))
-        if not (number or (objects and isinstance(value, str))):
-            raise InvalidParameterError(
-                f"fill_value={shorten(given)} cannot be cast to the input data, which "
-                f"holds {'text' if objects else 'numbers'}; expected "
-                f"{'text or a' if objects else 'a finite'} number; pass another fill_value"
-            )
-        return value
 
     def _take(self, fill: Fill, gaps: Gaps | SparseGaps) -> None:
         self._fill, self._accelerator = fill, gaps
@@ -238,7 +236,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         self._settle(fill.statistics(), n_values, n_records)
 
     def _reattach(self) -> None:
-        fill, gaps = self._learn_fills()
+        fill, gaps = self._learn_fills(objects=bool(self._statistics.dtype == object))
         mine, found = self._state(), {"n_values": gaps.n_values, **fill.state()}
         if mine.keys() != found.keys() or any(_differ(mine[n], found[n]).any() for n in mine):
             raise ArtifactError(

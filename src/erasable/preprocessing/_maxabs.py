@@ -83,7 +83,8 @@ class MaxAbsScaler(Scaler):
     def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
         found = self._accelerator
-        if issparse(held.records.matrix) and self._extremes_of(held.records.matrix) != type(found):
+        kind = self._extremes_of(held.records.matrix)
+        if issparse(held.records.matrix) and not isinstance(found, kind):
             self._fit_rows()  # the steps before subtract something now, or do not any more
             self._changed_columns = np.ones(self.n_features_in_, dtype=np.bool_)
             return Outcome("updated", held.n_live, {"columns_changed": self.n_features_in_})

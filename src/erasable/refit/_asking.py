@@ -179,6 +179,10 @@ class Asking(Weighted):
         out[place] = labels
         return out
 
+    @property
+    def _reads_numbers(self) -> bool:
+        return False  # some estimators of scikit-learn keep the targets as they came
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         asked = self._at_fit("estimator")

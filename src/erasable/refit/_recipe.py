@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from erasable.core.classes import narrowed
 from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Records
@@ -104,7 +105,7 @@ class Recipe:
         matrix = records.matrix[rows]
         X = self.show(matrix if columns is None else matrix[:, columns], text)
         y, weights = (None if own is None else own[rows] for own in (records.y, records.weights))
-        return X, y, weights
+        return X, None if y is None else narrowed(y), weights
 
     def fit(
         self, tape: Tape, X: Any, y: NDArray[Any] | None, weights: NDArray[np.float64] | None
