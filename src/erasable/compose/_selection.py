@@ -32,6 +32,11 @@ class Selection(TransformerMixin, BaseEstimator):
         Whether whatever reads them takes text, and NaN. If not, they have to be numbers.
     named : bool
         Whether the names are those of a frame, by which the part may ask for columns in turn.
+
+    Attributes
+    ----------
+    turns_to_numbers : bool
+        Whether a part that takes text is given numbers, as the frame declares them.
     """
 
     _is_selection = True
@@ -50,6 +55,7 @@ class Selection(TransformerMixin, BaseEstimator):
         self.text = text
         self.missing = missing
         self.named = named
+        self.turns_to_numbers = False
 
     def fit(self, X: Any, y: Any = None) -> Selection:
         """Do nothing."""
@@ -66,6 +72,7 @@ class Selection(TransformerMixin, BaseEstimator):
         if numeric is None:
             return None
         own: NDArray[np.bool_] = numeric[list(self.columns)]
+        self.turns_to_numbers = self.text and bool(own.all())
         self.text &= not own.all()
         return own if self.text else None
 

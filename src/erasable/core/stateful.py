@@ -72,6 +72,7 @@ class Stateful(BaseEstimator):
     _changed_rows: NDArray[np.int64] | None = None
     _origin: NDArray[np.int64] | None = None
     _whole_change: Any = None
+    _fault: str = ""  # what an earlier version learned otherwise, see `outdated`
     _raw_change: Any = None
 
     seed_: int
@@ -168,7 +169,8 @@ class Stateful(BaseEstimator):
 
         It predicts what it did, and learns again at its first deletion.
         """
-        return False
+        self._check_fitted()
+        return bool(self._fault)
 
     def _attached(self) -> Attachment:
         self._check_fitted()
@@ -305,9 +307,9 @@ class Stateful(BaseEstimator):
             model._attach_to(records, vouched)
         if model.outdated:
             warnings.warn(
-                f"an earlier version learned this {type(model).__name__} wrong: it applied a step "
-                "twice; expected one fitted by this version; fit again, or delete records, for "
-                "which it learns again",
+                f"an earlier version learned another {type(model).__name__} of the same records: "
+                f"{model._fault}; expected one fitted by this version; fit again, or delete "
+                "records, for which it learns again",
                 OutdatedModelWarning,
                 stacklevel=3,
             )

@@ -22,6 +22,7 @@ from erasable.core.steps import View
 from erasable.core.values import Values
 from erasable.pipeline._changes import NOTHING, Change, output_change, union
 from erasable.pipeline._stages import Link, Stage, as_table, carry, compose, lead, split
+from erasable.preprocessing import SimpleImputer
 
 __all__ = ["Chain", "join_outcomes"]
 
@@ -72,6 +73,15 @@ class Chain:
         for stage in self.learners:
             if stage.step._accelerator is None:
                 stage.step._reattach()
+
+    def learned_objects(self) -> bool:
+        """Tell whether a part learned from objects, as in old files, and is given numbers."""
+        return any(
+            isinstance(part, SimpleImputer) and part.statistics_.dtype == object
+            for stage in self.learners
+            if stage.tabled and getattr(stage.table[0].step, "turns_to_numbers", False)
+            for part in (stage.step, *stage.step.get_params().values())
+        )
 
     def refuse(self, rows: Ints) -> None:
         """Let every step refuse a deletion that it could not follow."""

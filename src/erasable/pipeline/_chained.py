@@ -26,6 +26,9 @@ from erasable.pipeline._stages import Stage
 
 __all__ = ["Chained"]
 
+_TWICE = "it applied a step twice, and its predictions are wrong"
+_AS_OBJECTS = "it read columns of numbers as objects, because other columns hold text"
+
 
 class Chained(_BaseComposition, Erasable):
     """Base of `Pipeline`, one chain of steps, and of `ColumnTransformer`, several side by side.
@@ -39,7 +42,6 @@ class Chained(_BaseComposition, Erasable):
     _chains: dict[str, Chain]
     _fitted_parts: list[tuple[str, Any]]
     _sign: object
-    _outdated: bool = False
     _marked: bool | None = None
 
     @abstractmethod
@@ -176,26 +178,23 @@ class Chained(_BaseComposition, Erasable):
         for chain in self._chains.values():
             if chain.held is not self._held:
                 chain.attach(self._held)
-        if self._outdated:  # its parts do not fit the records
+        chains = self._chains.values()
+        if not self._fault and any(chain.learned_objects() for chain in chains):
+            self._fault = _AS_OBJECTS
+        if self._fault:  # its parts do not fit the records
             return
-        for chain in self._chains.values():
+        for chain in chains:
             chain.prepare()
-        self._accelerator = self._chains
+        within = [part for _, part in self._learners() if isinstance(part, Chained)]
+        self._fault = next((part._fault for part in within if part._fault), "")
+        self._accelerator = None if self._fault else self._chains
 
     # -- models of earlier versions ------------------------------------------------------------
 
-    @property
-    def outdated(self) -> bool:
-        """Whether an earlier version learned a wrong model of this composition.
-
-        It predicts what it did, and learns again at its first deletion.
-        """
-        self._check_fitted()
-        return self._outdated
-
     def _make_ready(self) -> None:
-        if not self._outdated:
+        if not self._fault:
             super()._make_ready()
+        if not self._fault:
             return
         before = [(part, dict(part.__dict__)) for part in (self, *self._composed())]
         try:
@@ -212,7 +211,7 @@ class Chained(_BaseComposition, Erasable):
     def _mark(self) -> dict[str, Any]:
         """Return what the state says of the version that learned it."""
         if self._marked is None:
-            self._marked = not self._outdated and learned_wrong(self)
+            self._marked = not self._fault and learned_wrong(self)
         return {MARK: 2} if self._marked else {}
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
@@ -258,7 +257,7 @@ class Chained(_BaseComposition, Erasable):
                 part._book.owner = self._sign
         self._lay_out_chains()
         if MARK not in state and learned_wrong(self):
-            self._outdated = True
+            self._fault = _TWICE
         if self._held is not None:
             for chain in self._chains.values():
                 chain.attach(self._held)

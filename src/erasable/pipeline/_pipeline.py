@@ -96,6 +96,11 @@ class Pipeline(Composed):
     # -- as a part of another pipeline ---------------------------------------------------------
 
     @property
+    def _parts_refuse_gaps(self) -> bool:
+        steps = self._parts()
+        return bool(steps) and getattr(steps[0][1], "_parts_refuse_gaps", False)
+
+    @property
     def _asks_by_name(self) -> bool:
         steps = self._parts()
         return bool(steps) and getattr(steps[0][1], "_asks_by_name", False)
