@@ -45,6 +45,7 @@ soak: setup
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
 	$(BIN)/python tests/soak/fuzz.py --seed $(SEED)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
+	$(BIN)/python tests/soak/sentences.py --seed $(SEED)
 
 bench: setup $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/online_deletion.py

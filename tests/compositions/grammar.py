@@ -243,7 +243,7 @@ def take(X: Any, places: list[int]) -> Any:
     if isinstance(X, pd.DataFrame):
         return X.iloc[:, places]
     if isinstance(X, pl.DataFrame) and len(set(places)) < len(places):
-        raise _DeadEnd  # polars has no column twice
+        raise _DeadEndError  # polars has no column twice
     return X[:, places]
 
 
@@ -305,7 +305,7 @@ _ROUNDING = {"SimpleImputer", "StandardScaler", "PCA", "TfidfVectorizer", "Robus
 _KMEANS = ("KMeans", "QuantizedKMeans", "DivideAndConquerKMeans")
 
 
-class _DeadEnd(Exception):
+class _DeadEndError(Exception):
     """What was drawn does not go together."""
 
 
@@ -339,7 +339,7 @@ class Writer:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     return self._write()
-            except _DeadEnd:
+            except _DeadEndError:
                 continue
 
     def _write(self) -> Sentence:
@@ -448,9 +448,9 @@ class Writer:
             try:
                 node = self._draw(Z, depth)
                 return node, self._through(node, Z)
-            except (_DeadEnd, ValueError, TypeError):
+            except (_DeadEndError, ValueError, TypeError):
                 self.coarse, self.brittle = before
-        raise _DeadEnd
+        raise _DeadEndError
 
     def _draw(self, Z: Any, depth: int) -> Node:
         columns = _columns(Z)
@@ -469,21 +469,21 @@ class Writer:
         if node == "passthrough":
             return Z
         if isinstance(node, str):
-            raise _DeadEnd
+            raise _DeadEndError
         self._look(node, Z)
         try:
             out = build_twin(node, self.ids).fit(Z, self.y).transform(Z)
         except (ValueError, TypeError, AttributeError, IndexError) as error:
-            raise _DeadEnd from error
+            raise _DeadEndError from error
         if issparse(out):
             out = csr_array(out)
         elif _sparse(node, issparse(Z)):
             out = csr_array(dense(out)) if dense(out).dtype != object else out
         if out.shape[1] == 0 or out.shape[1] > 40:
-            raise _DeadEnd
+            raise _DeadEndError
         table = dense(out)
         if table.dtype != object and not np.isfinite(table[~np.isnan(table)]).all():
-            raise _DeadEnd
+            raise _DeadEndError
         return out
 
     def _look(self, node: Node, Z: Any) -> None:
@@ -516,7 +516,7 @@ class Writer:
             ]
         else:
             if any(column.steady or column.wide for column in columns):
-                raise _DeadEnd
+                raise _DeadEndError
             options += [
                 self._scaler,
                 self._scaler,
@@ -527,7 +527,7 @@ class Writer:
                 lambda: leaf(self.pick(_KMEANS), n_clusters=2, random_state=3),
             ]
         if not options:
-            raise _DeadEnd
+            raise _DeadEndError
         return self.pick(options)()
 
     def _scaler(self) -> Leaf:
@@ -555,7 +555,7 @@ class Writer:
         clear &= found - np.append(found[1:], 0.0) > 0.02 * found[0]
         fit = [k for k in range(1, min(found.size, 3) + 1) if clear[:k].all()]
         if not fit:
-            raise _DeadEnd
+            raise _DeadEndError
         return leaf("PCA", n_components=self.pick(fit), whiten=self.chance(0.2))
 
     def _one_hot(self) -> Leaf:
@@ -640,18 +640,18 @@ class Writer:
     def _learner(self, Z: Any, labels: str) -> Leaf:
         columns = _columns(Z)
         if any(column.text or column.gaps for column in columns):
-            raise _DeadEnd
+            raise _DeadEndError
         options = _REGRESSORS if labels == "numbers" else _CLASSIFIERS
         options = [*options, *_CLUSTERERS]
         found: Leaf = self.pick(options)
         positive = all(column.positive for column in columns)
+        coded = positive and all(column.whole and column.few for column in columns)
+        if coded and labels != "numbers" and not issparse(Z) and self.chance(0.3):
+            return _OF_CODES
         if found.name == "MultinomialNB" and not positive:
-            raise _DeadEnd
-        if found.name == "CategoricalNB":
-            if not positive or not all(column.whole and column.few for column in columns):
-                raise _DeadEnd
+            raise _DeadEndError
         if issparse(Z) and not get_tags(build(found)).input_tags.sparse:
-            raise _DeadEnd
+            raise _DeadEndError
         return found
 
 
@@ -660,15 +660,15 @@ _CLUSTERERS = [
     leaf("QuantizedKMeans", n_clusters=2, random_state=0),
     leaf("DivideAndConquerKMeans", n_clusters=2, random_state=0),
 ]
+_OF_CODES = leaf("CategoricalNB", min_categories=8)
 _CLASSIFIERS = [
     leaf("LogisticRegression"),
-    leaf("LogisticRegression", C=100.0),
+    leaf("LogisticRegression", C=100.0, fit_intercept=False),
     leaf("KNeighborsClassifier", n_neighbors=3),
     leaf("KNeighborsClassifier", n_neighbors=1),
     leaf("GaussianNB"),
     leaf("BernoulliNB"),
     leaf("MultinomialNB"),
-    leaf("CategoricalNB", min_categories=8),
     leaf("DecisionTreeClassifier", random_state=0),
     leaf("RandomForestClassifier", n_estimators=4, random_state=0),
     leaf("ExtraTreesClassifier", n_estimators=4, random_state=0),
@@ -680,7 +680,7 @@ _CLASSIFIERS = [
 _REGRESSORS = [
     leaf("LinearRegression"),
     leaf("Ridge"),
-    leaf("Ridge", alpha=0.1),
+    leaf("Ridge", alpha=0.1, fit_intercept=False),
     leaf("SegmentedRegression", n_segments=2, alpha=0.5, random_state=0),
     leaf("RandomFourierRidge", n_components=20, random_state=0),
     leaf("NadarayaWatson", bandwidth=1.5),

@@ -126,13 +126,9 @@ def _compare(learner: Leaf, ours: Any, alone: Any, rows: Any, sent: Any, y: Any)
                 inertias = [float(each.score(of)) for each, of in ((ours, rows), (alone, sent))]
                 apart = abs(inertias[0] - inertias[1]) / max(1e-9, abs(inertias[1]))
             if apart > 0.12:
-                raise UnlikeTwinError(
-                    f"scores are {apart:.3f} apart from those of the learner alone"
-                )
+                raise UnlikeTwinError(f"scores are {apart:.3f} apart from the learner's alone")
         elif share < 0.5:
-            raise UnlikeTwinError(
-                f"{1 - share:.2f} of the labels are not those of the learner alone"
-            )
+            raise UnlikeTwinError(f"{1 - share:.2f} of the labels are not the learner's alone")
         return
     method = next((m for m in ("predict_proba",) if hasattr(alone, m)), "predict")
     mine, theirs = getattr(ours, method)(rows), getattr(alone, method)(sent)
@@ -141,9 +137,7 @@ def _compare(learner: Leaf, ours: Any, alone: Any, rows: Any, sent: Any, y: Any)
     else:
         wrong = int((~np.isclose(mine, theirs, 1e-4, 1e-4 * max(1.0, np.abs(theirs).max()))).sum())
     if wrong:
-        raise UnlikeTwinError(
-            f"{wrong} of {mine.size} predictions are not those of the learner alone"
-        )
+        raise UnlikeTwinError(f"{wrong} of {mine.size} predictions are not the learner's alone")
 
 
 # -- the law ---------------------------------------------------------------------------------------
