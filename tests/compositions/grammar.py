@@ -24,6 +24,7 @@ import sklearn.compose
 import sklearn.linear_model
 import sklearn.pipeline
 import sklearn.tree
+from polars.exceptions import PolarsError
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
@@ -269,6 +270,7 @@ class Column:
     gridded: bool = False
     steady: bool = False  # hardly any spread, but some
     wide: bool = False
+    mixed: bool = False  # text and numbers
 
 
 def _column(values: Any) -> Column:
@@ -277,7 +279,9 @@ def _column(values: Any) -> Column:
     gaps = any(cell is None or cell != cell for cell in cells)
     few = len({cell for cell in cells if cell == cell}) <= 6
     if text:
-        return Column(True, gaps, any(" " in cell for cell in cells if isinstance(cell, str)), few)
+        long = any(" " in cell for cell in cells if isinstance(cell, str))
+        mixed = any(not isinstance(cell, str) and cell == cell for cell in cells)
+        return Column(True, gaps, long, few, mixed=mixed)
     numbers = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
     numbers = numbers[~np.isnan(numbers)]
     if numbers.size == 0:
@@ -473,7 +477,7 @@ class Writer:
         self._look(node, Z)
         try:
             out = build_twin(node, self.ids).fit(Z, self.y).transform(Z)
-        except (ValueError, TypeError, AttributeError, IndexError) as error:
+        except (ValueError, TypeError, AttributeError, IndexError, PolarsError) as error:
             raise _DeadEndError from error
         if issparse(out):
             out = csr_array(out)
@@ -495,6 +499,8 @@ class Writer:
     def _transformer(self, columns: list[Column], Z: Any) -> Leaf:
         options: list[Callable[[], Leaf]] = []
         sparse = issparse(Z)
+        if any(column.mixed for column in columns):
+            raise _DeadEndError
         text = [column.text for column in columns]
         gaps = any(column.gaps for column in columns)
         if len(columns) == 1 and columns[0].long:
@@ -523,7 +529,7 @@ class Writer:
                 self._scaler,
                 lambda: self._pca(dense(Z)),
                 self._imputer,
-                lambda: leaf(self.pick(list(_STATELESS))),
+                lambda: self._stateless(columns),
                 lambda: leaf(self.pick(_KMEANS), n_clusters=2, random_state=3),
             ]
         if not options:
@@ -557,6 +563,12 @@ class Writer:
         if not fit:
             raise _DeadEndError
         return leaf("PCA", n_components=self.pick(fit), whiten=self.chance(0.2))
+
+    def _stateless(self, columns: list[Column]) -> Leaf:
+        name = self.pick(list(_STATELESS))
+        if name == "Binarizer" and not all(column.gridded for column in columns):
+            raise _DeadEndError  # rounding may decide what is above 0
+        return leaf(name)
 
     def _one_hot(self) -> Leaf:
         params = {"sparse_output": self.chance(0.4), "handle_unknown": "ignore"}

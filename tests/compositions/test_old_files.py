@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from earlier import split_as_before
+from earlier import earlier_version
 from sklearn.base import clone
 
 from erasable import Records, load
@@ -22,7 +20,7 @@ from erasable.core.errors import ArtifactError, OutdatedModelWarning
 from erasable.decomposition import PCA
 from erasable.linear_model import LogisticRegression
 from erasable.neighbors import KNeighborsClassifier
-from erasable.pipeline import _chain, _chained, _earlier, _stages, make_pipeline
+from erasable.pipeline import _chained, _earlier, make_pipeline
 from erasable.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
@@ -43,16 +41,6 @@ def numbers() -> Any:
 @pytest.fixture
 def y(numbers: Any) -> Any:
     return (numbers @ [1.0, -2.0, 0.5] > 0).astype(int)
-
-
-@contextmanager
-def _earlier_version() -> Iterator[None]:
-    """Plan as before, and write no marks."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (_stages, _chain):
-            patch.setattr(module, "split", split_as_before)
-        patch.setattr(_chained, "learned_wrong", lambda model: False)
-        yield
 
 
 def _turned(*places: int, scaler: Any = None) -> ColumnTransformer:
@@ -98,7 +86,7 @@ RIGHT = {
 
 
 def _old_file(make: Any, X: Any, y: Any, folder: Path) -> tuple[Path, Any]:
-    with _earlier_version():
+    with earlier_version():
         model = make().fit(X, y)
         model.save(folder / "model")
     return folder / "model", model

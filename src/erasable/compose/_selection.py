@@ -35,8 +35,8 @@ class Selection(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    turns_to_numbers : bool
-        Whether a part that takes text is given numbers, as the frame declares them.
+    numeric : ndarray of bool, or None
+        Which of the columns a frame declares to hold numbers, where others hold text.
     """
 
     _is_selection = True
@@ -55,26 +55,17 @@ class Selection(TransformerMixin, BaseEstimator):
         self.text = text
         self.missing = missing
         self.named = named
-        self.turns_to_numbers = False
+        self.numeric: NDArray[np.bool_] | None = None
 
     def fit(self, X: Any, y: Any = None) -> Selection:
         """Do nothing."""
         return self
 
-    def declare(self, numeric: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-        """Learn which columns of the whole table are declared to hold numbers.
-
-        Returns
-        -------
-        ndarray of bool, or None
-            Which of the columns that it takes are, where they stay in a table with text.
-        """
-        if numeric is None:
-            return None
-        own: NDArray[np.bool_] = numeric[list(self.columns)]
-        self.turns_to_numbers = self.text and bool(own.all())
-        self.text &= not own.all()
-        return own if self.text else None
+    def declare(self, numeric: NDArray[np.bool_] | None) -> None:
+        """Learn which columns of the whole table a frame declares to hold numbers."""
+        own = None if numeric is None else numeric[list(self.columns)]
+        self.text &= own is None or not own.all()
+        self.numeric = own if self.text else None
 
     def transform(self, X: Values) -> Values:
         """Copy the columns; a table of objects becomes one of numbers where text is not taken."""

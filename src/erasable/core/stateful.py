@@ -164,13 +164,13 @@ class Stateful(BaseEstimator):
         return {**base_state(self), **learned}
 
     @property
-    def outdated(self) -> bool:
-        """Whether an earlier version learned another model of the same records.
+    def outdated(self) -> str:
+        """What an earlier version learned otherwise of the same records; empty for most models.
 
-        It predicts what it did, and learns again at its first deletion.
+        Such a model predicts what it did, and learns again at its first deletion.
         """
         self._check_fitted()
-        return bool(self._fault)
+        return self._fault
 
     def _attached(self) -> Attachment:
         self._check_fitted()

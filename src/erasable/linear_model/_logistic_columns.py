@@ -72,6 +72,8 @@ class Columns:
             full = bounds.counts[1] == bounds.n_rows
             if self._free and full.any():
                 self._center(full, matrix, rows())
+            elif not self._free and shift is not None and shift.any():
+                self._shift(shift, full, matrix, rows())
         elif self._free:
             d = bounds.low.size
             self.origin, self.top = np.zeros(d), np.zeros(d, dtype=np.int64)
@@ -91,6 +93,16 @@ class Columns:
         origin, top = np.zeros(int(full.sum())), np.zeros(int(full.sum()), dtype=np.int64)
         brackets(low[full], high[full], origin, top, np.zeros(origin.size))
         self.origin[full], self.top[full] = origin, top
+
+    def _shift(self, shift: Floats, full: NDArray[np.bool_], matrix: Any, rows: Ints) -> None:
+        """Put the origins where the steps before put them, also of columns with zeros."""
+        moved = shift != 0
+        low, high = np.full(full.size, np.inf), np.full(full.size, -np.inf)
+        _widen(*parts(matrix), rows, low, high)
+        low[~full], high[~full] = np.minimum(low[~full], 0.0), np.maximum(high[~full], 0.0)
+        self.origin[moved] = shift[moved]
+        farthest = np.maximum(np.abs(low - shift), np.abs(high - shift))
+        self.top[moved] = tops(farthest[moved])
 
     @property
     def unit(self) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
@@ -32,8 +32,10 @@ Indices = NDArray[np.int32] | NDArray[np.int64]
 class SparseDesign(Design):
     """Rows of a matrix in canonical CSR form.
 
-    A column has an origin only if every record that counts has a value in it. Then it is
-    subtracted from these values, in a copy, and without rounding (`_logistic_columns`).
+    A column has an origin if every record that counts has a value in it. Then it is subtracted
+    from these values, in a copy, and without rounding (`_logistic_columns`). Where there is no
+    intercept, it has what the steps of a pipeline before the model subtract, and its zeros are
+    stored for that.
 
     Parameters
     ----------
@@ -53,6 +55,8 @@ class SparseDesign(Design):
         super().__init__(*others)
         self._shifted = bool(self.origin.any())
         if self._shifted:
+            if not self.intercept:
+                matrix = _with_zeros(matrix, np.flatnonzero(self.origin))
             data = matrix.data - self.origin[matrix.indices]
             matrix = csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
         self.matrix = matrix
@@ -356,3 +360,19 @@ def _densify(
             out[i, j] = np.float64(data[e]) * unit[j] * weights[i]
         if intercept:
             out[i, unit.size] = weights[i]
+
+
+def _with_zeros(matrix: csr_array, columns: NDArray[np.int64]) -> csr_array:
+    """Store every value of some columns, zeros too."""
+    chosen = np.zeros(matrix.shape[1], dtype=np.bool_)
+    chosen[columns] = True
+    others = ~chosen[matrix.indices]
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    cells = (
+        np.concatenate([rows[others], np.repeat(np.arange(matrix.shape[0]), columns.size)]),
+        np.concatenate([matrix.indices[others], np.tile(columns, matrix.shape[0])]),
+    )
+    values = np.concatenate([matrix.data[others], matrix[:, columns].toarray().ravel()])
+    filled = csr_array(coo_array((values, cells), shape=matrix.shape))
+    filled.sort_indices()
+    return filled

@@ -76,12 +76,15 @@ class Chain:
 
     def learned_objects(self) -> bool:
         """Tell whether a part learned from objects, as in old files, and is given numbers."""
-        return any(
-            isinstance(part, SimpleImputer) and part.statistics_.dtype == object
-            for stage in self.learners
-            if stage.tabled and getattr(stage.table[0].step, "turns_to_numbers", False)
-            for part in (stage.step, *stage.step.get_params().values())
-        )
+        assert self.held is not None
+        if self.held.records.numeric is None:
+            return False
+        for stage in self.learners:
+            parts = (stage.step, *stage.step.get_params().values()) if stage.tabled else ()
+            imputers = [part for part in parts if isinstance(part, SimpleImputer)]
+            if any(imputer.statistics_.dtype == object for imputer in imputers):
+                return bool(self._reads[stage.name].records.matrix.dtype != object)
+        return False
 
     def refuse(self, rows: Ints) -> None:
         """Let every step refuse a deletion that it could not follow."""
@@ -92,12 +95,15 @@ class Chain:
         self.held = held
         self._reads = {}
         self._tables = []
+        first: Any = self.stages[0].step if self.stages else None
+        if getattr(first, "_is_selection", False):
+            first.declare(held.records.numeric)
 
     def _open(self, stage: Stage, held: Attachment) -> Attachment:
         source = self._tables[-1] if self._tables else held
         reads: Attachment = source
         if stage.tabled:
-            names, numeric = stage.declared(source.records)
+            names, numeric = stage.declared()
             make = partial(tabulate, stage, source)
             # What is loaded is mostly about to lose records: a table that no deletion leaves as
             # it is may never be asked for.

@@ -26,7 +26,7 @@ from erasable.pipeline._stages import Stage
 
 __all__ = ["Chained"]
 
-_TWICE = "it applied a step twice, and its predictions are wrong"
+_TWICE = "it applied a step twice, or not at all, and its predictions are wrong"
 _AS_OBJECTS = "it read columns of numbers as objects, because other columns hold text"
 
 
@@ -155,6 +155,7 @@ class Chained(_BaseComposition, Erasable):
         return super()._delete_checked(held, rows)
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        self._marked = None
         # The counts have the names of the parts already.
         outcome = join_outcomes([("", chain.remove(rows)) for chain in self._chains.values()])
         self._whole_change = self._joined_change(raw=False)

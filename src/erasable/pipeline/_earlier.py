@@ -2,9 +2,12 @@
 
 They cut a transformer that ends in a map of columns in two, what it does before (its raw part) and
 the map, and applied the raw part a second time wherever another step that takes a map stood
-between the transformer and whatever read the result: it learned from wrong values. The states of
-these compositions have a mark since. A file without it is `outdated`: it loads with its records,
-and learns again at its first deletion. The states of all other compositions are what they were.
+between the transformer and whatever read the result: it learned from wrong values. And they did
+not look at what a map subtracts from sparse values before a `MaxAbsScaler`, or before a
+`LogisticRegression` without an intercept.
+
+The states of these compositions have a mark since. A file without it is `outdated`: it loads with
+its records, and learns again at its first deletion. All other states are what they were.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from typing import Any
 
 from erasable.core.estimator import Erasable
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
-from erasable.pipeline._stages import Link, Stage
+from erasable.linear_model import LogisticRegression
+from erasable.pipeline._stages import Link, Stage, compose
 from erasable.preprocessing import MaxAbsScaler, OneHotEncoder, SimpleImputer
 
 __all__ = ["MARK", "learned_wrong"]
@@ -44,7 +48,7 @@ def _chain_learned_wrong(stages: Sequence[Stage]) -> bool:
     read_wrong = False
     for stage in stages:
         read_wrong |= any(link.part == "raw" and _raw_wrong(link.step) for link in stage.table)
-        if stage.learns and (read_wrong or learned_wrong(stage.step) or _peaks_wrong(stage)):
+        if stage.learns and (read_wrong or learned_wrong(stage.step) or _ignored_shift(stage)):
             return True
         read_wrong |= _applied_twice(stage.after)
     return False
@@ -93,14 +97,17 @@ def _taken(part: Any) -> list[int] | None:
     return taken if _chains(part) else None
 
 
-def _peaks_wrong(stage: Stage) -> bool:
-    """Tell whether magnitudes were taken of sparse values from which a map subtracts something."""
-    if not isinstance(stage.step, MaxAbsScaler) or not stage.mapped:
+def _ignored_shift(stage: Stage) -> bool:
+    """Tell whether what the map subtracts from sparse values was not looked at."""
+    step = stage.step
+    if not (stage.mapped and stage.maps[0].part == "map"):
         return False
-    first = stage.maps[0]
-    return first.part == "map" and any(
-        _is_sparse(each) for each in first.step.get_params().values()
-    )
+    if not isinstance(step, MaxAbsScaler | LogisticRegression):
+        return False
+    if isinstance(step, LogisticRegression) and step._at_fit("fit_intercept"):
+        return False
+    within = stage.maps[0].step.get_params().values()
+    return any(map(_is_sparse, within)) and bool(compose(stage.maps)[0].any())
 
 
 def _is_sparse(part: Any) -> bool:

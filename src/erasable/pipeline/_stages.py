@@ -14,7 +14,6 @@ from sklearn.utils import get_tags
 from erasable.core.errors import InvalidDataError, InvalidInputError, UnsupportedStepError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
-from erasable.core.records import Records
 from erasable.core.sparse import canonical
 from erasable.core.steps import Rows
 from erasable.core.values import Accepts, Values
@@ -108,8 +107,8 @@ class Stage:
             return rows
         return as_numbers(rows, f"step {self.name!r}")
 
-    def declared(self, records: Records) -> tuple[list[str] | None, Flags | None]:
-        """Say what is declared of the columns of its table, made of records of a frame.
+    def declared(self) -> tuple[list[str] | None, Flags | None]:
+        """Say what a frame declares of the columns of its table, where it only takes some.
 
         Returns
         -------
@@ -118,14 +117,11 @@ class Stage:
         numeric : ndarray of bool, or None
             Which of them hold numbers.
         """
-        first = self.table[0]
-        if not first.selects():
+        if len(self.table) > 1 or not self.table[0].selects():
             return None, None
-        numeric = first.step.declare(records.numeric)
-        if len(self.table) > 1:
-            return None, None
-        asked = first.step.named and getattr(self.step, "_asks_by_name", False)
-        return list(first.step.names) if asked else None, numeric
+        taken = self.table[0].step
+        asked = taken.named and getattr(self.step, "_asks_by_name", False)
+        return list(taken.names) if asked else None, taken.numeric
 
     def _takes_objects(self) -> bool:
         accepts = Accepts.of(self.step)

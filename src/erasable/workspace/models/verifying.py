@@ -26,12 +26,12 @@ from erasable.workspace import locking
 from erasable.workspace.models import catalogue, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
+from erasable.workspace.models.outdated import read_quietly
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import (
     Made,
     algorithm_of,
     digest_of,
-    of_bytes,
     software,
     train,
 )
@@ -52,7 +52,8 @@ class Verdict:
     ----------
     model : str
     verdict : str
-        "equal"; "different": no refit comes to this model, which with a program of the user's may
+        "equal"; "outdated": an earlier version of erasable learned another model, as `detail`
+        says; "different": no refit comes to this model, which with a program of the user's may
         be the program's doing (`detail` says so); "other version": it was made by other
         software, which comes to other numbers; "damaged": the file is not what was written, or
         what it holds is not what was committed to; "not covered": it was trained elsewhere; "not
@@ -75,7 +76,7 @@ class Verdict:
     @property
     def holds(self) -> bool:
         """Whether nothing is wrong."""
-        return self.verdict not in ("different", "damaged")
+        return self.verdict not in ("different", "damaged", "outdated")
 
 
 def verify(
@@ -141,7 +142,7 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
     other = _other_software(model, version)
     try:
         data = site.store.open(version.stored)
-        stored = of_bytes(data) if _is_ours(version) else None
+        stored = read_quietly(data) if _is_ours(version) else None
         digest = digest_of(model.kind, data) if stored is None else stored.digest()
     except _TELLS_NOTHING:
         raise
@@ -151,6 +152,11 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
         return "damaged", _line(error)
     if not _matches(version, digest):
         return "damaged", "the file is not the model that was committed to"
+    if stored is not None and stored.outdated:
+        return (
+            "outdated",
+            f"an earlier version learned it otherwise: {stored.outdated}; fit it again",
+        )
     if model.kind == "command" and not retrain:
         return "not checked", "its command is run again with --retrain"
     try:

@@ -45,7 +45,7 @@ def gather(site: Site) -> dict[str, Any]:
             "completed": [_shown(each, now) for each in requests if each.state == "completed"],
             "erased": sum(each.matched or 0 for each in requests if each.state == "completed"),
             "treatments": _treatments(connection),
-            "models": _models(connection, set(counts["stale"])),
+            "models": _models(connection, counts),
             "datasets": overview.datasets(connection),
             "waiting": _waiting(connection, counts),
             "verification": site.ledger.get(connection, "verification"),
@@ -113,7 +113,10 @@ def _treatments(connection: Connection) -> dict[str, int]:
     return {treatment: count for treatment, count in rows if treatment}
 
 
-def _models(connection: Connection, stale: set[str]) -> list[dict[str, Any]]:
+def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, Any]]:
+    states = {
+        **dict.fromkeys(counts["stale"], "stale"), **dict.fromkeys(counts["outdated"], "outdated")
+    }  # fmt: skip
     costs: dict[tuple[int, str], list[tuple[float, int]]] = {}
     measured = connection.execute(
         select(
@@ -143,7 +146,7 @@ def _models(connection: Connection, stale: set[str]) -> list[dict[str, Any]]:
                 "name": row[model.c.name],
                 "kind": row[model.c.kind],
                 "estimator": _recipe(row[model.c.kind], row[model.c.recipe]),
-                "state": "stale" if row[model.c.name] in stale else row[model.c.state],
+                "state": states.get(row[model.c.name], row[model.c.state]),
                 "version": row[model.c.version],
                 "n_records": row[model_version.c.n_records],
                 "commitment": row[model_version.c.commitment],

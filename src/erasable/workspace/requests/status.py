@@ -16,7 +16,7 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import owed, published
+from erasable.workspace.models import outdated, owed, published
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import OPEN
 from erasable.workspace.site import Site
@@ -31,8 +31,8 @@ def status(site: Site) -> dict[str, Any]:
     -------
     dict
         requests (state: count), held, late, next_due, datasets, n_records, models (state:
-        count), stale (names), suppressed, log_size, failed (state: count), published (see
-        `published.listing`), hooks_due (names), restored (None, or at, made_at, log_size and
+        count), stale and outdated (names), suppressed, log_size, failed (state: count), published
+        (see `published.listing`), hooks_due (names), restored (None, or at, made_at, log_size and
         head_size), unreached.
     """
     now = site.now()
@@ -72,6 +72,7 @@ def status(site: Site) -> dict[str, Any]:
             "n_records": count(n_records),
             "models": models,
             "stale": stale,
+            "outdated": outdated.names(site, connection),
             "suppressed": count(select(func.count()).select_from(suppression)),
             "log_size": count(select(func.count()).select_from(log_entry)),
             "failed": {
