@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class CentroidModel(
     ``(shift, scale)``: the model then learns from the unscaled records in the metric with weights
     ``1 / scale**2``, which is the Euclidean metric of the scaled ones.
     """
+
+    _refit_from: ClassVar[tuple[int, float]] = (100, 0.15)
 
     _grid: Grid
     _centers: Floats

@@ -37,7 +37,7 @@ def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> 
     whole = False
     try:
         held.exclude(rows)
-        outcome = model._delete_rows(rows)
+        outcome = model._forget_rows(rows)
         model._book.settle(rows, id_set, values)
         held.release(rows)
         whole = True

@@ -7,6 +7,7 @@ Every component of ``state()``, ``digest()`` and the bytes of ``save()`` are equ
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
@@ -24,6 +25,7 @@ from erasable.core.errors import (
     InvalidInputError,
     KeyCollisionError,
 )
+from erasable.core.grid import PrecisionWarning
 from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix, read_table, refuse_records
 from erasable.core.params import encode_params
@@ -36,7 +38,10 @@ from erasable.core.unsettled import refuse_rows_without_text
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
-__all__ = ["Erasable", "load"]
+__all__ = ["NEVER", "Erasable", "load"]
+
+NEVER = (2**62, 1.0)
+"""Of estimators whose deletions decide themselves what learns again: see `_refit_from`."""
 
 
 class Erasable(Stateful):
@@ -117,6 +122,11 @@ class Erasable(Stateful):
     exactness: ClassVar[str] = "bitwise"
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _takes_weights: ClassVar[bool] = False
+    _refit_from: ClassVar[tuple[int, float]] = (1000, 0.25)
+    """How many records, and which share of them, have to go for a fit to be faster than a deletion.
+
+    Measured: ``python benchmarks/against_fits.py --shares``.
+    """
     _sees_storage: ClassVar[bool] = True
     """Whether dense and sparse, float32 and float64 may lead to different models."""
 
@@ -127,6 +137,25 @@ class Erasable(Stateful):
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         raise NotImplementedError(f"{type(self).__name__} does not implement _delete_rows()")
+
+    def _forget_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        """Delete rows that are no longer live, or learn again where that is faster."""
+        if self._learns_sooner(rows.size):
+            return self._learn_anew(self._attached(), self._map)
+        return self._delete_rows(rows)
+
+    def _learns_sooner(self, n_gone: int) -> bool:
+        """Tell whether to learn again is faster than to delete so many records."""
+        least, share = self._refit_from
+        return n_gone >= max(least, share * (self._attached().n_live + n_gone))
+
+    def _learn_anew(self, held: Attachment, affine: tuple[Any, Any] | None) -> Outcome:
+        owner = self._book.owner
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+            self._relearn(held, affine)
+        self._book.owner = owner
+        return Outcome("refit", held.n_live, {"refits": 1})
 
     def _minimum_records(self) -> int:
         return 1

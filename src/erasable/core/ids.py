@@ -95,7 +95,7 @@ def as_request(values: Iterable[Any], *, name: str = "ids") -> list[int | str]:
     [3, 5]
     """
     request: list[int | str]
-    if type(values) is list and all(type(value) is int or type(value) is str for value in values):
+    if type(values) is list and set(map(type, values)) <= {int, str}:
         request = values
     else:
         request = as_id_array(values, name=name).tolist()

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 __all__ = ["GroupIndex", "IdIndex"]
 
+_MANY = 32  # more are looked up as an array
+
 
 class IdIndex:
     """Where each id's row is.
@@ -46,6 +48,11 @@ class IdIndex:
             get = self._rows.get
             return np.array([get(name, -1) for name in ids], dtype=np.int64)
         start, stop = self._start, self._start + self._n_rows
+        if len(ids) > _MANY:
+            numbers: list[Any] = ids
+            if set(map(type, ids)) == {int} and start <= min(numbers) <= max(numbers) < stop:
+                rows: NDArray[np.int64] = np.array(numbers, dtype=np.int64) - start
+                return rows
         return np.array(
             [
                 name - start if isinstance(name, int) and start <= name < stop else -1

@@ -26,6 +26,7 @@ from erasable.core.errors import (
     InvalidParameterError,
     TooFewRecordsError,
 )
+from erasable.core.estimator import NEVER
 from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment, Share
 from erasable.ensemble._members import Member, Task, Trail, carry_out, carry_out_all, takes
@@ -66,6 +67,8 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     A subclass implements ``_allot``; how answers are put together, a mixin of `_votes` says.
     """
+
+    _refit_from: ClassVar[tuple[int, float]] = NEVER  # its members do
 
     estimator: Any
     n_jobs: Any

@@ -8,7 +8,7 @@ document's counts out, and cuts no other text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,7 +21,7 @@ from sklearn.utils import Tags
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import ArtifactError, InvalidDataError
-from erasable.core.estimator import Erasable
+from erasable.core.estimator import NEVER, Erasable
 from erasable.core.records import Records
 from erasable.core.steps import Rows
 from erasable.feature_extraction._analysis import (
@@ -46,6 +46,8 @@ To cut them takes most of the time that it takes to lay a model out over them ag
 
 class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Base of the vectorizers; a subclass says what values the counts of a document become."""
+
+    _refit_from: ClassVar[tuple[int, float]] = NEVER
 
     vocabulary: Any
     binary: bool

@@ -40,6 +40,8 @@ class Lazy(Erasable):
     pickle, are not touched: there a deleted row is blank until they are let go.
     """
 
+    _refit_from: ClassVar[tuple[int, float]] = (1000, 0.5)
+
     _takes_affine: ClassVar[bool] = True
     _owns_records: bool = False
     _restored: Memory | None = None

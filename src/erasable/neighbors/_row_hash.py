@@ -9,6 +9,7 @@ about ``2**(2 sqrt(b))`` steps (Wagner, CRYPTO 2002): ``2**90``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256, shake_128
 from typing import Any
 
@@ -48,18 +49,33 @@ def sum_of_hashes(values: NDArray[Any], targets: list[bytes], ids: NDArray[Any])
     True
     """
     total = np.zeros(_WORDS, dtype=np.uint64)
-    width, names = values.itemsize * values.shape[1], id_bytes(ids)
     for start in range(0, ids.size, _ROWS):
-        stop = min(start + _ROWS, ids.size)
-        table = values[start:stop].tobytes()
-        digests = [
-            shake_128(
-                b"".join((_DOMAIN, table[i * width : (i + 1) * width], targets[row], names[row]))
-            ).digest(8 * _WORDS)
-            for i, row in enumerate(range(start, stop))
-        ]
+        part = slice(start, min(start + _ROWS, ids.size))
+        messages = _messages(values[part], targets[part], ids[part])
+        digests = [shake_128(message).digest(8 * _WORDS) for message in messages]
         total += np.frombuffer(b"".join(digests), "<u8").reshape(-1, _WORDS).sum(axis=0)
     return total
+
+
+def _messages(values: NDArray[Any], targets: list[bytes], ids: NDArray[Any]) -> Iterable[bytes]:
+    """Write each record as bytes: the domain, its values, its targets, and its id."""
+    if ids.dtype == object:
+        rows = [row.tobytes() for row in values]
+        parts = zip(rows, targets, id_bytes(ids), strict=True)
+        return (b"".join((_DOMAIN, row, target, name)) for row, target, name in parts)
+    # All have the same width, so that they are columns of one table of bytes.
+    n = ids.size
+    columns = (
+        np.broadcast_to(np.frombuffer(_DOMAIN, np.uint8), (n, len(_DOMAIN))),
+        values.view(np.uint8).reshape(n, -1),
+        np.frombuffer(b"".join(targets), np.uint8).reshape(n, -1),
+        np.full((n, 1), ord("i"), dtype=np.uint8),
+        ids.astype(ids.dtype.newbyteorder("<")).view(np.uint8).reshape(n, 8),
+        np.where(ids < 0, 255, 0).astype(np.uint8)[:, np.newaxis],
+    )
+    table = np.hstack(columns)
+    data, width = table.tobytes(), table.shape[1]
+    return (data[i : i + width] for i in range(0, n * width, width))
 
 
 def id_bytes(ids: NDArray[Any]) -> list[bytes]:

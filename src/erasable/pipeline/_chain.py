@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,12 +14,11 @@ from scipy.sparse import csr_array, issparse, vstack
 from erasable.core.complaints import refuse_no_columns
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import UnsupportedStepError
-from erasable.core.grid import PrecisionWarning
 from erasable.core.records import Attachment
 from erasable.core.sparse import blank_rows
 from erasable.core.steps import View
 from erasable.core.values import Values
-from erasable.pipeline._changes import NOTHING, Change, output_change, union
+from erasable.pipeline._changes import ANYTHING, NOTHING, Change, output_change, union
 from erasable.pipeline._stages import Link, Stage, as_table, carry, compose, lead, split
 from erasable.preprocessing import SimpleImputer
 
@@ -138,8 +136,9 @@ class Chain:
                 stage.step._map = compose(stage.maps)
             change = self._along(stage.table, below) if stage.tabled else below
             if not change:
-                outcome = stage.step._delete_rows(rows)
-                self._changes[stage.name] = output_change(stage.step)
+                again = stage.step._learns_sooner(rows.size)
+                outcome = stage.step._forget_rows(rows)
+                self._changes[stage.name] = ANYTHING if again else output_change(stage.step)
                 if stage.step._ends_in_map:
                     self._raw_changes[stage.name] = output_change(stage.step, raw=True)
             else:
@@ -199,14 +198,9 @@ class Chain:
                 outcome = step._resume(rows, np.arange(width) if same else change.origin)
                 self._changes[stage.name] = output_change(step)
                 return outcome
-        affine = step._map if stage.mapped else None
-        owner = step._book.owner
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-            step._relearn(reads, affine)
-        step._book.owner = owner
-        self._changes[stage.name] = self._raw_changes[stage.name] = Change(None, None, known=False)
-        return Outcome("refit", reads.n_live, {"refits": 1})
+        self._changes[stage.name] = self._raw_changes[stage.name] = ANYTHING
+        again: Outcome = step._learn_anew(reads, step._map if stage.mapped else None)
+        return again
 
     def _wipe(self, rows: Ints) -> None:
         for table in self._tables:

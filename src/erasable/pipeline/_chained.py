@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from erasable.core._book import base_state
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
-from erasable.core.estimator import Erasable
+from erasable.core.estimator import NEVER, Erasable
 from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.records import Attachment
 from erasable.core.values import Values
@@ -37,6 +37,8 @@ class Chained(_BaseComposition, Erasable):
     lays out the chains (`_plan`). A part is fitted in place, and refuses to delete on its own. If
     a fit raises, every part is what it was before.
     """
+
+    _refit_from: ClassVar[tuple[int, float]] = NEVER  # its parts choose
 
     _PARTS: ClassVar[str]
     _chains: dict[str, Chain]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ class Encoder(TransformerMixin, Erasable):
     A subclass says with `_lay_out` what it makes of the codes of categories, and brings that up
     to date in `_follow`.
     """
+
+    _refit_from: ClassVar[tuple[int, float]] = (1000, 0.5)
 
     categories: Any
     dtype: Any

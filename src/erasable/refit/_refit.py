@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods
 
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecordsError
+from erasable.core.estimator import NEVER
 from erasable.refit._asking import Asking
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import text_columns, weights_parameter
@@ -104,6 +105,8 @@ class Refit(MetaEstimatorMixin, Asking):
     >>> model.predict([[0.0], [3.0]]).tolist()
     ['a', 'b']
     """
+
+    _refit_from: ClassVar[tuple[int, float]] = NEVER  # it does
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [HasMethods("fit")]}
 

@@ -44,6 +44,8 @@ class TreeModel(Erasable):
     thresholds are in the columns' own units, and no deletion changes them for the sake of a scale.
     """
 
+    _refit_from: ClassVar[tuple[int, float]] = (100, 0.05)
+
     _takes_affine: ClassVar[bool] = True
     _settings: dict[str, Any]
     _targets: Any
