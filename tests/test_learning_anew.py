@@ -60,8 +60,9 @@ def test_many_records_make_it_learn_again(share: float) -> None:
 
 
 def test_one_record_never_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Erasable, "_learn_anew", lambda *_: pytest.fail("learned again"))
-    Ridge().fit(numbers(40), numbers(40)[:, 0]).delete([3])
+    model = Ridge().fit(numbers(40), numbers(40)[:, 0])
+    monkeypatch.setattr(Erasable, "_relearn", lambda *_: pytest.fail("learned again"))
+    model.delete([3])
 
 
 def test_what_is_raised_meanwhile_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

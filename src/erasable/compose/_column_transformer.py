@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack, issparse
 from sklearn.base import TransformerMixin
-from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, Tags, get_tags
 
 from erasable.compose._selection import has_names, is_empty, plan_part, positions
@@ -25,7 +24,7 @@ from erasable.pipeline._chained import Chained
 from erasable.pipeline._changes import ANYTHING, Change, union
 from erasable.pipeline._stages import Stage, as_numbers, as_table, check_steps, compose
 
-__all__ = ["ColumnTransformer", "make_column_transformer"]
+__all__ = ["ColumnTransformer"]
 
 _REST = "remainder"
 _WORDS = ("drop", "passthrough")
@@ -93,7 +92,7 @@ class ColumnTransformer(TransformerMixin, Chained):
     """
 
     _PARTS = "transformers"
-    _parts_refuse_gaps = True  # in the columns that they are given; others may have some
+    _parts_refuse_gaps = True  # in columns that they are given
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "transformers": [list],
         "verbose_feature_names_out": ["boolean"],
@@ -331,10 +330,8 @@ class ColumnTransformer(TransformerMixin, Chained):
 
     def _places(self) -> dict[str, slice]:
         ends = np.cumsum([0, *self._widths.values()]).tolist()
-        return {
-            name: slice(start, stop)
-            for name, start, stop in zip(self._widths, ends, ends[1:], strict=False)
-        }
+        places = map(slice, ends, ends[1:])
+        return dict(zip(self._widths, places, strict=True))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that `transform` makes of columns of these names.
@@ -400,26 +397,3 @@ def _side_by_side(parts: dict[str, Values], rows: Values) -> Values:
         ]
         return canonical(hstack(numbers, format="csr"))
     return np.hstack(list(parts.values()))
-
-
-def make_column_transformer(*transformers: Any, **options: Any) -> ColumnTransformer:
-    """Make a `ColumnTransformer` of pairs (transformer, columns), named after their types.
-
-    Parameters
-    ----------
-    *transformers : tuples (transformer, columns)
-    **options : remainder, verbose_feature_names_out
-
-    Returns
-    -------
-    ColumnTransformer
-
-    Examples
-    --------
-    >>> from erasable.preprocessing import MinMaxScaler
-    >>> make_column_transformer((MinMaxScaler(), ["age"]))
-    ColumnTransformer(transformers=[('minmaxscaler', MinMaxScaler(), ['age'])])
-    """
-    named = _name_estimators([part for part, _ in transformers])
-    items = [(name, part, c) for (name, part), (_, c) in zip(named, transformers, strict=True)]
-    return ColumnTransformer(items, **options)

@@ -9,18 +9,19 @@ how things are to be, not how they change, so that it can be done twice.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.deletion import Outcome
+from erasable.core.grid import PrecisionWarning
 from erasable.core.records import Attachment
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-__all__ = ["delete_whole"]
+__all__ = ["delete_whole", "forget_rows", "learn_anew"]
 
 
 def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
@@ -37,7 +38,7 @@ def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> 
     whole = False
     try:
         held.exclude(rows)
-        outcome = model._forget_rows(rows)
+        outcome = forget_rows(model, rows)
         model._book.settle(rows, id_set, values)
         held.release(rows)
         whole = True
@@ -57,3 +58,20 @@ def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> 
             model._abandon()
             held.detach()
     return outcome
+
+
+def forget_rows(model: Erasable, rows: NDArray[np.int64]) -> Outcome:
+    """Delete rows that are no longer live, or learn again where that is faster."""
+    if model._learns_sooner(rows.size):
+        return learn_anew(model, model._attached(), model._map)
+    return model._delete_rows(rows)
+
+
+def learn_anew(model: Erasable, held: Attachment, affine: tuple[Any, Any] | None) -> Outcome:
+    """Learn again from what is held, behind a map or not; a step stays its pipeline's."""
+    owner = model._book.owner
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+        model._relearn(held, affine)
+    model._book.owner = owner
+    return Outcome("refit", held.n_live, {"refits": 1})

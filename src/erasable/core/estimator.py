@@ -7,7 +7,6 @@ Every component of ``state()``, ``digest()`` and the bytes of ``save()`` are equ
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
@@ -15,26 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
+from erasable.core._admission import read_records
 from erasable.core._book import Book
 from erasable.core._whole import delete_whole
 from erasable.core.artifact import Place
-from erasable.core.complaints import no_target, too_few
+from erasable.core.complaints import too_few
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import (
     InvalidIdsError,
-    InvalidInputError,
     KeyCollisionError,
 )
-from erasable.core.grid import PrecisionWarning
 from erasable.core.ids import as_id_array
-from erasable.core.inputs import read_matrix, read_table, refuse_records
+from erasable.core.inputs import read_matrix
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
 from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
 from erasable.core.steps import Rows
 from erasable.core.tape import Tape
-from erasable.core.unsettled import refuse_rows_without_text
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
@@ -138,24 +135,10 @@ class Erasable(Stateful):
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         raise NotImplementedError(f"{type(self).__name__} does not implement _delete_rows()")
 
-    def _forget_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        """Delete rows that are no longer live, or learn again where that is faster."""
-        if self._learns_sooner(rows.size):
-            return self._learn_anew(self._attached(), self._map)
-        return self._delete_rows(rows)
-
     def _learns_sooner(self, n_gone: int) -> bool:
         """Tell whether to learn again is faster than to delete so many records."""
         least, share = self._refit_from
         return n_gone >= max(least, share * (self._attached().n_live + n_gone))
-
-    def _learn_anew(self, held: Attachment, affine: tuple[Any, Any] | None) -> Outcome:
-        owner = self._book.owner
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-            self._relearn(held, affine)
-        self._book.owner = owner
-        return Outcome("refit", held.n_live, {"refits": 1})
 
     def _minimum_records(self) -> int:
         return 1
@@ -219,42 +202,7 @@ class Erasable(Stateful):
         return self
 
     def _read_records(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Records:
-        needs_target = get_tags(self).target_tags.required
-        target: Any = X.y if isinstance(X, Records) else y
-        if needs_target and target is None:
-            raise no_target(self)
-        if isinstance(X, Records):
-            self._refuse_beside_records(X, y, sample_weight, ids, groups)
-            refuse_records(self, X)
-            self._take_features(X.n_features, X.feature_names)
-            records = X
-        else:
-            records = Records.from_table(
-                read_table(
-                    X,
-                    y if needs_target else None,
-                    sample_weight=sample_weight,
-                    ids=ids,
-                    groups=groups,
-                    estimator=self,
-                )
-            )
-        self._refuse_mixed_numbers(records)
-        if "X" in records.unsettled and self._heeds_objects:
-            refuse_rows_without_text(type(self).__name__)
-        return records
-
-    def _refuse_beside_records(self, records: Records, *given: Any) -> None:
-        if any(each is not None for each in given):
-            raise InvalidInputError(
-                "fit was given Records together with y, sample_weight, ids or groups; expected "
-                "one or the other; pass them to Records(X, y, ids=..., groups=...)"
-            )
-        if records.weights is not None and not self._takes_weights:
-            raise InvalidInputError(
-                f"the records have weights, of which {type(self).__name__} makes no use; expected "
-                "none; leave sample_weight out of Records"
-            )
+        return read_records(self, X, y, sample_weight, ids, groups)
 
     def _learns_from(self) -> set[str]:
         """Return which parts of records count, see `erasable.core.value_hash.PARTS`."""

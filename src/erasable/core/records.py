@@ -62,9 +62,7 @@ class Records:
         Erased rows are 0 or "".
     groups : ndarray of shape (n_rows,), int64, uint64 or object, or None
     feature_names : list of str, or None
-    numeric : ndarray of shape (n_features,), bool, or None
-        Which columns the frame declared to hold numbers, where `matrix` is one of objects.
-    unsettled : frozenset of {"X", "y"}, see `erasable.core.unsettled`
+    numeric, unsettled : see `erasable.core.inputs.Table`
     source : weak reference to Records whose values these were made with (see `twin`), or None
 
     Raises
@@ -103,13 +101,11 @@ class Records:
         return records
 
     def _adopt(self, table: Table) -> None:
-        self.matrix = table.matrix
-        self.y = table.y
+        self.matrix, self.y = table.matrix, table.y
         self.weights = table.weights
         self.ids = table.ids
         self.groups = table.groups
-        self.feature_names = table.feature_names
-        self.numeric = table.numeric
+        self.feature_names, self.numeric = table.feature_names, table.numeric
         self.unsettled = table.unsettled
         self._withdrawn, self._erased = np.zeros((2, self.n_rows), dtype=np.bool_)
         self._holders: list[weakref.ref[Attachment]] = []

@@ -7,7 +7,6 @@ not in the state is not kept, so nothing of a deleted record can be left behind 
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from erasable.core._admission import class_for, records_for, warn_if_outdated
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
 from erasable.core.artifact import Place, name_of, read_artifact, write_artifact
 from erasable.core.digest import state_root
@@ -23,18 +23,13 @@ from erasable.core.errors import (
     ArtifactError,
     DetachedError,
     ErasableError,
-    InvalidInputError,
-    OutdatedModelWarning,
 )
-from erasable.core.frames import difference
-from erasable.core.ids import name_some
 from erasable.core.inputs import refuse_records
 from erasable.core.params import (
     check_params,
     class_path,
     decode_param,
     decode_params,
-    find_class,
     is_encoded,
 )
 from erasable.core.records import Attachment, Records
@@ -283,7 +278,7 @@ class Stateful(BaseEstimator):
         """
         header, state = read_artifact(path)
         try:
-            made = _class_for(cls, header)
+            made = class_for(cls, header)
             params = decode_params(state["params"])
             model: Self = made(**params)
             model._adopt(state, None)
@@ -305,14 +300,7 @@ class Stateful(BaseEstimator):
             )
         if records is not None:
             model._attach_to(records, vouched)
-        if model.outdated:
-            warnings.warn(
-                f"an earlier version learned another {type(model).__name__} of the same records: "
-                f"{model._fault}; expected one fitted by this version; fit again, or delete "
-                "records, for which it learns again",
-                OutdatedModelWarning,
-                stacklevel=3,
-            )
+        warn_if_outdated(model)
         return model
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
@@ -323,33 +311,7 @@ class Stateful(BaseEstimator):
         return False
 
     def _attach_to(self, records: Records | tuple[Any, ...], vouched: bool = False) -> None:
-        if not isinstance(records, Records):
-            if not (isinstance(records, tuple) and len(records) in (2, 3)):
-                length = f" of {len(records)}" if isinstance(records, tuple) else ""
-                raise InvalidInputError(
-                    f"records are a {type(records).__name__}{length}; expected Records, or a tuple "
-                    "(X, ids) or (X, ids, groups); pass Records(X, ids=...)"
-                )
-            X, ids, *rest = records
-            records = Records(X, ids=ids, groups=rest[0] if rest else None)
-        if records.n_features != self.n_features_in_:
-            raise ArtifactError(
-                f"the records have {records.n_features} features; expected "
-                f"{self.n_features_in_}; pass the records the model was fitted on"
-            )
-        names = getattr(self, "feature_names_in_", None)
-        known = records.feature_names
-        if names is not None and known is not None and names.tolist() != known:
-            raise ArtifactError(
-                "the records have other features than the model: "
-                f"{difference(known, names.tolist())}; expected {name_some(names.tolist())}; "
-                "pass the records the model was fitted on"
-            )
-        if self._map is not None:
-            raise ArtifactError(
-                "the model was a step of a pipeline, and has learned from records that other "
-                "steps scaled; expected the pipeline; save that, and load it with the records"
-            )
+        records = records_for(self, records)
         held = records.attach()
         held.vouched = vouched
         if not self._book.matches(held):
@@ -430,15 +392,3 @@ def is_learned(name: str) -> bool:
     if name.startswith(_SETTINGS):
         return False
     return name.startswith("_") or name.endswith("_")
-
-
-def _class_for(cls: type[Any], header: dict[str, Any]) -> type[Any]:
-    path = str(header["class"])
-    if path == class_path(cls):
-        return cls
-    found = find_class(path)
-    if not (issubclass(found, cls) and class_path(found) == path):
-        raise ArtifactError(
-            f"the file holds a {path}; expected a {cls.__name__}; load it with erasable.load(path)"
-        )
-    return found

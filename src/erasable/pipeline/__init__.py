@@ -34,9 +34,15 @@ A step says what it is with these private names, all of which have defaults:
 
 ``_is_affine``, ``_affine() -> (shift, scale)``
     Of a transformer: it maps every column on its own by ``(x - shift) / scale``, scale positive.
-``_ends_in_map``, ``_transform_raw(rows)``, ``_raw_change``
+``_ends_in_map``, ``_transform_raw(rows)``, ``_transform_mapped(rows)``, ``_raw_change``
     Of a transformer that does something else before such a map, which ``_affine`` returns: what it
-    makes of rows before the map, and how the last deletion changed that.
+    makes of rows before the map, the map applied to that, and how the last deletion changed it.
+``_whole_change``
+    Of a transformer made of others, after its ``_delete_rows``: how its output changed, which the
+    three names below then do not say.
+``_asks_by_name``, ``_parts_refuse_gaps``
+    Of a composition: whether it chooses columns of a frame by name, and needs the names within
+    another one, too; and whether its parts look for gaps in their own columns.
 ``_takes_affine``, ``_map``
     Of any step: it can learn from records behind a map. The pipeline sets ``_map = (shift, scale)``
     before it learns, and before each of its deletions. Its public methods still take mapped

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
+from erasable.core._whole import forget_rows, learn_anew
 from erasable.core.complaints import refuse_no_columns
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import UnsupportedStepError
@@ -137,7 +138,7 @@ class Chain:
             change = self._along(stage.table, below) if stage.tabled else below
             if not change:
                 again = stage.step._learns_sooner(rows.size)
-                outcome = stage.step._forget_rows(rows)
+                outcome = forget_rows(stage.step, rows)
                 self._changes[stage.name] = ANYTHING if again else output_change(stage.step)
                 if stage.step._ends_in_map:
                     self._raw_changes[stage.name] = output_change(stage.step, raw=True)
@@ -199,8 +200,7 @@ class Chain:
                 self._changes[stage.name] = output_change(step)
                 return outcome
         self._changes[stage.name] = self._raw_changes[stage.name] = ANYTHING
-        again: Outcome = step._learn_anew(reads, step._map if stage.mapped else None)
-        return again
+        return learn_anew(step, reads, step._map if stage.mapped else None)
 
     def _wipe(self, rows: Ints) -> None:
         for table in self._tables:
