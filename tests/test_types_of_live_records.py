@@ -26,7 +26,7 @@ import erasable
 from erasable.cluster import KMeans
 from erasable.compose import make_column_transformer
 from erasable.core import classes, targets, unsettled
-from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
+from erasable.core.errors import ArtifactError, InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.records import Records
 from erasable.core.values import Accepts
 from erasable.ensemble import BaggingClassifier, ShardedClassifier, ShardedRegressor
@@ -322,7 +322,7 @@ def test_records_of_mixed_numbers_serve_regressors() -> None:
                 refusing.fit(given)
     file = BytesIO()
     GaussianNB().fit(X, np.array(y, dtype=int), ids=IDS).save(file)
-    with pytest.raises(InvalidDataError, match="float, int"):
+    with pytest.raises(ArtifactError, match="float, int"):
         erasable.load(BytesIO(file.getvalue()), records)
 
 

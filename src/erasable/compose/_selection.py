@@ -32,6 +32,8 @@ class Selection(TransformerMixin, BaseEstimator):
         Whether whatever reads them takes text, and NaN. If not, they have to be numbers.
     named : bool
         Whether the names are those of a frame, by which the part may ask for columns in turn.
+    documents : bool
+        Whether whatever reads them takes a column of texts, and nothing else.
 
     Attributes
     ----------
@@ -49,12 +51,14 @@ class Selection(TransformerMixin, BaseEstimator):
         text: bool,
         missing: bool,
         named: bool,
+        documents: bool,
     ) -> None:
         self.columns = columns
         self.names = names
         self.text = text
         self.missing = missing
         self.named = named
+        self.documents = documents
         self.numeric: NDArray[np.bool_] | None = None
 
     def fit(self, X: Any, y: Any = None) -> Selection:
@@ -70,6 +74,13 @@ class Selection(TransformerMixin, BaseEstimator):
     def transform(self, X: Values) -> Values:
         """Copy the columns; a table of objects becomes one of numbers where text is not taken."""
         part = X[:, list(self.columns)]
+        if self.documents:
+            wrong = sum(not isinstance(cell, str) for cell in part.ravel().tolist())
+            if wrong:
+                raise InvalidDataError(
+                    f"{wrong} of {part.shape[0]} documents in {self.names[0]!r} are not strings; "
+                    "expected one text for each record; fill or drop what is missing"
+                )
         if issparse(part) or (part.dtype == object and self.text):
             return part
         part = as_numbers(part, "the transformer", self.names)
@@ -136,6 +147,7 @@ def plan_part(
         text=accepts.objects or accepts.documents,
         missing=accepts.missing,
         named=named,
+        documents=accepts.documents,
     )
     return plan([("columns", selection), (name, part)])
 

@@ -74,7 +74,7 @@ class Erasable(Stateful):
         None, and by ``load(path, records)``. Raises ArtifactError if the records do not fit.
     ``_learns_from() -> set of str``
         Which parts of the records what is learned depends on: "X", or "values" where
-        `_sees_storage` is False; "y" and "sample_weight" by the estimator's tags and
+        `_sees_storage` is False; "y", "numbers" and "sample_weight" by the estimator's tags and
         `_takes_weights`; "groups" where draws are keyed by them.
     ``_digest_state() -> dict``
         ``_state`` with `LeafHash` values in the place of large components that did not change.
@@ -208,7 +208,7 @@ class Erasable(Stateful):
         """Return which parts of records count, see `erasable.core.value_hash.PARTS`."""
         parts = {"X" if self._sees_storage else "values"}
         if get_tags(self).target_tags.required:
-            parts.add("y")
+            parts.add("numbers" if self._reads_numbers else "y")
         if self._takes_weights:
             parts.add("sample_weight")
         return parts

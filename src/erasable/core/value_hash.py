@@ -29,11 +29,11 @@ __all__ = ["PARTS", "ValueHash"]
 
 Words = NDArray[np.uint64]
 
-PARTS = ("X", "values", "y", "sample_weight", "groups")
+PARTS = ("X", "values", "y", "numbers", "sample_weight", "groups")
 """What a model may learn from.
 
-`X` and how it is stored, or its values, dense or sparse, float32 or float64; `groups`, which are
-the ids, where there are none.
+`X` and how it is stored, or its values, dense or sparse, float32 or float64; `y` and its type, or
+the numbers that it is, integers or floats; `groups`, which are the ids, where there are none.
 """
 
 # Fixed, public seeds: the fractional parts of the square roots of 5 and 7.
@@ -124,6 +124,8 @@ class ValueHash:
             With the sums of the records.
         """
         assert self.told is not None
+        if self.told.get("X", self.told.get("values")) == "objects" and _has_no_text(held.records):
+            return ValueHash(self.parts)  # objects without text are read as numbers: see `Records`
         for part, kind in _kinds(held.records, self.parts).items():
             if kind != self.told[part]:
                 raise ArtifactError(
@@ -132,13 +134,19 @@ class ValueHash:
                 )
         found = ValueHash(self.parts).known(held)
         if found.written(held) != self.told:
-            names = " or ".join(part.replace("values", "X") for part in self.parts)
+            names = " or ".join(
+                part.replace("values", "X").replace("numbers", "y") for part in self.parts
+            )
             raise ArtifactError(
                 f"the records have the ids of those that the model holds, and another {names}; "
                 "expected the records it was fitted on, unchanged, without those it has deleted; "
                 "pass these, or fit again"
             )
         return ValueHash(self.parts, found.sums, self.told)
+
+
+def _has_no_text(records: Records) -> bool:
+    return not issparse(records.matrix) and records.matrix.dtype != object
 
 
 def _kinds(records: Records, names: Iterable[str]) -> dict[str, str]:
@@ -154,10 +162,11 @@ def _kind(records: Records, name: str) -> str:
             return "numbers"
         kind = "sparse" if issparse(records.matrix) else "dense"
         return f"{kind} {records.matrix.dtype.name}"
-    if name == "y":
+    if name in ("y", "numbers"):
         if records.y is None:
             return "no targets"
         kind = {"f": "floats", "b": "booleans", "O": "text"}.get(records.y.dtype.kind, "integers")
+        kind = "numbers" if name == "numbers" and kind in ("floats", "integers") else kind
         return kind if records.y.ndim == 1 else f"{kind} in {records.y.shape[1]} columns"
     return "one for each"
 
@@ -169,8 +178,10 @@ def _sums(records: Records, rows: NDArray[np.int64], names: tuple[str, ...]) -> 
         purpose = _PURPOSES[name]
         if name in ("X", "values"):
             _add_values(records.matrix, rows, keys, purpose, own)
-        elif name == "y" and records.y is not None:
-            _add_values(records.y.reshape(records.n_rows, -1), rows, keys, purpose, own)
+        elif name in ("y", "numbers") and records.y is not None:
+            y = records.y.reshape(records.n_rows, -1)
+            as_floats = name == "numbers" and y.dtype.kind in "iuf"
+            _add_values(y.astype(np.float64) if as_floats else y, rows, keys, purpose, own)
         elif name == "sample_weight":
             given = records.weights
             weights = np.ones(rows.size) if given is None else given[rows]
@@ -226,15 +237,4 @@ def _words_of(kind: type, cells: NDArray[Any]) -> Words:
         large = [value if value in _SMALL else str(value) for value in cells.tolist()]
         return tape.record_keys(np.array([*large, None], dtype=object)[:-1])
     texts = cells.tolist()
-    if not "".join(texts).isascii():
-        texts = [text if _is_plain(text) else "\0" + repr(text) for text in texts]
     return tape.record_keys(np.array([*texts, None], dtype=object)[:-1])
-
-
-def _is_plain(text: str) -> bool:
-    """Tell whether UTF-8 can encode a text; it cannot where half a pair of surrogates is left."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

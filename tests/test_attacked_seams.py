@@ -1,0 +1,73 @@
+"""Seams that an attack on compositions, files and targets found open."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from erasable import Records, load
+from erasable.compose import ColumnTransformer
+from erasable.core.errors import ArtifactError, InvalidDataError
+from erasable.ensemble import RandomForestRegressor
+from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
+from erasable.kernel import NadarayaWatson
+from erasable.linear_model import LinearRegression, Ridge
+from erasable.neighbors import KNeighborsRegressor
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+REGRESSORS = [
+    Ridge(), LinearRegression(), KNeighborsRegressor(2), NadarayaWatson(),
+    RandomForestRegressor(2, random_state=0), make_pipeline(StandardScaler(), Ridge()),
+]  # fmt: skip
+
+
+def saved(model: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("container", [list, lambda y: np.array(y, dtype=object)])
+def test_a_float_among_integers_leaves_no_trace(model: Any, container: Any) -> None:
+    X, y = np.arange(12.0).reshape(6, 2) ** 0.5, [2.5, 0, 1, 1, 0, 1]
+    model = model.fit(X, container(y))
+    model.delete([0])
+    file = saved(model)
+    fresh = clone(model).fit(X[1:], container(y[1:]), ids=range(1, 6))
+    assert file.getvalue() == saved(fresh).getvalue()
+    left = Records(X[1:], container(y[1:]), ids=range(1, 6))
+    assert load(file, left).delete([2]).ids.tolist() == [2]
+    file.seek(0)
+    with pytest.raises(ArtifactError):
+        load(file, Records(X[1:], container([1, 0, 1, 0, 1]), ids=range(1, 6)))
+
+
+@pytest.mark.parametrize(
+    "model", [OneHotEncoder(), OrdinalEncoder(), ColumnTransformer([("e", OneHotEncoder(), [0])])]
+)
+def test_objects_without_text_are_their_own_records(model: Any) -> None:
+    X = np.array([[1, 2.0], [2, 3.0], [1, 4.0], [2, 3.0]], dtype=object)
+    file = saved(model.fit(X))
+    loaded = load(file, Records(X))
+    loaded.delete([3])
+    assert loaded.digest() == clone(model).fit(X[:3]).digest()
+    file.seek(0)
+    with pytest.raises(ArtifactError):
+        load(file, Records(np.array([[7, 2.0], [2, 3.0], [1, 4.0], [2, 3.0]], dtype=object)))
+
+
+@pytest.mark.parametrize("vectorizer", [TfidfVectorizer(), CountVectorizer(analyzer="char")])
+@pytest.mark.parametrize("cell", [None, 7])
+def test_a_text_that_is_none_is_told(vectorizer: Any, cell: Any) -> None:
+    frame = pd.DataFrame({"t": pd.Series(["aa bb", cell, "cc"], dtype=object), "n": [1.0, 2, 3]})
+    columns = ColumnTransformer([("t", vectorizer, "t")], remainder="passthrough")
+    with pytest.raises(InvalidDataError, match="1 of 3 documents in 't' are not strings"):
+        columns.fit(frame)
