@@ -225,9 +225,8 @@ class Chain:
         return carry(rows, self.last_maps())
 
     def subtracts(self) -> bool:
-        """Tell whether these maps turn zeros into other values."""
-        maps = self.last_maps()
-        return bool(maps) and bool(compose(maps)[0].any())
+        """Tell whether any of these maps turns zeros into other values."""
+        return any(link.step._affine()[0].any() for link in self.last_maps())
 
     def last_maps(self) -> tuple[Link, ...]:
         """Return the maps of columns with which the chain ends."""

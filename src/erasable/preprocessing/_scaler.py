@@ -53,6 +53,10 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         matrix = self._read_matrix(X)
         if isinstance(X, Rows) and X.unmapped:
             matrix = self._mapped(matrix)
+        if (
+            issparse(matrix) and self._affine()[0].any()
+        ):  # columns that a step put beside sparse ones
+            return canonical(self._forward(matrix.toarray()))
         return self._forward(matrix).astype(matrix.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> Values:
