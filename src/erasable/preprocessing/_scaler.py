@@ -14,7 +14,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.inputs import read_matrix
 from erasable.core.sparse import canonical
 from erasable.core.steps import Rows
-from erasable.core.values import Values
+from erasable.core.values import Accepts, Values
 
 Floats = NDArray[np.float64]
 NARROWEST = 2.0**-960
@@ -53,9 +53,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         matrix = self._read_matrix(X)
         if isinstance(X, Rows) and X.unmapped:
             matrix = self._mapped(matrix)
-        if (
-            issparse(matrix) and self._affine()[0].any()
-        ):  # columns that a step put beside sparse ones
+        if issparse(matrix) and not Accepts.of(self).sparse:  # a step put it beside sparse columns
             return canonical(self._forward(matrix.toarray()))
         return self._forward(matrix).astype(matrix.dtype, copy=False)
 
