@@ -7,6 +7,8 @@ WORKERS ?= 2
 SEED ?= 1
 # Of processes, on each database.
 KILLS ?= 150
+# Seconds for compositions at random; `make soak COMPOSITIONS=480` is a long one.
+COMPOSITIONS ?= 40
 
 # Where compiled kernels depend on each other, numba does not notice that a callee has changed.
 KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit import' src)
@@ -45,7 +47,7 @@ soak: setup
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
 	$(BIN)/python tests/soak/fuzz.py --seed $(SEED)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
-	$(BIN)/python tests/soak/sentences.py --seed $(SEED)
+	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
 
 bench: setup $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/online_deletion.py
