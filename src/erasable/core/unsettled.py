@@ -1,4 +1,4 @@
-"""What no declaration settles: data of which another type would be read without some records.
+"""Data whose type is read from its values, and may be another type without some of the records.
 
 A type that is read from values is one that a deletion could change. Such records are refused by
 the estimators to which it makes a difference; others may share them.
@@ -22,7 +22,7 @@ __all__ = ["find_unsettled", "refuse_mixed_numbers", "refuse_rows_without_text"]
 def find_unsettled(
     X: Any, frame: Any, matrix: Values, accepts: Accepts, y: Any, target: NDArray[Any] | None
 ) -> frozenset[str]:
-    """Tell of what the type hangs on the values, and would be another without some of the records.
+    """Tell which inputs have a type that depends on the values, so that a deletion may change it.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def _renew_lock() -> None:
     _LOCK = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):  # whoever held it is not in the child
+if hasattr(os, "register_at_fork"):  # the thread that held it is not in the child
     os.register_at_fork(after_in_child=_renew_lock)
 
 
