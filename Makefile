@@ -7,8 +7,12 @@ WORKERS ?= 2
 SEED ?= 1
 # Of processes, on each database.
 KILLS ?= 150
-# Seconds for compositions at random; `make soak COMPOSITIONS=480` is a long one.
-COMPOSITIONS ?= 40
+# Files of models with changed fields, in ten minutes at most.
+FILES ?= 10000
+# Command lines at random, and as many damaged files of a workspace.
+FUZZ ?= 5000
+# Seconds for compositions at random.
+COMPOSITIONS ?= 300
 
 # Where compiled kernels depend on each other, numba does not notice that a callee has changed.
 KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit import' src)
@@ -16,13 +20,14 @@ KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit imp
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
 
-.PHONY: help setup demo test soak bench clean
+.PHONY: help setup demo test soak wheel bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    20 people leave a data set and four models"
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (half an hour)"
+	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"
@@ -45,9 +50,19 @@ soak: setup
 	ERASABLE_THOROUGH=1 $(CHECKED) $(BIN)/pytest -n $(WORKERS) -m "(hypothesis or thorough) and not soak" tests
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS)
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
-	$(BIN)/python tests/soak/fuzz.py --seed $(SEED)
+	$(BIN)/python tests/soak/fuzz.py --seed $(SEED) --cases $(FUZZ)
+	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 600 --workers $(WORKERS)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
 	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
+	$(MAKE) wheel
+
+# In a virtual environment of its own, with nothing but what the wheel requires.
+wheel: $(VENV)/.installed
+	@rm -rf build/wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/wheel/bare
+	build/wheel/bare/bin/python -m pip install --quiet build/wheel/erasable-*.whl
+	cd build/wheel && bare/bin/python ../../tests/soak/bare.py
 
 bench: setup $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/online_deletion.py

@@ -106,8 +106,13 @@ patient (`docs/cli_page.py`).
 | `ERASABLE_DEBUG=1` | errors come with a traceback |
 
 Identities on a command line reach the list of processes and the history of the shell. `--file`
-reads them from a file, or with `-` from standard input, one a line. No command prints one. Put `--`
-before an identity that begins with `-`.
+reads them from a file, or with `-` from standard input, one a line; blank lines are skipped. The
+rest of a line is the identity, with the spaces around it: `id`, `email` and `integer` leave these
+out, for `exact` they count. No command prints one. Put `--` before an identity that begins with
+`-`.
+
+A list of columns is separated by commas; a name with a comma, or with spaces at its ends, stands in
+double quotes: `--features '"dose, mg"," age"'`.
 
 What takes over a second says on standard error how far it is: a bar on a terminal, plain lines
 elsewhere.

@@ -21,7 +21,6 @@ from erasable.neighbors import KNeighborsClassifier
 from erasable.selection import (
     NearestNeighbor,
     SubsetSelector,
-    balance,
     expected_utility,
     from_history,
 )
@@ -79,15 +78,16 @@ def main() -> int:
     print(ROW.format("", "utility", "after (exact)", "accuracy", "after (mean)"))
     worth, exact = {}, True
     for name, chosen in selections.items():
-        now = expected_utility(chosen, X, y, utility=utility).value
-        worth[name] = expected_utility(chosen, X, y, utility=utility, staying=staying).value
+        given = {"rows": chosen, "X": X, "y": y, "utility": utility}
+        now = expected_utility(**given).value
+        worth[name] = expected_utility(**given, staying=staying).value
         whole = fit(chosen, X, y).score(*test)
         mean, same = after(chosen, staying, X, y, test)
         exact &= same
         print(ROW.format(name, f"{now:.0f}", f"{worth[name]:.0f}", f"{whole:.3f}", f"{mean:.3f}"))
 
     print("\nWho is chosen by the first:")
-    for group in balance(y, anticipating.selected_, staying=staying, y=y):
+    for group in anticipating.balance():
         print(
             f"  {group.group:<10} {group.n_selected:>3} of {K}; {group.share_data:.0%} of all, "
             f"{group.share_selected:.0%} of the chosen, {group.share_staying:.0%} of who stays"

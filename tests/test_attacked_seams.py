@@ -19,7 +19,12 @@ from erasable.kernel import NadarayaWatson
 from erasable.linear_model import LinearRegression, Ridge
 from erasable.neighbors import KNeighborsRegressor
 from erasable.pipeline import make_pipeline
-from erasable.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from erasable.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    SimpleImputer,
+    StandardScaler,
+)
 
 REGRESSORS = [
     Ridge(), LinearRegression(), KNeighborsRegressor(2), NadarayaWatson(),
@@ -71,3 +76,37 @@ def test_a_text_that_is_none_is_told(vectorizer: Any, cell: Any) -> None:
     columns = ColumnTransformer([("t", vectorizer, "t")], remainder="passthrough")
     with pytest.raises(InvalidDataError, match="1 of 3 documents in 't' are not strings"):
         columns.fit(frame)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("strategy", ["most_frequent", "constant"])
+def test_a_loaded_composition_hands_on_numbers_as_it_did(nested: bool, strategy: str) -> None:
+    """Whether a table has numbers or objects depends on what the frame declares."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=30).round(2), "u": rng.choice(list("xyz"), 30)}, index=range(30)
+    )
+    frame.loc[3:6, "a"] = np.nan
+    y = rng.normal(size=30)
+    number: Any = ColumnTransformer([("a", "passthrough", ["a"])]) if nested else "passthrough"
+    columns = ColumnTransformer([("n", number, ["a"]), ("o", OrdinalEncoder(), ["u"])])
+    model = make_pipeline(columns, SimpleImputer(strategy=strategy), Ridge()).fit(frame, y)
+    loaded = load(saved(model), Records(frame, y))
+    left = np.flatnonzero(frame["u"] != "x")  # the codes of the other categories change
+    loaded.delete(np.flatnonzero(frame["u"] == "x"))
+    fresh = clone(model).fit(frame.iloc[left], y[left])
+    assert loaded.digest() == fresh.digest()
+    assert saved(loaded).getvalue() == saved(fresh).getvalue()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_pipeline_of_nothing_hands_on_names_and_types(depth: int) -> None:
+    nothing: Any = "passthrough"
+    for _ in range(depth):
+        nothing = make_pipeline(nothing)
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0, 3.0], "u": ["x", "y", "x", "y"]})
+    columns = ColumnTransformer([("n", StandardScaler(), ["a"]), ("o", OrdinalEncoder(), ["u"])])
+    model = make_pipeline(nothing, columns).fit(frame)
+    assert np.array_equal(model.transform(frame), clone(columns).fit_transform(frame))
+    model.delete([1])
+    assert model.digest() == clone(model).fit(frame.drop(index=1)).digest()

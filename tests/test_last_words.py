@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal as signals
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 TESTS = """
+import functools
 import os
 
 def test_dies():
@@ -40,7 +42,10 @@ def run(folder: Path, tests: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("signal", ["SIGSEGV", "SIGABRT", "SIGKILL", "signal 40"])
+in_soak = functools.partial(pytest.param, marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize("signal", ["SIGSEGV", *map(in_soak, ("SIGABRT", "SIGKILL", "signal 40"))])
 def test_who_dies_is_told(tmp_path: Path, signal: str) -> None:
     printed = run(tmp_path, TESTS.format(signal=getattr(signals, signal, 40)))
     assert f"worker 'gw0' was killed by {signal}\n" in printed

@@ -12,8 +12,9 @@ import erasable
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data import datasets, fragments
 from erasable.workspace.data.sources import Source
+from erasable.workspace.evidence import seals
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, deleting
+from erasable.workspace.models import catalogue, deleting, versions
 
 COLUMNS = ["visit", "patient", "age", "dose", "treated", "ward", "note", "sick", "cost"]
 WARDS = ["north", "south", "east"]
@@ -77,6 +78,14 @@ def take_out_of_data(site, ids, dataset=1):
                 .where(schema.fragment.c.id == part.id)
                 .values(key=stored.key, sha256=stored.sha256, n_records=kept.num_rows)
             )
+            seals.put(site, connection, "dataset", dataset)
+
+
+def written_down(site):
+    """Have the log say of every model what its rows are now: another version made it so."""
+    with site.ledger.transaction() as connection:
+        for model in catalogue.every(connection):
+            versions.tell(site, connection, "model-updated", model.name, site.now())
 
 
 def add_visits(site, folder, name, numbers, columns=COLUMNS, subjects=(("patient", "id"),)):

@@ -39,6 +39,7 @@ class Prepared(Utility):
 
     def __init__(self, utility: Utility, X: Any, y: Any) -> None:
         self.made = utility.problem(X, y)
+        self.is_submodular = utility.is_submodular
 
     def problem(self, X: Any, y: Any = None) -> Problem:
         """Return the problem of the data it was prepared for."""
@@ -58,7 +59,7 @@ class Case:
         Makes a Measure of the metric for chosen rows.
     metric : str
         Its name.
-    n_judged : int, default=None
+    n_judged : int, default=0
         How many other samples selections for the worst cases are judged by.
     """
 
@@ -68,7 +69,7 @@ class Case:
     measure: Callable[[Ints], Measure]
     metric: str
     seed: int = 0
-    n_judged: int | None = None
+    n_judged: int = 0
     made: dict[Any, Ints] = field(default_factory=dict)
 
     def select(self, k: int, staying: Any = 1.0, objective: Any = None) -> Ints:
@@ -93,8 +94,9 @@ class Case:
     def expected(self, selected: Ints, staying: Any) -> float:
         """Return the expected utility, exactly."""
         found = expected_utility(
-            selected, self.X, self.y, utility=self.utility, staying=staying, random_state=self.seed
-        )
+            rows=selected, X=self.X, y=self.y, utility=self.utility, staying=staying,
+            random_state=self.seed,
+        )  # fmt: skip
         if found.standard_error:
             raise RuntimeError(f"the utility by {staying!r} is sampled; expected a closed form")
         return found.value

@@ -77,7 +77,12 @@ def measure(quick: bool) -> dict[str, Any]:
         "10": [panel("darker: likelier to stay", drawn, staying=likely)],
         "15": [panel(name_of(model), drawn, staying=model) for model in SIZES],
         "19": [
-            panel(f"alpha = {alpha:g}", drawn, staying=0.5, objective=CVaR(alpha, n_samples))
+            panel(
+                f"alpha = {alpha:g}",
+                drawn,
+                staying=0.5,
+                objective=CVaR(alpha, n_samples, n_judged=0),
+            )
             for alpha in (0.3, 0.5, 0.7, 1.0)
         ],
     }

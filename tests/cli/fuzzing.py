@@ -27,6 +27,9 @@ __all__ = ["SECRET", "Bench", "command_lines", "commands", "damaged"]
 SECRET = "zq-secret-person"
 """Begins identities that are made up; it must not be printed."""
 
+TAMPERED = "error: the ledger was tampered with: "
+"""Such an error ends with exit code 1, as `log verify` does, and all others with 2."""
+
 HOSTILE = [
     "", " ", "-", "--", "---", "-1", "..", "*", "%s", "{data}", "[red]", ":smile:", "\x1b[31m",
     "\n", "a\nb", "\0", "a\0b", "\ud800", "é", "e\u0301", "\u202eabc", "NaN", "nan", "1e999",
@@ -94,7 +97,7 @@ POOLS: dict[str, Sequence[str]] = {
         "sqlite:///mlflow.db",
         "nonsense",
     ],
-    "hook": ["true", "false", "no-such-program {model}", "'", ""],
+    "hook": ["true", "false", "no-such-program {model}", "'", "", "true > copy", "true && true"],
     "regulation": ["gdpr", "ccpa", "none", "GDPR"],
     "received": ["2026-01-31", "2026-01-31T09:30", "2999-01-01", "0001-01-01", "31.1.2026"],
     "state": ["pending", "completed", "gone"],
@@ -122,6 +125,7 @@ POOLS: dict[str, Sequence[str]] = {
         "0=history:visits,1=point:1",
     ],
     "scale": ["standard", "none", "log"],
+    "fill": ["mean", "median", "most_frequent", "zero", ""],
     "utility": ["nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction"],
     "metric": ["euclidean", "cosine", "precomputed"],
     "n_neighbors": ["2", "0", "100"],
@@ -323,9 +327,10 @@ class Bench:
         same = after == self.ledger
         if after == "no ledger" or (self.copy / "keys.json").read_bytes() != self.keys:
             wrong.append("the ledger or the keys are gone")
-        if result.exit_code == 2 and not same:
+        failed = result.exit_code == 2 or (result.exit_code == 1 and TAMPERED in result.stderr)
+        if failed and not same:
             wrong.append("it failed, and the ledger changed")
-        if result.exit_code == 2 and self.artifacts() != self.stored:
+        if failed and self.artifacts() != self.stored:
             wrong.append("it failed, and left files of data or models")
         if result.exit_code == 0 or not same or wrong:
             self.restore()
@@ -348,18 +353,21 @@ class Bench:
 def _wrong_output(args: Sequence[str], result: Result) -> list[str]:
     wrong = []
     errors = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
-    if result.exit_code == 2 and (len(errors) != 1 or not errors[0].startswith("error: ")):
+    told = any(line.startswith("error: ") for line in errors)
+    tampered = result.exit_code == 1 and any(line.startswith(TAMPERED) for line in errors)
+    failed = result.exit_code == 2 or tampered
+    if failed and (len(errors) != 1 or not told):
         wrong.append("an error that is not one line")
-    if result.exit_code != 2 and any(line.startswith("error: ") for line in errors):
+    if told and not failed:
         wrong.append("an error, and another exit code")
     options = args[: args.index("--")] if "--" in args else args
-    if "--json" in options and "--help" not in options and result.exit_code != 2:
+    if "--json" in options and "--help" not in options and not failed:
         try:
             whole = isinstance(json.loads(result.stdout), dict)
         except ValueError:
             whole = False
         if not whole:
             wrong.append("no JSON object")
-    if "--json" in options and result.exit_code == 2 and result.stdout:
+    if "--json" in options and failed and result.stdout:
         wrong.append("output of a command that failed")
     return wrong

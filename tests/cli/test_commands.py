@@ -148,3 +148,29 @@ def test_what_a_user_waits_for_imports_little(args: list[str], tmp_path: Path) -
         cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+SINGLE = [
+    (path, param.opts[0])
+    for path, command in sorted(commands().items())
+    for param in command.params
+    if param.param_type_name == "option" and not param.is_flag and not param.multiple
+]
+
+
+def test_options_of_one_value_are_many() -> None:
+    assert len(SINGLE) > 60
+    assert (("request",), "--where") in SINGLE
+
+
+@pytest.mark.parametrize(("path", "option"), SINGLE, ids=named)
+def test_an_option_given_twice_is_refused(path: tuple[str, ...], option: str) -> None:
+    for given in ([option, "a", option, "b"], [f"{option}=a", option, "b"]):
+        result = erasable(*path, *given)
+        assert result.exit_code == 2
+        assert f"{option} is given 2 times; expected once" in result.output
+
+
+def test_what_follows_two_dashes_is_no_option(tmp_path: Path) -> None:
+    result = erasable("request", "--where", "a", "--", "--where", folder=tmp_path)
+    assert "times" not in result.output

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from cli.running import erasable, told
+from cli.running import erasable, make_tiny, told
 
 WITHDRAWN = ["patient-3", "patient-17", "patient-88"]
 MODELS = ["groups", "naive", "risk", "tree"]
@@ -189,3 +189,23 @@ def test_a_request_that_meets_nobody_is_told(tmp_path: Path) -> None:
     assert "no match" not in run("process", folder=tmp_path)
     run("request", "patient-2", "Patient-3", folder=tmp_path)
     assert "no match for 1 of them" in run("process", folder=tmp_path)
+
+
+def test_what_is_told_of_who_was_erased(tmp_path: Path) -> None:
+    make_tiny(tmp_path)
+    said = run("subject", "show", "patient-3", folder=tmp_path)
+    assert said.startswith("nothing but a pseudonym, to keep them out, is kept under this identity")
+    assert "on the list of whom to keep out as id, since" in said
+    (asked,) = told("request", "patient-3", folder=tmp_path)["requests"]
+    said = run("process", folder=tmp_path)
+    assert "later data is kept out, because they were erased before" in said
+    listed = run("requests", "--state", "no_match", folder=tmp_path)
+    assert asked["id"] in listed
+    assert "no match" in listed
+    receipt = run("receipt", "show", asked["id"], folder=tmp_path)
+    assert "visits.patient (id), visits.mail (email)" in receipt
+    unreached = told("receipt", "show", asked["id"], folder=tmp_path)["says"]["out_of_reach"]
+    assert unreached
+    assert f"out of reach: {'; '.join(unreached)}\n" in receipt
+    said = run("request", "--dry-run", "nobody", folder=tmp_path)
+    assert "no match for 1 request: looked for under the types email, id, in visits.patient" in said

@@ -50,7 +50,7 @@ def test_a_copy_is_told_of(server: Any, database: str, tmp_path: Path) -> None:
     result = erasable("workspace", "copy", "team", "--database", url, folder=tmp_path)
     assert result.exit_code == 0, result.output
     first, second, third = result.stdout.splitlines()
-    assert "rows of 17 tables" in first
+    assert "rows of 18 tables" in first
     assert second.startswith("all are equal; the log of ")
     assert "an erasure in one does not reach the other" in third
     assert told("requests", folder=tmp_path / "team") == told("requests", folder=tmp_path)
@@ -96,7 +96,28 @@ def test_what_was_tampered_with_is_told(
     with psycopg.connect(server.url(database), autocommit=True) as connection:
         connection.execute(f"UPDATE erasable.{table} SET {column} = '{value}'")
     result = erasable(*args, folder=copied)
-    assert (result.exit_code, result.fault) == (2, None)
-    (line,) = result.stderr.splitlines()
+    finds = args == ["log", "verify"]  # and prints what it finds
+    assert (result.exit_code, result.fault) == (1 if finds else 2, None)
+    (line,) = [
+        each
+        for each in (result.stdout if finds else result.stderr).splitlines()
+        if "restore it" in each
+    ]
     assert f"{column!r} of its table {table!r}" in line
     assert "restore it from a backup" in line
+
+
+def test_hooks_that_are_due_in_both_are_told(server: Any, database: str, tmp_path: Path) -> None:
+    make_tiny(tmp_path)
+    told("model", "fit", "risk", "--hook", "false", folder=tmp_path)
+    told("process", folder=tmp_path)
+    other = server.database()
+    for url, name in ((server.url(database), "one"), (server.url(other), "two")):
+        result = erasable("workspace", "copy", name, "--database", url, folder=tmp_path)
+        assert result.exit_code == 0, result.output
+        due = told("status", folder=tmp_path)["hooks_due"]
+        assert due == (["risk"] if name == "one" else [])
+        assert ("hooks are due in both, and would run twice: risk" in result.stderr) == bool(due)
+        told("model", "fit", "risk", "--hook", "true", folder=tmp_path)
+        told("process", folder=tmp_path)
+    server.drop(other)

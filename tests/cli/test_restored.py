@@ -40,8 +40,9 @@ def run(*args: str, folder: Path) -> str:
 def test_a_restored_backup_is_brought_up_to_date(restored: Path) -> None:
     assert told("subject", "show", "patient-7", folder=restored)["known"]
     said = run("suppress", "import", "../erased.json", folder=restored).splitlines()
-    assert said[0] == "3 identities in the list: 2 not kept out before"
-    assert said[1] == "1 identity with records here: asked for already"  # patient-4
+    assert said[0] == "6 identities in the list: 4 not kept out before"
+    # patient-4, and the mail
+    assert said[1] == "2 identities with records here: asked for already"
     assert said[2] == "opened 1 request to erase records that came back; run `erasable process`:"
     (pending,) = [
         each for each in told("requests", folder=restored)["requests"] if each["id"] == said[3]
@@ -56,9 +57,9 @@ def test_a_restored_backup_is_brought_up_to_date(restored: Path) -> None:
 
 def test_to_import_it_again_opens_nothing(restored: Path) -> None:
     first = told("suppress", "import", "../erased.json", folder=restored)
-    assert (first["n_listed"], first["n_new"], len(first["requests"])) == (3, 2, 1)
+    assert (first["n_listed"], first["n_new"], len(first["requests"])) == (6, 4, 1)
     again = told("suppress", "import", "../erased.json", folder=restored)
-    assert (again["n_new"], again["n_waiting"], again["requests"]) == (0, 2, [])
+    assert (again["n_new"], again["n_waiting"], again["requests"]) == (0, 4, [])
     said = run("suppress", "import", "../erased.json", folder=restored)
     assert "no request was opened" in said
 
@@ -101,4 +102,7 @@ def test_types_are_told_to_whoever_asks(restored: Path) -> None:
     )
     assert "looked for" not in run("request", "--where", "age < 3", folder=restored)
     said = run("subject", "show", "nobody", folder=restored)
-    assert said == "nothing is kept under this identity, as types email, id\n"
+    assert said == (
+        "nothing is kept under this identity, as types email, id, in visits.patient (id), "
+        "visits.mail (email)\n"
+    )

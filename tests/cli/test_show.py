@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from erasable.cli import show
 
@@ -45,3 +51,52 @@ def test_no_cell_moves_the_cursor(
     assert capsys.readouterr().out.splitlines()[-1].strip() == shown
     show.facts([("a", cell)])
     assert capsys.readouterr().out == f"a  {shown}\n"
+
+
+def _by_rich(columns: list[str], rows: list[list[str]], right: str) -> str:
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        drawn.add_column(
+            column, justify="right" if column in right.split(",") else "left", no_wrap=True
+        )
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    console = Console(file=io.StringIO(), width=2000)
+    with console.capture() as captured:
+        console.print(drawn, crop=False)
+    return captured.get()
+
+
+TABLES = [
+    (["a"], [], ""),
+    (["name", "records"], [], "records"),
+    (["name", "records"], [["visits", "12"], ["x" * 120, "1,000"]], "records"),
+    (["", "ü", "日本"], [["日本語", "", "e\u0301"], ["a", "long text", "👍"]], "ü"),
+    (["a", "b"], [["[red]x[/red]", "on hold"], ["", "2026-03-01 (LATE: 1 day)"]], ""),
+]
+
+
+@pytest.mark.parametrize(("columns", "rows", "right"), TABLES)
+def test_tables_are_laid_out_as_rich_does(
+    columns: list[str], rows: list[list[str]], right: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show.table(columns, rows, right=right)
+    assert capsys.readouterr().out == _by_rich(columns, rows, right)
+
+
+def test_a_terminal_has_styles_and_the_same_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for columns, rows, right in TABLES:
+        stream = Terminal()
+        monkeypatch.setattr("sys.stdout", stream)
+        show.table(columns, rows, right=right)
+        printed = stream.getvalue()
+        assert "\x1b[1m" in printed
+        assert re.sub(r"\x1b\[[0-9;]*m", "", printed) == _by_rich(columns, rows, right)
+    assert "\x1b[1;31m2026" in printed
+    assert "\x1b[33mon hold" in printed

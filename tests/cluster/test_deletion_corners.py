@@ -172,7 +172,7 @@ def test_a_record_that_was_a_cluster_alone(make: Make) -> None:
 
 
 @every_model
-@pytest.mark.parametrize("k", [1, 2, 17, 40])
+@pytest.mark.parametrize("k", [1, 17, *(pytest.param(k, marks=pytest.mark.soak) for k in (2, 40))])
 def test_down_to_one_record_a_cluster(make: Make, k: int) -> None:
     X = np.round(normal(40, 2), 1)
     model = make(k, random_state=0).fit(X)
@@ -185,6 +185,7 @@ def test_down_to_one_record_a_cluster(make: Make, k: int) -> None:
     assert model.inertia_ >= 0.0
 
 
+@pytest.mark.soak
 @every_model
 def test_more_than_256_clusters(make: Make) -> None:
     X = normal(330, 2)

@@ -1,14 +1,19 @@
-"""The fault that earlier versions had: the raw part of a transformer is applied twice."""
+"""The faults that earlier versions had.
+
+The raw part of a transformer is applied twice, and of a pipeline of maps only the last are taken.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from erasable.pipeline import _chain, _chained, _stages
+from erasable.core import estimator
+from erasable.pipeline import Pipeline, _chain, _chained, _stages
 from erasable.pipeline._stages import Link
 
 __all__ = ["earlier_version", "split_as_before"]
@@ -24,11 +29,18 @@ def split_as_before(links: Sequence[Link]) -> tuple[tuple[Link, ...], tuple[Link
     return before, maps
 
 
+def _affine_as_before(self: Pipeline) -> Any:
+    return _stages.compose(self._chain.last_maps())
+
+
 @contextmanager
 def earlier_version() -> Iterator[None]:
-    """Plan as before, and write no marks."""
+    """Plan as before, look at no widths, and write no marks."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (_stages, _chain):
             patch.setattr(module, "split", split_as_before)
+        patch.setattr(Pipeline, "_affine", _affine_as_before)
         patch.setattr(_chained, "learned_wrong", lambda model: False)
+        # They did not look at how wide the rows between steps are.
+        patch.setattr(estimator, "matrix_of", lambda rows, model: rows.matrix)
         yield

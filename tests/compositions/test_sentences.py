@@ -15,19 +15,29 @@ import sklearn.compose
 import sklearn.linear_model
 import sklearn.pipeline
 import sklearn.preprocessing
+import twins
 from earlier import split_as_before
 from grammar import OURS, Leaf, Row, Side, Writer, leaves
+from sklearn.model_selection import GridSearchCV, KFold
 from twins import UnlikeTwinError, hold
 
 from erasable.compose import ColumnTransformer
+from erasable.core.records import Attachment
 from erasable.linear_model import LogisticRegression
+from erasable.model_selection import _leave_one_out
 from erasable.pipeline import _chain, _changes, _stages, make_pipeline
 from erasable.preprocessing import OneHotEncoder, StandardScaler
 
 COUNT, EACH = 300, 10
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, EACH))
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(first, marks=[pytest.mark.soak] if first % (3 * EACH) else [])
+        for first in range(0, COUNT, EACH)
+    ],
+)
 def test_compositions_are_like_scikit_learns_and_keep_the_law(first: int) -> None:
     failed = []
     for seed in range(first, first + EACH):
@@ -101,21 +111,58 @@ BREAKS: dict[str, tuple[str, Any]] = {
 }
 
 
+def _is_shown(fault: str) -> None:
+    """Fail unless a sentence is unlike its twin, or breaks the law, because of a fault."""
+    for seed in range(COUNT):
+        try:
+            hold(Writer(seed).write())
+        except UnlikeTwinError:
+            return
+    pytest.fail(f"{COUNT} sentences do not show that {fault}")
+
+
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_fault_between_steps_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     attribute, broken = BREAKS[name]
     for module in (_stages, _chain, _changes, *map(importlib.import_module, _USERS)):
         if hasattr(module, attribute):
             monkeypatch.setattr(module, attribute, broken)
-    for seed in range(COUNT):
-        try:
-            hold(Writer(seed).write())
-        except UnlikeTwinError:
-            return
-    pytest.fail(f"{COUNT} sentences do not show that {name}")
+    _is_shown(name)
 
 
 _USERS = ("erasable.compose._column_transformer", "erasable.compose._selection")
+
+
+def _keeps_one(self: Attachment, ids: Any, groups: Any) -> Any:
+    rows = _SELECT(self, ids, groups)
+    return rows if groups is None else rows[:-1]
+
+
+def _without_nothing(model: Any, parts: Any) -> Any:
+    for _ in parts:
+        yield model
+
+
+def _searches_another(estimator: Any, grid: Any, **options: Any) -> Any:
+    return GridSearchCV(estimator, grid, **{**options, "cv": KFold(2)})
+
+
+_SELECT = Attachment.select
+
+OF_METHODS: dict[str, tuple[Any, str, Any]] = {
+    "one of a group stays": (Attachment, "select", _keeps_one),
+    "who is left out has been seen": (_leave_one_out, "each_without", _without_nothing),
+    "a search scores another model": (twins, "GridSearchCV", _searches_another),
+}
+
+
+@pytest.mark.parametrize("name", OF_METHODS)
+def test_a_fault_in_groups_and_searches_is_found(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, attribute, broken = OF_METHODS[name]
+    monkeypatch.setattr(place, attribute, broken)
+    _is_shown(name)
 
 
 # -- the compositions that were reported -----------------------------------------------------------

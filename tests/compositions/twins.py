@@ -11,10 +11,12 @@ from grammar import Leaf, Row, Sentence, build, build_twin, dense, leaves, rows_
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GridSearchCV, KFold
 
 from erasable import load
 from erasable.core.errors import ErasableError
 from erasable.core.records import Records
+from erasable.model_selection import leave_one_out
 
 __all__ = ["UnlikeTwinError", "hold"]
 
@@ -28,6 +30,9 @@ BRITTLE = {
     "QuantizedKMeans", "RandomForestClassifier", "RandomForestRegressor", "SegmentedRegression",
 }  # fmt: skip
 """Learners that may split a near tie otherwise: their scores are compared."""
+
+UNSETTLED = {"sk.DecisionTreeClassifier", "sk.DecisionTreeRegressor", "sk.LogisticRegression"}
+"""Estimators of scikit-learn of which the same holds; the last stops before it has converged."""
 
 
 class UnlikeTwinError(AssertionError):
@@ -48,6 +53,12 @@ def hold(sentence: Sentence) -> None:
             if not sentence.brittle:
                 _like_twin(sentence, ours)
             _law(sentence, ours)
+            if sentence.seed % 4 == 0:
+                _law_of_groups(sentence)
+            if sentence.seed % 8 == 1 and sentence.learner:
+                _left_out(sentence)
+            if sentence.seed % 8 == 5 and sentence.learner and not _strict(sentence):
+                _searched(sentence)
         except UnlikeTwinError as error:
             raise UnlikeTwinError(f"{error}\n  {sentence}") from None
         except Exception as error:
@@ -77,7 +88,11 @@ def _like_twin(sentence: Sentence, ours: Any) -> None:
 
 
 def _strict(sentence: Sentence) -> bool:
-    return any(("handle_unknown", "error") in leaf.params for leaf in leaves(sentence.node))
+    """Tell whether a step refuses categories that no record has, or the -1 in place of them."""
+    of_codes = sentence.learner is not None and sentence.learner.name == "CategoricalNB"
+    return of_codes or any(
+        ("handle_unknown", "error") in leaf.params for leaf in leaves(sentence.node)
+    )
 
 
 def _same_table(mine: Any, theirs: Any, coarse: bool) -> None:
@@ -118,7 +133,7 @@ def _compare(learner: Leaf, ours: Any, alone: Any, rows: Any, sent: Any, y: Any)
     mine, theirs = ours.predict(rows), alone.predict(sent)
     if learner.name in CLUSTERERS:
         return  # a near tie between two seeds makes another clustering; the law holds for each
-    if learner.name in BRITTLE or dict(learner.params).get("estimator", "").startswith("sk.Dec"):
+    if learner.name in BRITTLE or dict(learner.params).get("estimator") in UNSETTLED:
         if y is not None:
             score = accuracy_score if is_classifier(alone) else r2_score
             apart = abs(score(y, mine) - score(y, theirs))
@@ -145,8 +160,9 @@ def _law(sentence: Sentence, ours: Any) -> None:
     rng = np.random.default_rng(sentence.seed)
     order = rng.permutation(len(ids))
     left = np.ones(len(ids), dtype=bool)
-    for start, stop in ((0, 1), (1, 4), (4, 16)):
-        gone = order[start:stop]
+    batches = [order[0:1], order[1:4], _of_one_category(sentence, order[4:]), order[4:16]]
+    for number, batch in enumerate(batches):
+        gone = batch[left[batch]]
         left[gone] = False
         rest = np.flatnonzero(left)
         X, y, kept = rows_of(sentence.X, rest), sentence.y[rest], ids[rest].tolist()
@@ -158,18 +174,89 @@ def _law(sentence: Sentence, ours: Any) -> None:
             continue
         ours.delete(ids[gone].tolist())
         if fresh.digest() != ours.digest():
-            raise UnlikeTwinError(f"after deleting {stop - start} records it is not a refit")
+            raise UnlikeTwinError(f"after deleting {gone.size} records it is not a refit")
         _same_bits(ours, fresh, X)
-        if stop == 4 and all(leaf.name != "fliplr" for leaf in leaves(sentence.node)):
+        if number == 1 and all(leaf.name != "fliplr" for leaf in leaves(sentence.node)):
             # (a file carries no function but NumPy's ufuncs)
             ours = _loaded(ours, X, y, kept)
 
 
-def _refuses(ours: Any, gone: list[Any], error: ErasableError) -> None:
+def _of_one_category(sentence: Sentence, rows: Any) -> Any:
+    """Return all of some rows that have a category of a column of text; none without text."""
+    table = dense(sentence.X)
+    for column in table.T if table.dtype == object else ():
+        cells = column[rows].tolist()
+        texts = [cell for cell in cells if isinstance(cell, str)]
+        if texts and len(set(texts)) <= 6:
+            return rows[[cell == texts[0] for cell in cells]]
+    return rows[:0]
+
+
+def _law_of_groups(sentence: Sentence) -> None:
+    """Delete whole groups of records, which are the people of a table with several rows each."""
+    groups = np.arange(len(sentence.ids)) // 3
+    X, y, ids = sentence.X, sentence.y, np.array(sentence.ids, dtype=object)
+    ours = build(sentence.node).fit(X, y, ids=sentence.ids, groups=groups)
+    left = np.ones(len(ids), dtype=bool)
+    for gone in ([1], [4, 0, 5]):
+        left[np.isin(groups, gone)] = False
+        rest = np.flatnonzero(left)
+        told = {"ids": ids[rest].tolist(), "groups": groups[rest]}
+        try:
+            fresh = clone(ours).fit(rows_of(X, rest), y[rest], **told)
+        except ErasableError as error:
+            _refuses(ours, [], error, groups=gone)
+            return
+        ours.delete(groups=gone)
+        if fresh.digest() != ours.digest():
+            raise UnlikeTwinError(f"after deleting groups {gone} it is not a refit")
+
+
+def _left_out(sentence: Sentence) -> None:
+    """Hold what is predicted for those left out against a fit without them."""
+    groups = np.arange(len(sentence.ids)) % 5
+    X, y, ids = sentence.X, sentence.y, np.array(sentence.ids, dtype=object)
+    fits = []
+    try:
+        for group in range(5):
+            rest = np.flatnonzero(groups != group)
+            told = {"ids": ids[rest].tolist(), "groups": groups[rest]}
+            fresh = build(sentence.node).fit(rows_of(X, rest), y[rest], **told)
+            fits.append(fresh.predict(rows_of(X, np.flatnonzero(groups == group))))
+    except ErasableError:  # what is left cannot be learned from, or asked about
+        return
+    result = leave_one_out(build(sentence.node), X, y, ids=sentence.ids, groups=groups)
+    for group, theirs in enumerate(fits):
+        mine = result.predictions[groups == group]
+        if not np.array_equal(mine, theirs.astype(mine.dtype)):
+            raise UnlikeTwinError(f"leave_one_out predicts otherwise for group {group}")
+
+
+def _searched(sentence: Sentence) -> None:
+    """Hold the scores of scikit-learn's search against fits by hand."""
+    X, y, folds = sentence.X, sentence.y, KFold(2, shuffle=True, random_state=0)
+    score = accuracy_score if is_classifier(build(sentence.node)) else None
+    by_hand = []
+    try:
+        for train, test in folds.split(np.zeros(len(y))):
+            fresh = build(sentence.node).fit(rows_of(X, train), y[train])
+            asked = rows_of(X, test)
+            by_hand.append(
+                score(y[test], fresh.predict(asked)) if score else fresh.score(asked, y[test])
+            )
+    except ErasableError:  # a class or category that a fold has not
+        return
+    search = GridSearchCV(build(sentence.node), {}, cv=folds, refit=False, error_score="raise")
+    told = search.fit(X, y).cv_results_
+    if [told[f"split{fold}_test_score"][0] for fold in range(2)] != by_hand:
+        raise UnlikeTwinError("a grid search scores it otherwise")
+
+
+def _refuses(ours: Any, gone: list[Any], error: ErasableError, *, groups: Any = None) -> None:
     """Demand that a deletion is refused, and changes nothing, where nobody can fit the rest."""
     before = ours.digest()
     try:
-        ours.delete(gone)
+        ours.delete(gone or None, groups=groups)
     except ErasableError:
         if ours.digest() != before or not set(gone) <= set(ours.ids_.tolist()):
             raise UnlikeTwinError("a deletion that was refused changed the model") from None

@@ -213,7 +213,7 @@ def test_other_records_are_refused(tmp_path):
             PlainSums.load(tmp_path / "m", (X[rows], ids))
     with pytest.raises(ArtifactError, match="1 features; expected 2"):
         PlainSums.load(tmp_path / "m", (X[[0, 2, 3], :1], ["a", "c", "d"]))
-    for given in (X, (X,), (X, IDS, IDS, IDS)):
+    for given in (X, (X,), (X, IDS, IDS, IDS, IDS)):
         with pytest.raises(InvalidInputError, match="expected Records, or a tuple"):
             PlainSums.load(tmp_path / "m", given)
 

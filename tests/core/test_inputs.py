@@ -268,6 +268,24 @@ def test_what_is_no_table_of_numbers_is_refused(given, match):
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("number", [10**400, -(10**309)], ids=["large", "negative"])
+def test_integers_that_no_float_reaches_are_refused(number: int) -> None:
+    given = [[number, 1], [2, 3]]
+    told = "integers that float64 cannot hold"
+    for X_given in (given, np.array(given, dtype=object)):
+        for ask in (
+            lambda X: StandardScaler().fit(X),
+            lambda X: StandardScaler().fit([[1.0, 2.0], [3.0, 5.0]]).transform(X),
+            Records,
+        ):
+            with pytest.raises(InvalidDataError, match=told) as caught:
+                ask(X_given)
+            assert "000" not in str(caught.value)
+    with pytest.raises(InvalidDataError, match="sample_weight cannot be read as numbers"):
+        read_weights([number, 1], 2)
+    assert read_table([[10**300, 1], [2, 3]]).matrix[0, 0] == 1e300  # a control
+
+
 def test_an_error_about_shape_shows_no_value():
     with pytest.raises(InvalidDataError) as caught:
         read_table(np.array([123456.0, 2.0]))

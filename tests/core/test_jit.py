@@ -102,7 +102,10 @@ def values_of(folder: Path, names: list[str], before: str) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("before", ["", COUNTED], ids=["drawn", "counted"])
+@pytest.mark.parametrize(
+    "before",
+    [pytest.param("", id="drawn"), pytest.param(COUNTED, id="counted", marks=pytest.mark.soak)],
+)
 def test_functions_of_one_name_are_told_apart(tmp_path: Path, before: str) -> None:
     """The negative control: counted as numba does it, both are the first that was loaded."""
     (tmp_path / "parts.py").write_text(PARTS.format(steps=STEPS))

@@ -50,8 +50,8 @@ FILES = {
         "expected Records, or a tuple (X, ids)",
         "pass Records(X, ids=...)",
     ),
-    "four things with it": Case(
-        load("m", (X, [0], [0], [0])), InvalidInputError, "a tuple of 4;", "expected", "pass"
+    "five things with it": Case(
+        load("m", (X, [0], [0], [0], 0)), InvalidInputError, "a tuple of 5;", "expected", "pass"
     ),
     "a list with it": Case(
         load("m", [X, [0]]), InvalidInputError, "records are a list;", "expected", "pass Records"

@@ -224,7 +224,7 @@ def test_records_of_others_are_not_taken(tmp_path: Path) -> None:
         Records(X, np.where(y == "ash", "elm", y), ids=ids, groups=groups),
         Records(X, y, ids=ids, groups=groups, sample_weight=np.ones(60)),
     ):
-        with pytest.raises(ArtifactError, match="not shared out among the shards"):
+        with pytest.raises(ArtifactError, match=r"not shared out among the shards|no targets"):
             load(tmp_path / "model", wrong)
     right = Records(X, y, ids=ids, groups=groups)
     assert load(tmp_path / "model", right).delete(ids[:1]).counts == {"shards": 1}

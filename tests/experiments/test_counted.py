@@ -54,7 +54,9 @@ def test_the_utility_left_is_that_of_the_library(smoothing: float) -> None:
     problem = NaiveBayes(smoothing).problem(X, Y)
     left = [problem.value(SELECTED[each]) for each in STAYS]
     np.testing.assert_allclose(measure(STAYS), left, rtol=1e-12)
-    exact = expected_utility(SELECTED, X, Y, utility=NaiveBayes(smoothing), staying=0.4).value
+    exact = expected_utility(
+        rows=SELECTED, X=X, y=Y, utility=NaiveBayes(smoothing), staying=0.4
+    ).value
     found = simulations.after_departures(measure, 0.4, 15, 20_000, seed=1)
     assert abs(found.mean - exact) < 4 * found.error
     assert abs(found.mean - 1.02 * exact) > 4 * found.error

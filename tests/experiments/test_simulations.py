@@ -63,7 +63,7 @@ def test_a_model_of_nobody_scores_nothing() -> None:
 def test_the_utility_left_is_the_expected_one(staying: Any) -> None:
     measure = simulations.NearestUtility(simulations.class_blocks(X, Y), SELECTED)
     utility = NearestNeighbor("sqeuclidean")
-    exact = expected_utility(SELECTED, X, Y, utility=utility, staying=staying).value
+    exact = expected_utility(rows=SELECTED, X=X, y=Y, utility=utility, staying=staying).value
     found = simulations.after_departures(measure, staying, 12, 20_000, seed=1)
     assert abs(found.mean - exact) < 4 * found.error
     assert abs(found.mean - 1.02 * exact) > 4 * found.error

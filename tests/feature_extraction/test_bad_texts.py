@@ -92,6 +92,7 @@ def test_containers_of_texts(model: Any, texts: Any) -> None:
         ({"token_pattern": r"(a)(b)"}, "More than 1 capturing group"),
         ({"token_pattern": None}, "token_pattern is None"),
         ({"stop_words": "klingon"}, "'stop_words'"),
+        ({"stop_words": ["the", ["a"]]}, "stop_words holds"),
         ({"tokenizer": lambda text: text.split()}, "tokenizer is a function without a name"),
         ({"analyzer": partial(str.split, sep=",")}, "analyzer is a function without a name"),
         ({"vocabulary": []}, "empty vocabulary"),

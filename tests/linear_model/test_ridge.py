@@ -252,7 +252,7 @@ def test_records_have_to_be_those_of_the_model(weighted: bool, tmp_path: Path) -
         (records(y=other_y[:, 0]), "other sums"),
         (records(weights=other_weights), "other sums"),
         (records(y=None), "no targets"),
-        ((case.X, ids), "no targets"),
+        (Records(case.X, ids=ids), "no targets"),
     ):
         with pytest.raises(ArtifactError, match=told):
             load(tmp_path / "ridge", wrong)

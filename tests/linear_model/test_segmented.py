@@ -385,7 +385,7 @@ def test_other_records_are_refused(tmp_path: Path) -> None:
     other[3] += 1.0
     moved[3] += 0.1
     for X, y, told in (
-        (case.X, None, "other targets than the model, or none"),
+        (case.X, None, "no targets"),
         (case.X, other, "other targets than the model, or none"),
         (moved, case.y, "other values"),
     ):

@@ -67,7 +67,7 @@ def test_a_deletion_is_a_refit(kind: str, tmp_path: Path) -> None:
     assert_same_outputs(twin, refit, data, "after unpickling")
     assert_same(model, refit, "after predictions")
     model.save(tmp_path / "model")
-    loaded = load(tmp_path / "model")
+    loaded = load(tmp_path / "model", trusted=True)
     assert_same(loaded, model, "after loading", save=True)
     assert_same_outputs(loaded, model, data, "after loading")
     with pytest.raises(DetachedError):
@@ -216,4 +216,4 @@ def test_records_without_targets_are_refused(tmp_path: Path) -> None:
     data = data_for("linear")
     _fit("linear", data).save(tmp_path / "model")
     with pytest.raises(ArtifactError, match="no targets"):
-        load(tmp_path / "model", (data.X, data.ids))
+        load(tmp_path / "model", Records(data.X, ids=data.ids))

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ORDERS", "SCORES", "oas", "shrunk_covariance"]
+__all__ = [
+    "ORDERS",
+    "SCORES",
+    "any_weights",
+    "gradmatch",
+    "non_negative_weights",
+    "oas",
+    "shrunk_covariance",
+]
 
 Floats = Any
 
@@ -120,8 +129,33 @@ def _craig(F: Floats) -> list[int]:
     return order
 
 
-def _gradmatch(F: Floats) -> list[int]:
-    """Pursuits, each with weights by least squares on the stacked, regularised system."""
+def non_negative_weights(atoms: Floats, target: Floats, lam: float) -> Floats:
+    """Return regularised least squares with weights of 0 or more, by trying every support."""
+    k = atoms.shape[1]
+    best, least = np.zeros(k), float(target @ target)
+    for size in range(1, k + 1):
+        for support in combinations(range(k), size):
+            part = atoms[:, support]
+            system = np.vstack([part, np.sqrt(lam) * np.eye(size)])
+            found = np.linalg.lstsq(system, np.append(target, np.zeros(size)), rcond=None)[0]
+            value = float(((target - part @ found) ** 2).sum() + lam * (found**2).sum())
+            if (found >= 0).all() and value < least:
+                best, least = np.zeros(k), value
+                best[list(support)] = found
+    return best
+
+
+def any_weights(atoms: Floats, target: Floats, lam: float) -> Floats:
+    """Return regularised least squares with weights of any sign."""
+    system = np.vstack([atoms, np.sqrt(lam) * np.eye(atoms.shape[1])])
+    right = np.append(target, np.zeros(atoms.shape[1]))
+    return np.linalg.lstsq(system, right, rcond=None)[0]
+
+
+def gradmatch(
+    F: Floats, lam: float = 0.5, weigh: Any = non_negative_weights, sign: Any = float
+) -> list[int]:
+    """Pursuits of the summed gradient; `sign` says what counts of a record's product with it."""
     gradients = np.column_stack([F, np.ones(len(F))])
     order: list[int] = []
     while len(order) < len(F):
@@ -131,13 +165,13 @@ def _gradmatch(F: Floats) -> list[int]:
         residual = target
         while len(taken) < min(len(target), len(left)):
             free = [i for i in left if i not in taken]
-            taken.append(max(free, key=lambda i: (abs(gradients[i] @ residual), -i)))
-            atoms = gradients[taken].T
-            system = np.vstack([atoms, np.sqrt(0.5) * np.eye(len(taken))])
-            right = np.concatenate([target, np.zeros(len(taken))])
-            residual = target - atoms @ np.linalg.lstsq(system, right, rcond=None)[0]
+            place = max(free, key=lambda i: (sign(gradients[i] @ residual), -i))
+            if taken and sign(gradients[place] @ residual) <= 0:
+                break
+            taken.append(place)
+            residual = target - gradients[taken].T @ weigh(gradients[taken].T, target, lam)
         order += taken
     return order
 
 
-ORDERS = {"k-center": _k_center, "craig": _craig, "gradmatch": _gradmatch}
+ORDERS = {"k-center": _k_center, "craig": _craig, "gradmatch": gradmatch}

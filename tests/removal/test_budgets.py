@@ -52,7 +52,7 @@ def test_what_a_budget_takes(budget: Any, rows: list[int]) -> None:
         (Cost([1, 1, 0, np.nan], 1.0), "2 that are not above 0"),
         (Cost("dear", 1.0), "expected a number above 0 for each of the 4 records"),
         (Count(0), "n=0 records"), (Count(5), "from 1 to 4"), (Count(True), "n=True"),
-        (Share(0.0), "share=0.0"), (Share(1.1), "above 0 to 1"), (Share(np.nan), "share=nan"),
+        (Share(0.0), "share=0.0"), (Share(1.1), r"in \(0, 1\]"), (Share(np.nan), "share=nan"),
         (Coverage(-1), "share=-1"), (MinRemoval(-0.1), "alpha=-0.1"), (MaxShift("1"), "'1'"),
         (MaxShift(-1e-9), "epsilon"), (Cost(np.ones(4), np.inf), "budget=inf"),
         (Share(10**40), "share="), (Cost([10**400] * 4, 1.0), "4 records of forget"),

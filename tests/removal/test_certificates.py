@@ -326,5 +326,5 @@ def test_bad_input(arguments: Any, kind: type[Exception], told: str) -> None:
 
 def test_moments_without_their_scatter() -> None:
     bare = Moments.of(X, scatter=False)
-    with pytest.raises(InvalidDataError, match="these moments have no scatter"):
+    with pytest.raises(InvalidDataError, match="the moments forget have no scatter"):
         certificate_from_moments(bare, bare, bare + bare, 0.1)

@@ -12,15 +12,15 @@ from erasable.selection import balance, plot_tradeoff, tradeoff
 def test_groups_are_counted() -> None:
     groups = ["a"] * 6 + ["b"] * 3 + ["c"]
     rows = [0, 1, 2, 6]
-    told = {each.group: each for each in balance(groups, rows, staying=[0.5] * 6 + [1.0] * 4)}
+    told = {each.group: each for each in balance(groups, rows=rows, staying=[0.5] * 6 + [1.0] * 4)}
     assert [told[g].n_selected for g in "abc"] == [3, 1, 0]
     assert told["a"].share_data == pytest.approx(0.6)
     assert told["a"].share_selected == pytest.approx(0.75)
     assert told["a"].ratio == pytest.approx(1.25)
     assert told["a"].share_staying == pytest.approx(1.5 / 2.5)
-    assert balance(groups, rows)[0].group == "c"
-    with pytest.raises(InvalidInputError, match="the row 10 of 10"):
-        balance(groups, [10])
+    assert balance(groups, rows=rows)[0].group == "c"
+    with pytest.raises(InvalidInputError, match="rows has 10; expected positions from 0 to 9"):
+        balance(groups, rows=[10])
     with pytest.raises(InvalidInputError, match="one or more"):
         balance(groups, [])
 
@@ -46,3 +46,19 @@ def test_each_selection_is_a_curve() -> None:
     first, second = ax.get_lines()
     assert first.get_ydata()[0] == 6
     assert second.get_ydata()[0] == 15
+
+
+@pytest.mark.parametrize("wrong", [0, -3, True, 2.0, None, "many"])
+def test_simulations_are_counted_from_one(wrong: object) -> None:
+    for call in (
+        lambda: tradeoff([1, 2], len, n_simulations=wrong),  # type: ignore[arg-type]
+        lambda: plot_tradeoff({"a": [1, 2]}, len, n_simulations=wrong),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidInputError, match=r"n_simulations=.*; expected an integer of 1"):
+            call()
+
+
+def test_one_simulation_has_no_standard_error() -> None:
+    found = tradeoff([1, 2], len, n_deletions=[0, 1], n_simulations=1)
+    assert found.mean.tolist() == [2.0, 1.0]
+    assert np.isnan(found.standard_error).all()

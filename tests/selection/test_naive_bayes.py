@@ -25,6 +25,8 @@ from erasable.selection.utilities import NaiveBayes
 from selection import enumeration
 from selection.models import CLASSED, NAMES, K, N, oracle
 
+OWNERS = Groups(np.arange(100) // 3, {owner: 0.2 + 0.02 * owner for owner in range(34)})
+
 
 def utility(X: np.ndarray, y: Sequence[int], stay: Sequence[int], smoothing: float = 1.0) -> float:
     """u_NB as it is printed, with log(m + smoothing) for log(m), less its value for nobody."""
@@ -50,9 +52,6 @@ def test_exact_values_are_those_of_enumeration(
     X = rng.integers(0, 3, (N, 3))
     problem = NaiveBayes(smoothing).problem(X, y)
     ours = problem.expected(staying.bind(N, k=K, labels=y), K)
-    if isinstance(staying, Groups):
-        assert ours is None  # no closed form: it is sampled
-        return
     assert ours is not None
     chosen: list[int] = []
     for j in rng.permutation(N)[:K].tolist():
@@ -68,8 +67,50 @@ def test_exact_values_are_those_of_enumeration(
     assert problem.value(np.array(chosen)) == pytest.approx(utility(X, y, chosen, smoothing))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_groups_of_any_size_are_those_of_enumeration(seed: int) -> None:
+    """Few values, so that several groups, and several records of one, count in a cell."""
+    rng = np.random.default_rng(seed)
+    n, n_groups = 9, int(rng.integers(1, 6))
+    X, y = rng.integers(0, 2, (n, 2)), rng.integers(0, 2, n).tolist()
+    labels = rng.integers(0, n_groups, n)
+    s = {group: float(rng.choice([0.0, 0.2, 0.7, 1.0, rng.random()])) for group in range(n_groups)}
+    staying = Groups(labels, s)
+    problem = NaiveBayes(0.3).problem(X, y)
+    bound = staying.bind(n)
+    if bound.is_certain:
+        return
+    ours, chosen = problem.expected(bound, 6), list[int]()
+    assert ours is not None
+    for j in rng.permutation(n)[:6].tolist():
+        gains = ours.gains(np.arange(n))
+        for i in set(range(n)) - set(chosen):
+            more = [*chosen, i]
+            then = enumeration.expectation(
+                more, oracle(staying, more, y), lambda stay: utility(X, y, stay, 0.3)
+            )
+            assert ours.value + gains[i] == pytest.approx(then, abs=1e-11)
+        ours.add(j)
+        chosen.append(j)
+
+
+def test_groups_are_not_records_that_decide_alone() -> None:
+    X, y = [["red"], ["red"], ["blue"]], [1, 1, 1]
+    problem = NaiveBayes().problem(X, y)
+    values = []
+    for staying in (Groups(["a", "a", "b"], 0.5), Groups(["a", "b", "b"], 0.5), Independent(0.5)):
+        ours = problem.expected(staying.bind(3), 3)
+        assert ours is not None
+        for j in range(3):
+            ours.add(j)
+        values.append(ours.value)
+    alone = 2 * (np.log(2) / 2 + np.log(3) / 4) + np.log(2) / 2
+    assert values == pytest.approx([np.log(3) + np.log(2) / 2, alone, alone])
+    assert values[0] != pytest.approx(alone, rel=1e-3)
+
+
 @pytest.mark.parametrize("costs", [None, np.array([1.0, 2.0, 1.5, 1.0, 3.0] * 20)])
-@pytest.mark.parametrize("staying", [1.0, 0.5, BetaBinomial(2, 2), PointMass(9)])
+@pytest.mark.parametrize("staying", [1.0, 0.5, BetaBinomial(2, 2), PointMass(9), OWNERS])
 def test_lazy_chooses_what_greedy_does(staying: Any, costs: np.ndarray | None) -> None:
     rng = np.random.default_rng(2)
     X, y = rng.integers(0, 4, (100, 3)), rng.integers(0, 2, 100)

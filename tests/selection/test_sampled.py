@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.selection._objectives import CVaR
+from erasable.selection import CVaR
 from erasable.selection._optimizers import Budget, maximize
 from erasable.selection._sampled import SampledFunction, cvar
 from erasable.selection.staying import Sampler, Staying

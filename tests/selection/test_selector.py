@@ -19,6 +19,7 @@ from erasable.selection import (
     Expected,
     Groups,
     Independent,
+    MutualInformation,
     NaiveBayes,
     NearestNeighbor,
     PointMass,
@@ -154,7 +155,7 @@ def test_costs_are_a_budget() -> None:
     assert SubsetSelector(GIVEN, k=3, costs=[3.0, 1, 1, 9]).fit(np.diag([9, 2, 1, 9])).utility_ == 9
 
 
-@pytest.mark.parametrize("n_judged", [None, 15_000])
+@pytest.mark.parametrize("n_judged", [None, 0, 15_000])
 def test_worst_cases_are_better_off(n_judged: int | None) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
@@ -177,13 +178,13 @@ def test_worst_cases_are_better_off(n_judged: int | None) -> None:
 
 def test_without_a_closed_form_it_is_sampled() -> None:
     rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 3, (30, 4)), rng.integers(0, 2, 30)
+    X = rng.normal(size=(30, 4))
     staying = Groups(np.arange(30) // 3, 0.5)
     selector = SubsetSelector(
-        NaiveBayes(), k=5, staying=staying, objective=Expected(n_samples=500), random_state=1
-    ).fit(X, y)
+        MutualInformation(), k=5, staying=staying, objective=Expected(500), random_state=1
+    ).fit(X)
     assert selector.utility_error_ > 0
-    again = clone(selector).fit(X, y)
+    again = clone(selector).fit(X)
     assert again.selected_.tolist() == selector.selected_.tolist()
     assert again.utility_ == selector.utility_
 
@@ -248,7 +249,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: SubsetSelector(k=1, objective=Expected(1)).fit(X3), "n_samples=1"),
     (lambda: SubsetSelector(k=1, objective=CVaR(0.5, n_judged=1.5)).fit(X3), "n_judged=1.5"),
     (lambda: SubsetSelector(k=1, objective=Expected(error=2.0)).fit(X3), "error=2.0"),
-    (lambda: SubsetSelector(k=1, optimizer="best").fit(X3), "expected one of lazy"),
+    (lambda: SubsetSelector(k=1, optimizer="best").fit(X3), "expected one of auto, lazy"),
     (lambda: SubsetSelector(k=1, costs=[1.0]).fit(X3), "have shape (1,)"),
     (
         lambda: SubsetSelector(k=1, costs=[1.0, 0.0, 1.0]).fit(X3),
@@ -264,7 +265,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: SubsetSelector(NaiveBayes(), k=1).fit(X3), "pass y"),
     (lambda: SubsetSelector(k=1).fit([[np.nan], [1.0]]), "NaN"),
     (lambda: SubsetSelector(k=1).fit(3), "X is a int"),
-    (lambda: SubsetSelector(k=1, optimizer=["lazy"]).fit(X3), "expected one of lazy, greedy"),
+    (lambda: SubsetSelector(k=1, optimizer=["lazy"]).fit(X3), "a list; expected one of auto"),
     (lambda: SubsetSelector(k=1).fit(X3, ["a", None, 1]), "y: 1 of 3 values are missing"),
     (lambda: SubsetSelector(k=1).fit(X3, [1.0, np.nan, np.nan]), "y: 2 of 3 values are missing"),
     (

@@ -92,7 +92,7 @@ class Bottomless(Totals):
             self.totals_ = self.totals_ * 0
 
 
-@breaks("check_smallest_legal_set")
+@breaks("check_smallest_legal_set", "check_load_deletes")
 class Stubborn(Totals):
     """Refuses to fall below half of what it was fitted on; a refit would take it."""
 

@@ -20,10 +20,12 @@ from effort import in_turn
 HERE = Path(__file__).parent
 ON_BOTH = {
     "data": [
-        "test_data_sets", "test_holders", "test_pulling", "test_pulling_fails", "test_syncing",
+        "test_data_sets", "test_holders", "test_leavers", "test_pulling", "test_pulling_fails",
+        "test_syncing",
     ],
     "evidence": [
-        "test_clock", "test_consistency", "test_log", "test_receipts", "test_suppressions",
+        "test_clock", "test_consistency", "test_log", "test_receipts", "test_reliance",
+        "test_suppressions",
     ],
     "ledger": ["test_bulk"],
     "identity": ["test_outside", "test_subjects", "test_suppression"],
@@ -33,8 +35,9 @@ ON_BOTH = {
         "test_using", "test_verifying",
     ],
     "requests": [
-        "test_failing_models", "test_held_and_exported", "test_history", "test_hooks",
-        "test_late_records", "test_restoring", "test_types", "test_working",
+        "test_after_an_erasure", "test_failing_models", "test_held_and_exported", "test_history",
+        "test_hooks",
+        "test_late_records", "test_no_match", "test_restoring", "test_types", "test_working",
     ],
     "backups": ["test_restore"],
     "": [
@@ -45,10 +48,12 @@ ON_BOTH = {
 """Where what is tested is in the ledger, or goes through it."""
 
 IN_SOAK = {
-    "test_clock", "test_consistency", "test_data_sets", "test_deleting", "test_fitting",
-    "test_history", "test_keeping", "test_older_versions", "test_outside", "test_pulling",
-    "test_pulling_fails", "test_recipes", "test_report", "test_restore", "test_subjects",
-    "test_suppressions", "test_syncing", "test_using", "test_verifying",
+    "test_after_an_erasure", "test_clock", "test_consistency", "test_data_sets", "test_deleting",
+    "test_fitting", "test_history", "test_holders", "test_hooks", "test_keeping", "test_leavers",
+    "test_log", "test_no_match", "test_older_versions", "test_outside", "test_pulling",
+    "test_pulling_fails", "test_receipts", "test_recipes", "test_reliance", "test_report",
+    "test_restore", "test_restoring", "test_subjects", "test_suppression", "test_suppressions",
+    "test_syncing", "test_types", "test_using", "test_verifying",
 }  # fmt: skip
 """Of these, what `make test` has no time for on PostgreSQL; soaks run it there in turns."""
 

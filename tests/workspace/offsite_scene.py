@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crashes import MARKERS, make_workspace
+from crashes import ENDED, MARKERS, make_workspace
 
 from erasable.workspace import Workspace
 from erasable.workspace.identity.outside import OUTSIDE
@@ -61,5 +61,5 @@ def make(folder: Path) -> Scene:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(OUTSIDE, str(scene.head.parent))
         workspace.process()
-    assert {each.state for each in workspace.requests()} == {"completed"}
+    assert {each.state for each in workspace.requests()} == ENDED
     return scene

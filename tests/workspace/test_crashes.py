@@ -44,7 +44,7 @@ EVERY = [(name, number) for name, n in PROCESS_POINTS.items() for number in rang
 
 
 def every_point(steps: Mapping[str, int]) -> Any:
-    """Every point, or of some backends every so many, and some others in `make soak`."""
+    """Every so many points of each backend, and others in `make soak`: of SQLite, all."""
     cases = [
         pytest.param(
             backend,
@@ -73,7 +73,7 @@ def test_the_number_of_points_is_known(prepared: Path, tmp_path: Path, backend: 
     assert count(process, copy_of(prepared, tmp_path / "ws")) == PROCESS_POINTS[backend]
 
 
-@every_point({"postgres": 5, "objects": 8, "s3": 1000})
+@every_point({"sqlite": 2, "postgres": 7, "objects": 8, "s3": 1000})
 def test_killed_while_processing(prepared: Path, tmp_path: Path, number: int) -> None:
     path = copy_of(prepared, tmp_path / "ws")
     assert die_at(number, process, path)

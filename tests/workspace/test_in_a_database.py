@@ -23,7 +23,7 @@ from erasable.core.errors import (
     WorkspaceVersionError,
 )
 from erasable.workspace import Workspace
-from erasable.workspace.evidence import receipts
+from erasable.workspace.evidence import receipts, seals
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.engine import REVISION, Ledger
 from erasable.workspace.site import LEDGER, Site
@@ -290,8 +290,12 @@ def test_an_older_file_is_brought_up_to_date_when_it_is_opened(tmp_path: Path, n
     assert Workspace.migrate(tmp_path) == (REVISION, newer)
 
 
-def test_a_file_of_the_first_revision_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_a_file_of_the_first_revision_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its tables are made as they were; all that is in it stays."""
+    monkeypatch.setattr(seals, "MARK", {})  # as its log began
+    monkeypatch.setattr(seals, "sealed", lambda _: True)
     write_csv(tmp_path / "visits.csv", visits(30))
     workspace = Workspace.create(tmp_path / "ws")
     workspace.add_dataset(
@@ -299,12 +303,19 @@ def test_a_file_of_the_first_revision_is_brought_up_to_date(tmp_path: Path) -> N
     )
     (request,) = workspace.request(["marker-patient-3"])
     with workspace.site.ledger.transaction() as connection:
-        for name in ("failure", "step", "lease"):
+        for name in ("failure", "step", "lease", "vacated"):
             connection.execute(text(f"DROP TABLE {name}"))
+        connection.execute(text("ALTER TABLE request DROP COLUMN searched"))
+        for name in ("ix_log_entry_kind", "ix_log_entry_about"):
+            connection.execute(text(f"DROP INDEX {name}"))
+        connection.execute(text("ALTER TABLE log_entry DROP COLUMN seal"))
+        connection.execute(text("DELETE FROM meta WHERE name LIKE 'seal:%'"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     workspace.site.ledger.close()
+    monkeypatch.undo()
     workspace = Workspace.open(tmp_path / "ws")
     assert workspace.site.ledger.revision() == REVISION
+    assert workspace.log_entries()[-1]["kind"] == "log-sealed"
     assert workspace.process().requests == [request.id]
     assert workspace.tasks() == {"at_work": [], "failed": []}
     assert workspace.verify_log() == []

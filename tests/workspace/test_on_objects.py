@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from aiobotocore.client import AioBaseClient
-from crashes import EXPECTED, LEFT, MARKERS, die_at, fork, make_workspace, referred_to
+from crashes import ENDED, EXPECTED, LEFT, MARKERS, die_at, fork, make_workspace, referred_to
 from s3_server import Server
 from sites import visits, write_csv
 
@@ -57,7 +57,7 @@ def keys_of(server: Server, bucket: str) -> list[str]:
 def done(workspace: Workspace, server: Server, bucket: str) -> None:
     """See that everything is done, once, and can be proved; and that nothing is left."""
     requests = workspace.requests()
-    assert {request.state for request in requests} == {"completed"}
+    assert {request.state for request in requests} == ENDED
     assert sorted(request.matched for request in requests) == EXPECTED
     assert {row["name"]: row["n_records"] for row in workspace.datasets()} == LEFT
     assert {each.verdict for each in workspace.verify()} == {"equal"}
@@ -144,7 +144,7 @@ def test_without_deleting_versions_records_stay(
 def test_killed_in_a_bucket_with_versions(s3: Server, bucket: str, made: Path, nth: int) -> None:
     assert die_at(nth, lambda workspace: workspace.process(), made)
     workspace = Workspace.open(made)
-    if {request.state for request in workspace.requests()} & {"completed", "purged"}:
+    if {request.state for request in workspace.requests()} & {*ENDED, "purged"}:
         assert holding(s3, bucket) == set()
     workspace.process()
     done(workspace, s3, bucket)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from backends import copy_of
-from crashes import MARKERS, look_before_restart, make_workspace, restart_and_check
+from crashes import ENDED, MARKERS, look_before_restart, make_workspace, restart_and_check
 from power import ForgetfulDisk, losses
 from sites import scan, visits, write_csv
 from sqlalchemy import select
@@ -80,7 +80,7 @@ def test_all_of_it_is_there_in_the_end(prepared: Path, tmp_path: Path) -> None:
     """A process that has returned survives a power loss, and leaves no trace to be found again."""
     path = copy_of(prepared, tmp_path / "ws")
     _, after = losses(path, COMMANDS["process"], tmp_path / "found")[-1]
-    assert {request.state for request in Workspace.open(after).requests()} == {"completed"}
+    assert {request.state for request in Workspace.open(after).requests()} == ENDED
     assert scan(after, *MARKERS) == []
     restart_and_check(after)
 

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from backends import after_fork, database_of
 from colleague import MODELS, be_client, be_worker, columns, person, plan
+from crashes import ENDED
 from postgres_server import Server
 from sites import scan, write_csv
 from sqlalchemy import select
@@ -100,7 +101,7 @@ def together(path: Path, n_workers: int, n_clients: int, n_rounds: int) -> dict[
     try:
         asked = [id for each in clients for id in each.end(until)["requests"]]
         workspace = Workspace.open(path)
-        while {each.state for each in workspace.requests()} != {"completed"}:
+        while not {each.state for each in workspace.requests()} <= ENDED:
             assert time.monotonic() < until
             time.sleep(0.05)
         workspace.site.ledger.close()
@@ -135,7 +136,7 @@ def problems(path: Path, asked: list[str], records: dict[str, set[str]]) -> list
     found = list(workspace.verify_log())
     states = {each.id: each.state for each in workspace.requests()}
     found += [f"{id} is lost" for id in asked if id not in states]
-    found += [f"{id} is {state}" for id, state in states.items() if state != "completed"]
+    found += [f"{id} is {state}" for id, state in states.items() if state not in ENDED]
     with workspace.site.ledger.reading() as connection:
         rows = connection.execute(select(log_entry.c.kind, log_entry.c.subject))
         times = Counter((row.kind, row.subject) for row in rows)
@@ -152,7 +153,7 @@ def problems(path: Path, asked: list[str], records: dict[str, set[str]]) -> list
             if set(ids.to_pylist()) != records[known.name] or len(ids) != len(set(ids)):
                 found.append(f"{known.name} has other records")
     for id in asked:
-        if states.get(id) == "completed":
+        if states.get(id) in ENDED:
             body = workspace.receipt(id)
             if receipts.check(body, workspace.public_key).request != id:
                 found.append(f"{id} has the receipt of another")

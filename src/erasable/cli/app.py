@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from erasable.cli import (
@@ -23,7 +25,6 @@ __all__ = ["app"]
 
 app = typer.Typer(
     cls=Root,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Data deletion for machine learning: take a person out of every data set and model, "
@@ -32,9 +33,24 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from erasable import __version__
+
+        typer.echo(f"erasable {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _options() -> None:
-    """Have a group, even were there but one command."""
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that need no command."""
 
 
 for group in (

@@ -53,7 +53,8 @@ def register(app: typer.Typer) -> None:
             typer.Option(
                 metavar="COL:TYPE,...",
                 help="Columns that say whose records they are, with the type of their values: id "
-                "(by default), email, integer or exact. Only pseudonyms of them are kept. A colon "
+                "(by default, but addresses and telephone numbers need one), email, integer or "
+                "exact. Only pseudonyms of them are kept. A colon "
                 "in a column's name needs the type: J:R:id.",
             ),
         ] = None,

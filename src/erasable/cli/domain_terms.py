@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from erasable.cli import show
@@ -10,6 +11,8 @@ from erasable.cli.frame import fail
 
 __all__ = ["budget", "columns", "keywords"]
 
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_LISTED = re.compile(rf"(?:(?<=,)|^)(?:\s*{_QUOTED.pattern}\s*(?=,|$)|[^,]*)")
 _FORMS = (
     "expected a number of records (100), a share of the domain (20% or 0.2), coverage:SHARE, "
     "min-removal:ALPHA, max-shift:EPSILON, or cost:COLUMN:AMOUNT"
@@ -68,28 +71,30 @@ def keywords(path: str | None) -> list[str] | None:
     """
     if path is None:
         return None
-    from erasable.cli.files import load
+    from erasable.cli.files import as_text, load
 
-    try:
-        text = load(path, "keywords, one a line").decode("utf-8-sig")
-    except UnicodeDecodeError:
-        fail(f"{path!r} is not UTF-8 text; expected keywords, one a line; convert it")
+    text = as_text(load(path, "keywords, one a line"), repr(path), "keywords, one a line")
     found = [each.strip() for each in text.splitlines() if each.strip()]
-    if not found or "\0" in text:
-        told = "is empty" if not found else "holds a zero byte"
-        fail(f"{path!r} {told}; expected keywords, one a line; write them there")
+    if not found:
+        fail(f"{path!r} is empty; expected keywords, one a line; write them there")
     return found
 
 
 def columns(text: str | None) -> list[str] | None:
     """Return the names of a list of columns.
 
+    Spaces around a name do not belong to it. A name with a comma, or with spaces that do, stands in
+    double quotes, as in CSV.
+
     Examples
     --------
-    >>> columns("age, dose")
-    ['age', 'dose']
+    >>> columns('age, dose'), columns('"dose, mg", " age"')
+    (['age', 'dose'], ['dose, mg', ' age'])
     """
-    return None if text is None else [each.strip() for each in text.split(",")]
+    if text is None:
+        return None
+    parts = [found[0].strip() for found in _LISTED.finditer(text)]
+    return [part[1:-1].replace('""', '"') if _QUOTED.fullmatch(part) else part for part in parts]
 
 
 def _number(text: str, part: str, *, percent: bool = True) -> float:

@@ -93,6 +93,14 @@ def register(app: typer.Typer) -> None:
                 "lr-maha need them.",
             ),
         ] = None,
+        fill: Annotated[
+            str | None,
+            typer.Option(
+                metavar="HOW",
+                help="Fill gaps in features in, as an imputer does before a model: mean, median or "
+                "most_frequent. By default gaps are refused.",
+            ),
+        ] = None,
         retain_where: Annotated[
             str | None,
             typer.Option(
@@ -170,9 +178,9 @@ def register(app: typer.Typer) -> None:
         with perhaps(output, where) as ids_file, perhaps(plot, where) as plot_file:
             plan = found.plan_removal(
                 dataset, where=condition, keywords=words, column=column,
-                features=terms.columns(features), components=reduced, score=score, budget=wanted,
-                cost=cost, retain_where=retain_where, retain_sample=sampled, fresh=fresh,
-                delta=least, random_state=drawn,
+                features=terms.columns(features), components=reduced, fill=fill, score=score,
+                budget=wanted, cost=cost, retain_where=retain_where, retain_sample=sampled,
+                fresh=fresh, delta=least, random_state=drawn,
             )  # fmt: skip
             if ids_file is not None:
                 ids_file.write_text(domain_show.as_text(plan, str(output)), encoding="utf-8")

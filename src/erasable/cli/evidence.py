@@ -172,6 +172,7 @@ def _branch(restored: dict[str, Any]) -> str:
 
 def _print_receipt(says: dict[str, Any]) -> None:
     late = "" if says["in_time"] is None else ", in time" if says["in_time"] else ", LATE"
+    searched = says.get("searched")  # older receipts do not say
     show.facts(
         [
             ("request", says["request"]),
@@ -181,6 +182,7 @@ def _print_receipt(says: dict[str, Any]) -> None:
             ("completed", show.day(says["completed"]) + late),
             ("records", f"{says['records']:,}" if says["matched"] else "no match"),
             ("looked for", show.types(says["types"]) if says.get("types") else "by a condition"),
+            *([("searched", show.columns(searched))] if searched is not None else []),
             ("log", f"entry {says['log']['position']} of {says['log']['size']}"),
             *([("restored", _branch(says["restored"]))] if "restored" in says else []),
         ]
@@ -203,3 +205,6 @@ def _print_receipt(says: dict[str, Any]) -> None:
     if says["not_covered"]:
         show.line()
         show.line(f"not covered: {', '.join(says['not_covered'])}")
+    if says.get("out_of_reach"):
+        show.line()
+        show.line(f"out of reach: {'; '.join(map(show.one_line, says['out_of_reach']))}")

@@ -11,9 +11,9 @@ from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
-from erasable.core.errors import EvidenceError, NotInWorkspaceError
+from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
 
-__all__ = ["load", "load_json", "perhaps", "public_key", "replacing"]
+__all__ = ["as_text", "load", "load_json", "perhaps", "public_key", "replacing"]
 
 _LARGEST = 64 * 2**20
 
@@ -46,6 +46,42 @@ def load(path: str, what: str) -> bytes:
             f"{path!r} has more than {_LARGEST // 2**20} MiB; expected {what}; check the path"
         )
     return data
+
+
+def as_text(data: bytes, named: str, what: str) -> str:
+    r"""Return the text of a file that a user has written; a mark of UTF-8 is left out.
+
+    Parameters
+    ----------
+    data : bytes
+    named, what : str
+        For a complaint: the file, and what it should hold.
+
+    Raises
+    ------
+    WorkspaceError
+        It is something else than text in UTF-8; which encoding it seems to be is said.
+
+    Examples
+    --------
+    >>> as_text(b"\xef\xbb\xbfpatient-7\n", "'who.txt'", "one identity a line")
+    'patient-7\n'
+    """
+    from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
+
+    found = kind_of_file(data[:HEAD])
+    if found is not None:
+        raise WorkspaceError(f"{named} is {found[0]}; expected text, {what}; pass a text file")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" not in text:
+        return text
+    why = why_not_utf8(data)
+    if why is None:
+        raise WorkspaceError(f"{named} holds a zero byte; expected text, {what}; pass a text file")
+    raise WorkspaceError(f"{named} is not UTF-8 text, {why}")
 
 
 def load_json(path: str, what: str) -> dict[str, Any]:

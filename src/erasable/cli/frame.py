@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from erasable.core.errors import ErasableError, WorkspaceError
+from erasable.core.errors import ErasableError, TamperedError, WorkspaceError
 
 __all__ = [
     "DEBUG",
@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 DEBUG = "ERASABLE_DEBUG"
+COMPLETE = "_ERASABLE_COMPLETE"
+"""Set by what `erasable --install-completion` adds to the shell's start-up file."""
 
 ORDER = [
     "init", "status", "report", "key", "workspace", "backup", "restore", "dataset", "model",
@@ -104,6 +106,23 @@ class Command(_Plain, TyperCommand):
         for param in self.params:
             _as_typed(param)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option that is given twice: the second would replace the first unseen."""
+        given = args[: args.index("--")] if "--" in args else args
+        params: list[Any] = list(self.params)
+        for param in params:
+            is_option = param.param_type_name == "option"
+            if not is_option or param.type_descriptor.annotation is bool or param.multiple:
+                continue
+            for name in param.opts:
+                n = sum(each == name or each.startswith(f"{name}=") for each in given)
+                if n > 1:
+                    raise typer.BadParameter(
+                        f"{name} is given {n} times; expected once"
+                        + (": join conditions with 'and'" if name == "--where" else "")
+                    )
+        return list(super().parse_args(ctx, args))
+
 
 class Group(_Plain, TyperGroup):
     """Commands in the order they were registered.
@@ -135,6 +154,14 @@ class Root(Group):
     SystemExit: 2
     """
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options that need no command."""
+        params: list[Any] = super().get_params(ctx)
+        return [
+            _as_typed(param) if param.type_descriptor.annotation is bool else param
+            for param in params
+        ]
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands in the order of `ORDER`, which the help keeps."""
         return sorted(self.commands, key=ORDER.index)
@@ -147,6 +174,8 @@ class Root(Group):
         **__: Any,
     ) -> NoReturn:
         """Run a command line, and exit."""
+        if COMPLETE in os.environ:  # a shell asks what could come next
+            super().main(args, prog_name)
         given = list(sys.argv[1:] if args is None else args) or ["--help"]
         _forgive_terminals()
         with _quiet_warnings():
@@ -244,6 +273,9 @@ def _told(error: Exception) -> int:
         from erasable.cli.usage import explained
 
         return _say(explained(error))
+    if isinstance(error, TamperedError):
+        _say(str(error))
+        return 1  # as `log verify` ends, which finds the same
     if isinstance(error, ErasableError):
         return _say(str(error) or type(error).__name__)
     if isinstance(error, OSError):

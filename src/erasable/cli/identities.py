@@ -1,6 +1,7 @@
 """Read identities from where they do not show: a file, or standard input.
 
 What stands on a command line stands in the list of processes and in the shell's history, too.
+Lines are handed on as they are: which spaces belong to an identity, its type says.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from erasable.cli.files import as_text
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
 
 __all__ = ["gathered", "one", "pair"]
@@ -23,12 +25,15 @@ def gathered(typed: Sequence[str], file: str | None) -> list[str]:
     ----------
     typed : sequence of str
     file : str or None
-        One identity a line; "-" is standard input. Empty lines are skipped.
+        One identity a line, with the spaces around it; "-" is standard input. Blank lines are
+        skipped: no record belongs to a blank identity.
 
     Raises
     ------
     InvalidIdsError
-        The file is no text, or has none.
+        The file has none, or no lines.
+    WorkspaceError
+        It is no text in UTF-8.
     NotInWorkspaceError
         There is no such file.
 
@@ -93,18 +98,14 @@ def _lines(file: str) -> list[str]:
             f"{named} has more than {_LARGEST // 2**20} MiB; expected one identity a line; "
             "split it up"
         )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
+    text = as_text(data, named, "one identity a line")
+    lines = text.replace("\r\n", "\n")
+    if "\r" in lines:
         raise InvalidIdsError(
-            f"{named} is not UTF-8 text; expected one identity a line; convert it"
-        ) from None
-    if "\0" in text:
-        raise InvalidIdsError(
-            f"{named} holds a zero byte; expected text, one identity a line; pass a text file"
+            f"{named} has carriage returns within lines; expected one identity a line, with line "
+            "feeds (or both) at the ends; convert it, as with `tr '\\r' '\\n'`"
         )
-    lines = [each.strip() for each in text.splitlines()]
-    found = [each for each in lines if each]
+    found = [each for each in lines.split("\n") if each.strip()]
     if not found:
         raise InvalidIdsError(f"{named} is empty; expected one identity a line; write them there")
     return found

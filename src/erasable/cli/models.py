@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import publishing, show
+from erasable.cli.domain_terms import columns
 from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import Group, Json, Where, command, fail, opened
 
@@ -25,7 +26,10 @@ Datasets = Annotated[
 ]
 Hook = Annotated[
     str | None,
-    typer.Option(metavar="CMD", help="A command with {model} that runs after each update."),
+    typer.Option(
+        metavar="CMD",
+        help="A command with {model} that runs after each update, without a shell.",
+    ),
 ]
 
 
@@ -55,12 +59,29 @@ def register(app: typer.Typer) -> None:
         retrain: Annotated[
             bool, typer.Option("--retrain", help="Run commands that train models elsewhere, too.")
         ] = False,
+        allow_other_version: Annotated[
+            bool,
+            typer.Option(
+                "--allow-other-version",
+                help="Take models that other software made, and that it cannot compare, as equal.",
+            ),
+        ] = False,
         where: Where = ".",
         as_json: Json = False,
     ) -> None:
-        """Fit models again on what is left, and compare bit for bit; exit code 1 if any differ."""
+        """Fit models again on what is left, and compare; exit code 1 if any is not equal."""
         found = opened(where).verify(list(names or ()) or None, retrain=retrain)
-        differ = [each for each in found if each.verdict in ("different", "damaged")]
+        unknown = [each.model for each in found if each.verdict == "other version"]
+        if unknown and not allow_other_version:
+            show.warn(
+                [
+                    f"not verified: {', '.join(unknown)}: other software made what cannot be "
+                    "compared with a fit of today's; fit them again, or pass --allow-other-version"
+                ]
+            )
+        else:
+            unknown = []
+        differ = [each for each in found if not each.holds] + unknown
         if as_json:
             shown = [
                 {"model": each.model, "verdict": each.verdict, "detail": each.detail}
@@ -144,8 +165,8 @@ def _register_training(group: typer.Typer) -> None:
             str | None,
             typer.Option(
                 metavar="CMD",
-                help="A command with {data} and {out}, which trains it at every erasure. Without "
-                "it the model is not covered, and every receipt says so.",
+                help="A command with {data} and {out}, which trains it at every erasure, without a "
+                "shell. Without a command the model is not covered, and every receipt says so.",
             ),
         ] = None,
         hook: Hook = None,
@@ -255,7 +276,7 @@ def _register_using(group: typer.Typer) -> None:
 
 
 def _split(given: list[str] | None) -> list[str]:
-    return [part.strip() for each in given or () for part in each.split(",") if part.strip()]
+    return [name for each in given or () for name in columns(each) or () if name]
 
 
 def _params(given: list[str] | None) -> dict[str, str] | None:
@@ -272,7 +293,11 @@ def _params(given: list[str] | None) -> dict[str, str] | None:
 
 
 def _print_fitted(fitted: Any, as_json: bool) -> None:
-    names = ("name", "version", "n_records", "seconds", "features", "target", "commitment")
+    names = (
+        "name", "version", "n_records", "seconds", "features", "target", "commitment", "left_out",
+        "warnings",
+    )  # fmt: skip
+    show.warn(fitted.warnings)
     if as_json:
         show.print_json({name: getattr(fitted, name) for name in names})
         return
@@ -296,6 +321,11 @@ def _print_model(found: dict[str, Any]) -> None:
         for name, version in found["datasets"].items()
     )
     params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
+    others = {
+        name: f"{name} (the target of {', '.join(models)})"
+        for name, models in found["others_targets"].items()
+    }
+    features = [others.get(name, name) for name in found["features"] or ()]
     show.facts(
         [
             ("name", found["name"]),
@@ -303,7 +333,8 @@ def _print_model(found: dict[str, Any]) -> None:
             ("estimator", found["estimator"] or found["kind"]),
             ("parameters", params or "as they are by default"),
             ("data", data),
-            ("features", ", ".join(found["features"] or ()) or show.NONE),
+            ("features", ", ".join(features) or show.NONE),
+            ("left out", ", ".join(found["left_out"]) or show.NONE),
             ("target", found["target"] or show.NONE),
             ("records", show.count(found["n_records"])),
             ("hook", found["hook"] or show.NONE),

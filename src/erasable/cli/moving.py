@@ -90,7 +90,7 @@ def register(app: typer.Typer) -> None:
                 {
                     "workspace": found.path, "rows": found.rows, "n_files": found.n_files,
                     "n_receipts": found.n_receipts, "log_size": found.log_size,
-                    "log_root": found.log_root,
+                    "log_root": found.log_root, "hooks_due": found.hooks_due,
                 }
             )  # fmt: skip
             return
@@ -103,4 +103,7 @@ def register(app: typer.Typer) -> None:
             f"all are equal; the log of {show.words(found.log_size, 'entry', 'entries')} and "
             f"{show.words(found.n_receipts, 'receipt')} hold"
         )
+        if found.hooks_due:
+            named = show.one_line(", ".join(found.hooks_due))
+            show.warn([f"hooks are due in both, and would run twice: {named}"])
         show.line("work on one of the two from here on: an erasure in one does not reach the other")

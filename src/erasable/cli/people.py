@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -68,8 +69,15 @@ def _register_subject(group: typer.Typer) -> None:
         if as_json:
             show.print_json(found)
             return
+        kept_out = found["suppressed"]
         if not found["known"] and not found["requests"]:
-            show.line(f"nothing is kept under this identity, as {show.types(found['types'])}")
+            kept = "nothing but a pseudonym, to keep them out," if kept_out else "nothing"
+            show.line(
+                f"{kept} is kept under this identity, as {show.types(found['types'])}, in "
+                f"{show.columns(found['searched'])}"
+            )
+            for each in kept_out:
+                show.line(_kept_out(each))
             return
         counts = {
             kind: ", ".join(f"{name} ({n:,})" for name, n in found[kind].items()) or "none"
@@ -81,6 +89,7 @@ def _register_subject(group: typer.Typer) -> None:
                 ("data sets", counts["datasets"]),
                 ("models", counts["models"]),
                 ("open requests", ", ".join(found["requests"]) or "none"),
+                *(("kept out", _kept_out(each)) for each in kept_out),
             ]
         )
 
@@ -96,11 +105,17 @@ def _register_subject(group: typer.Typer) -> None:
             typer.Option(metavar="F", help="A file with both, a line each; - for standard input."),
         ] = None,
         type_: Annotated[
-            str, typer.Option("--type", metavar="TYPE", help="The type of the first.")
-        ] = "id",
+            str | None,
+            typer.Option(
+                "--type",
+                metavar="TYPE",
+                help="The type of the first; by default id, but an address needs one.",
+            ),
+        ] = None,
         other_type: Annotated[
-            str, typer.Option("--other-type", metavar="TYPE", help="The type of the other.")
-        ] = "id",
+            str | None,
+            typer.Option("--other-type", metavar="TYPE", help="The type of the other, likewise."),
+        ] = None,
         where: Where = ".",
         as_json: Json = False,
     ) -> None:
@@ -113,6 +128,13 @@ def _register_subject(group: typer.Typer) -> None:
             show.print_json({"linked": True})
             return
         show.line("linked: a request for one of them is a request for both")
+
+
+def _kept_out(entry: Mapping[str, Any]) -> str:
+    since = show.day(entry["since"])
+    return (
+        f"on the list of whom to keep out as {entry['type']}, since {since}: {entry['request_id']}"
+    )
 
 
 def _register_suppress(group: typer.Typer) -> None:
@@ -140,11 +162,12 @@ def _register_suppress(group: typer.Typer) -> None:
         """Let a person's records in again: they have given consent anew."""
         from erasable.cli.identities import one
 
-        opened(where).release(one(identity, file), type=type_)
+        warnings = opened(where).release(one(identity, file), type=type_)
+        show.warn(warnings)
         if as_json:
-            show.print_json({"released": True})
+            show.print_json({"released": True, "warnings": warnings})
             return
-        show.line("released: records of this identity may come in again")
+        show.line("released: records of this person may come in again")
 
     @command(group, "export", example="erasable suppress export --output erased.json")
     def export(

@@ -13,7 +13,9 @@ from erasable.cli.frame import Json, Where, command, fail, opened, request_id
 __all__ = ["besides", "register"]
 
 PANEL = "Requests"
-STATES = ("pending", "in_progress", "swapped", "purged", "completed", "denied", "cancelled")
+STATES = (
+    "pending", "in_progress", "swapped", "purged", "completed", "no_match", "denied", "cancelled",
+)  # fmt: skip
 REGULATIONS = ("gdpr", "ccpa", "none")
 
 Request = Annotated[str, typer.Argument(metavar="ID", help="The request, as R-4VYK2J0QFT.")]
@@ -126,7 +128,9 @@ def _register_process(app: typer.Typer) -> None:
         if as_json:
             show.print_json(
                 {
-                    "completed": done.requests, "n_records": done.n_records,
+                    "completed": done.requests, "n_unmatched": done.n_unmatched,
+                    "n_kept_out": done.n_kept_out,
+                    "n_records": done.n_records,
                     "models": done.treatments, "resumed": done.n_resumed, "hooks": done.hooks,
                     "seconds": done.seconds, "warnings": done.warnings,
                 }
@@ -155,12 +159,20 @@ def _register_process(app: typer.Typer) -> None:
             )
             if done.n_unmatched:
                 show.line(
-                    f"no match for {done.n_unmatched:,} of them: nothing is kept of these under "
-                    "the types that they were looked for (`erasable receipt show`), and later "
-                    "data is not kept out"
+                    f"no match for {done.n_unmatched:,} of them: nothing is kept of these in the "
+                    "columns that they were looked for in (`erasable receipt show` names them), "
+                    f"and {_later(done)}"
                 )
         elif not done.requests and not done.hooks:
             show.line("nothing to do")
+
+
+def _later(done: Any) -> str:
+    if done.n_kept_out == 0:
+        return "later data is not kept out"
+    if done.n_kept_out == done.n_unmatched:
+        return "later data is kept out, because they were erased before"
+    return f"later data is kept out of {done.n_kept_out:,}, who were erased before, and of no other"
 
 
 def besides(done: Any) -> list[str]:
@@ -278,7 +290,8 @@ def _print_preview(preview: Any, as_json: bool) -> None:
         show.print_json(
             {
                 "n_records": preview.n_records, "seconds": preview.seconds,
-                "effects": list(preview.effects),
+                "effects": list(preview.effects), "n_unmatched": preview.n_unmatched,
+                "types": list(preview.types), "searched": list(preview.searched),
             }
         )  # fmt: skip
         return
@@ -297,6 +310,18 @@ def _print_preview(preview: Any, as_json: bool) -> None:
     show.line()
     records = show.words(preview.n_records, "record")
     show.line(f"{records} would be erased, in about {show.seconds(preview.seconds)}; none was")
+    if preview.n_unmatched:
+        n = show.words(preview.n_unmatched, "request")
+        show.line(f"no match for {n}: {_looked_for(preview)}")
+
+
+def _looked_for(preview: Any) -> str:
+    if not preview.types:
+        return "no record meets the condition"
+    return (
+        f"looked for under the {show.types(preview.types)}, in {show.columns(preview.searched)}; "
+        "--type names another"
+    )
 
 
 def _due(request: Any, now: datetime) -> str:

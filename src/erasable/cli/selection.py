@@ -101,6 +101,14 @@ def register(app: typer.Typer) -> None:
                 "other options name. Text that is named is taken as categories.",
             ),
         ] = None,
+        fill: Annotated[
+            str | None,
+            typer.Option(
+                metavar="HOW",
+                help="Fill gaps in features in, as an imputer does before a model: mean, median or "
+                "most_frequent. By default gaps are refused.",
+            ),
+        ] = None,
         scale: Annotated[
             str,
             typer.Option(
@@ -179,10 +187,13 @@ def register(app: typer.Typer) -> None:
         as_json: Json = False,
     ) -> None:
         """Choose the records to acquire whose value survives the deletions to come; print ids."""
+        from erasable.workspace.data.filling import check_fill
+
         _check_ending("--output", output, OUTPUTS)
         _check_ending("--plot", plot, PLOTS)
         if scale not in SCALES:
             fail(f"--scale is {show.one_line(scale)[:60]!r}; expected standard or none; name one")
+        check_fill(fill)
         if utility not in terms.UTILITIES:
             terms.utility(utility, metric, n_neighbors, 1)
         if utility == "naive-bayes" and target is None:
@@ -195,17 +206,20 @@ def register(app: typer.Typer) -> None:
         goal = terms.objective(objective, samples)
 
         from erasable.cli import selection_data, selection_run, selection_show
+        from erasable.cli.domain_terms import columns as columns_named
         from erasable.cli.identities import gathered
 
         before = [] if held is None else gathered([], held)
         columns = selection_data.Columns(
             id_column, subject, target, cost, terms.staying_column(staying),
-            None if features is None else [each.strip() for each in features.split(",")],
+            columns_named(features),
         )  # fmt: skip
         with perhaps(output, where) as ids_file, perhaps(plot, where) as plot_file:
             given = selection_data.read(
-                source, columns, categories=utility == "naive-bayes", scaled=scale == "standard"
-            )
+                source, columns, categories=utility == "naive-bayes", scaled=scale == "standard",
+                fill=fill,
+            )  # fmt: skip
+            show.warn(given.told)
             if utility == "nearest-neighbor" and n_neighbors is None:
                 _warn_of_size(given)
             worth = terms.utility(utility, metric, n_neighbors, given.X.shape[1])

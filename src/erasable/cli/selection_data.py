@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from erasable.cli.frame import fail
@@ -21,6 +22,8 @@ __all__ = ["Columns", "Given", "read"]
 _NUMBERS = ("int64", "uint64", "double", "bool")
 _MANY = 50
 """Values from which on a target is rather a number than a class, and a text no category."""
+_FEW = 20
+"""Records of which each may have a class of its own."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Given:
     features, texts, left_out : tuple of str
         Columns: those in X, those of them that hold text, and texts that are not in X.
     scaled : bool
+    told : list of str
+        Which gaps were filled in.
     """
 
     ids: list[str]
@@ -82,9 +87,12 @@ class Given:
     texts: tuple[str, ...]
     left_out: tuple[str, ...]
     scaled: bool
+    told: list[str]
 
 
-def read(source: str, columns: Columns, *, categories: bool, scaled: bool) -> Given:
+def read(
+    source: str, columns: Columns, *, categories: bool, scaled: bool, fill: str | None = None
+) -> Given:
     """Read a table.
 
     Parameters
@@ -96,6 +104,8 @@ def read(source: str, columns: Columns, *, categories: bool, scaled: bool) -> Gi
         Take features as categories, for naive Bayes: texts and whole numbers.
     scaled : bool
         Bring numbers to mean 0 and standard deviation 1.
+    fill : {"mean", "median", "most_frequent"}, default=None
+        What gaps in features are filled in with, before.
 
     Raises
     ------
@@ -103,6 +113,7 @@ def read(source: str, columns: Columns, *, categories: bool, scaled: bool) -> Gi
         It cannot be read, or lacks something.
     """
     from erasable.workspace.data.admission import plain
+    from erasable.workspace.data.filling import filled
     from erasable.workspace.data.sources import Source
 
     _refuse_twice([*columns.named, *(columns.features or ())])
@@ -110,8 +121,9 @@ def read(source: str, columns: Columns, *, categories: bool, scaled: bool) -> Gi
     table = plain(Source.parse(source).read(as_text))
     _refuse_missing([*columns.named, *(columns.features or ())], table.column_names)
     features, left_out = _features(table, columns, categories)
-    filled = [name for name in columns.named if name != columns.subject]
-    _refuse_gaps(table, [*filled, *features])
+    table, told = filled(table, features, fill)
+    meant = [name for name in columns.named if name != columns.subject]
+    _refuse_gaps(table, meant, features)
     texts = tuple(name for name in features if str(table[name].type) == "string")
     costs = _numbers(table, columns.cost, "--cost")
     stays = _numbers(table, columns.stays, "--staying")
@@ -121,7 +133,7 @@ def read(source: str, columns: Columns, *, categories: bool, scaled: bool) -> Gi
     return Given(
         _ids(table, columns.id), X, _labels(table, columns.target),
         _subjects(table, columns.subject), costs, stays, tuple(features), texts,
-        tuple(left_out), scaled and not categories,
+        tuple(left_out), scaled and not categories, told,
     )  # fmt: skip
 
 
@@ -249,8 +261,13 @@ def _labels(table: pa.Table, name: str | None) -> list[str] | None:
 
     if name is None:
         return None
-    labels: list[str] = [each.strip() for each in table[name].cast(pa.string()).to_pylist()]
+    labels: list[str] = table[name].cast(pa.string()).to_pylist()
     n = len(set(labels))
+    if _are_decimals(labels):
+        fail(
+            f"the target {name!r} holds decimal numbers; expected classes; bin it, or leave "
+            "--target out, which takes all records for one class"
+        )
     if _is_many(n, len(labels)):
         fail(
             f"the target {name!r} has {n} different values in {len(labels)} records; expected "
@@ -268,8 +285,17 @@ def _subjects(table: pa.Table, name: str | None) -> list[str] | None:
     return [f"row {row}" if v is None else f"of {v}" for row, v in enumerate(values)]
 
 
+def _are_decimals(labels: Sequence[str]) -> bool:
+    try:
+        numbers = [float(each) for each in labels]
+    except ValueError:
+        return False
+    return any(not each.is_integer() for each in numbers)
+
+
 def _is_many(n_values: int, n_records: int) -> bool:
-    return n_values > _MANY and n_values > n_records / 10
+    alone = n_records > _FEW and n_values > n_records / 2
+    return alone or (n_values > _MANY and n_values > n_records / 10)
 
 
 def _refuse_twice(names: Sequence[str]) -> None:
@@ -291,18 +317,24 @@ def _refuse_missing(wanted: Sequence[str], there: Sequence[str]) -> None:
         )
 
 
-def _refuse_gaps(table: pa.Table, names: Sequence[str]) -> None:
+def _refuse_gaps(table: pa.Table, meant: Sequence[str], features: Sequence[str]) -> None:
     import pyarrow.compute as pc
 
-    gaps = {name: pc.is_null(table[name], nan_is_null=True) for name in names}
-    with_gaps = [name for name, mask in gaps.items() if pc.any(mask).as_py()]
-    if not with_gaps:
+    from erasable.workspace.data.filling import with_gaps
+
+    gaps = with_gaps(table, [*meant, *features])
+    if not gaps:
         return
-    anywhere = gaps[with_gaps[0]]
-    for name in with_gaps[1:]:
-        anywhere = pc.or_(anywhere, gaps[name])
+    anywhere = reduce(pc.or_, (pc.is_null(table[name], nan_is_null=True) for name in gaps))
+    texts = [name for name in gaps if str(table[name].type) == "string"]
+    advice = "leave the records out, or choose other columns"
+    if gaps.keys() <= set(features):
+        how = "most_frequent" if texts else "median"
+        advice = (
+            f"fill them in with --fill {how}, as preprocessing.SimpleImputer does before a model, "
+            "leave the records out, or choose other columns with --features"
+        )
     fail(
         f"{pc.sum(anywhere).as_py()} of {table.num_rows} records have gaps, in "
-        f"{name_some(with_gaps)}; expected a value everywhere; fill them in, leave the records "
-        "out, or choose other columns with --features"
+        f"{name_some(list(gaps))}; expected a value everywhere; {advice}"
     )

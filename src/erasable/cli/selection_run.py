@@ -14,8 +14,8 @@ from erasable.cli.frame import fail
 from erasable.selection import (
     CVaR,
     Expected,
+    ExpectedUtility,
     SubsetSelector,
-    balance,
     expected_utility,
     plot_tradeoff,
 )
@@ -32,8 +32,9 @@ __all__ = ["Chosen", "Worth", "choose"]
 class _Prepared(Utility):
     """A utility that has read its data already: similarities are computed once."""
 
-    def __init__(self, made: Problem) -> None:
+    def __init__(self, made: Problem, is_submodular: bool) -> None:
         self.made = made
+        self.is_submodular = is_submodular
 
     def problem(self, X: Any, y: Any = None) -> Problem:
         return self.made
@@ -47,7 +48,9 @@ class Worth:
     ----------
     selection : {"anticipating", "conventional"}
     expected, expected_error : float
-        After deletions, and the standard error; 0.0 where it is exact.
+        After deletions, and the standard error.
+    expected_exact : bool
+        Whether that is exact; otherwise it is sampled, as the worst cases always are.
     worst, worst_error : float or None
         The same of the worst cases, where these were the objective.
     without_deletions : float
@@ -56,6 +59,7 @@ class Worth:
     selection: str
     expected: float
     expected_error: float
+    expected_exact: bool
     worst: float | None
     worst_error: float | None
     without_deletions: float
@@ -90,7 +94,7 @@ class Chosen:
 
     def draw(self, place: Path, kind: str, seed: int) -> None:
         """Draw what the utility falls to as more and more of them leave at random."""
-        drawn = plot_tradeoff(self.rows, self.metric, random_state=seed)
+        drawn = plot_tradeoff(rows=self.rows, metric=self.metric, random_state=seed)
         drawn.set_xlabel("deletions, at random")
         drawn.set_ylabel("utility of those who stay")
         drawn.figure.savefig(place, format=kind)
@@ -128,36 +132,38 @@ def choose(
 
     _refuse_unknown(held, given.ids)
     y = given.y
-    prepared = _Prepared(utility.problem(given.X, y))
+    prepared = _Prepared(utility.problem(given.X, y), utility.is_submodular)
     common: dict[str, Any] = {"k": k, "costs": given.costs, "random_state": seed}
     selector = SubsetSelector(prepared, staying=staying, objective=objective, **common)
     selector.fit(given.X, y, ids=given.ids, selected=held)
-    place = {name: row for row, name in enumerate(given.ids)}
-    before = np.array([place[name] for name in held], dtype=np.int64)
-    rows = {"anticipating": np.concatenate([before, selector.selected_])}
+    rows = {"anticipating": np.concatenate([selector.held_, selector.selected_])}
     if not staying.bind(len(given.ids), k=len(rows["anticipating"]), labels=y).is_certain:
         plain = SubsetSelector(prepared, objective=Expected(objective.n_samples), **common)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it was said already
             plain.fit(given.X, y, ids=given.ids, selected=held)
-        rows["conventional"] = np.concatenate([before, plain.selected_])
+        rows["conventional"] = np.concatenate([plain.held_, plain.selected_])
 
-    def worth(chosen: Any, model: Any, goal: Any) -> tuple[float, float]:
-        found = expected_utility(
-            [given.ids[row] for row in chosen], given.X, y, utility=prepared, staying=model,
-            objective=goal, ids=given.ids, random_state=seed + 1,
+    def worth(chosen: Any, model: Any, goal: Any) -> ExpectedUtility:
+        return expected_utility(
+            rows=chosen, X=given.X, y=y, utility=prepared, staying=model, objective=goal,
+            random_state=seed + 1,
         )  # fmt: skip
-        return found.value, found.standard_error
 
     valued = []
     for name, chosen in rows.items():
         expected = worth(chosen, staying, Expected(objective.n_samples))
         worst: tuple[float | None, float | None] = (None, None)
         if isinstance(objective, CVaR):
-            worst = worth(chosen, staying, objective)
-        whole = prepared.made.value(chosen)
-        valued.append(Worth(name, expected[0], expected[1], worst[0], worst[1], whole))
-    classes = balance(y, rows["anticipating"], staying=staying, y=y) if y is not None else []
+            found = worth(chosen, staying, objective)
+            worst = found.value, found.standard_error
+        valued.append(
+            Worth(
+                name, expected.value, expected.standard_error, expected.exact,
+                *worst, prepared.made.value(chosen),
+            )
+        )  # fmt: skip
+    classes = [] if y is None else selector.balance()
     return Chosen(
         selector.selected_ids_.tolist(), selector.gains_.tolist(), valued, classes, rows,
         prepared.made.value,

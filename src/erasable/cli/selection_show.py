@@ -105,9 +105,9 @@ def _print_worth(chosen: Chosen) -> None:
     worst = chosen.worth[0].worst is not None
     rows = [
         (
-            each.selection, _value(each.expected, each.expected_error),
-            *([_value(each.worst, each.worst_error, sampled=True)] if worst else []),
-            _value(each.without_deletions, 0.0),
+            each.selection, _value(each.expected, each.expected_error, each.expected_exact),
+            *([_value(each.worst, each.worst_error, False)] if worst else []),
+            _value(each.without_deletions, 0.0, True),
         )
         for each in chosen.worth
     ]  # fmt: skip
@@ -135,10 +135,10 @@ def _change(ours: float, theirs: float) -> str:
     return f"{abs(share):.1%} {'more' if share > 0 else 'less'}"
 
 
-def _value(value: float | None, error: float | None, *, sampled: bool = False) -> str:
-    # Samples that are all alike in the worst cases have no error, and are samples all the same.
+def _value(value: float | None, error: float | None, exact: bool) -> str:
+    # Samples that are all alike have no error, and are samples all the same.
     number = f"{value:,.2f}" if abs(value or 0.0) >= 100 else f"{value:.4f}"
-    return f"{number} (exact)" if not error and not sampled else f"{number} ± {error:.2g}"
+    return f"{number} (exact)" if exact else f"{number} ± {error:.2g}"
 
 
 def _share(count: int, share: float) -> str:

@@ -68,8 +68,9 @@ class Who:
                 "--staying differs by class, and there is no --target; expected the column of "
                 "classes; name it with --target, or pass one probability for all"
             )
-        each = {label: self._one(text, told) for label, text in self._by_class().items()}
-        self._check_classes(each, set(given.y))
+        there = set(given.y)
+        each = {label: self._one(text, told) for label, text in self._by_class(there).items()}
+        self._check_classes(each, there)
         if all(isinstance(value, float) for value in each.values()):
             return Independent(each), told
         return PerClass(each), told
@@ -101,11 +102,14 @@ class Who:
             f"records; expected a probability, or column:NAME; {advice}"
         )
 
-    def _by_class(self) -> dict[str, str]:
+    def _by_class(self, there: set[str]) -> dict[str, str]:
         found: dict[str, str] = {}
         for part in self.text.split(","):
             label, equals, value = part.rpartition("=")
-            label = label.strip()
+            if label not in there:  # a space behind a comma
+                label = label.strip()
+                alike = [each for each in there if each.strip() == label]
+                label = alike[0] if len(alike) == 1 else label
             if not equals or label in found:
                 fail(
                     f"--staying has {_shown(part)}, which is no class with a probability, or a "

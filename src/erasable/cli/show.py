@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
 __all__ = [
+    "columns",
     "count",
     "day",
     "due",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 NONE = "-"
+_GAP = "   "  # between columns
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -76,23 +78,25 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str =
     ────────────────
     visits        12
     """
-    from rich import box
-    from rich.measure import Measurement
-    from rich.table import Table
-    from rich.text import Text
+    from rich.cells import cell_len
 
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     numbers = set(right.split(","))
-    for column in columns:
-        drawn.add_column(column, justify="right" if column in numbers else "left", no_wrap=True)
-    for row in rows:
-        drawn.add_row(*(Text(one_line(str(cell)), style=_style(str(cell))) for cell in row))
-    console = _console()
-    wide = console.options.update(max_width=10_000)
-    console.width = max(console.width, Measurement.get(console, wide, drawn).maximum)
-    with console.capture() as captured:  # Rich would end the program where nobody reads
-        console.print(drawn, crop=False)
-    sys.stdout.write(captured.get())
+    head = [one_line(column) for column in columns]
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(head, *cells, strict=True)]
+    styled = _styler()
+
+    def aligned(row: Sequence[str], styles: Iterable[str]) -> str:
+        parts = []
+        for column, text, width, style in zip(columns, row, widths, styles, strict=True):
+            gap = " " * (width - (len(text) if text.isascii() else cell_len(text)))
+            shown = styled(text, style) if style else text
+            parts.append(gap + shown if column in numbers else shown + gap)
+        return _GAP.join(parts) + "\n"
+
+    sys.stdout.write(aligned(head, ["bold"] * len(head)))
+    sys.stdout.write("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)) + "\n")
+    sys.stdout.writelines(aligned(row, map(_style, row)) for row in cells)
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:
@@ -188,6 +192,18 @@ def types(tried: Sequence[str]) -> str:
     return f"{'type' if len(tried) == 1 else 'types'} {', '.join(tried)}"
 
 
+def columns(searched: Sequence[Mapping[str, str]]) -> str:
+    """Name the columns that an identity was looked for in.
+
+    Examples
+    --------
+    >>> columns([{"dataset": "visits", "column": "mail", "type": "email"}]), columns([])
+    ('visits.mail (email)', 'no column')
+    """
+    named = [f"{each['dataset']}.{each['column']} ({each['type']})" for each in searched]
+    return ", ".join(named) or "no column"
+
+
 def count(n: int | None) -> str:
     """Write a number, or that there is none.
 
@@ -246,7 +262,21 @@ def _style(cell: str) -> str:
     return ""
 
 
-def _console() -> Any:
-    from rich.console import Console
+def _styler() -> Callable[[str, str], str]:
+    """Return what writes a text in a style, on a terminal; Rich takes long for many."""
+    if not sys.stdout.isatty():
+        return lambda text, style: text
+    from functools import cache
 
-    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, width=10_000)
+
+    @cache
+    def styled(text: str, style: str) -> str:
+        with console.capture() as captured:
+            console.print(Text(text, style=style), end="")
+        return captured.get()
+
+    return styled

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._schema import DictOf, Fields, Integer, Sizes, refuse
+from erasable.core._schema_arrays import Array
+from erasable.core._schema_models import grid, refuse_many
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid
 from erasable.core.tape import Stream
 
 from ._centroids import SEED_CONSTRAINT, CentroidModel
+from ._schema import FARTHEST, NodeSchema
 from ._seeding import quantum_for
 from ._table import GriddedTable
 from ._tree import Leaf, Merge, Node, default_width, strongest
@@ -121,6 +125,33 @@ class DivideAndConquerKMeans(CentroidModel):
         self._centers = tree.root.centers
         self._inertia = None
         self._width = tree.width
+
+    def _schema(self) -> Fields:
+        refuse_many(int(self._book.n_records or 0))
+        height, max_iter = int(self._at_fit("height")), int(self._at_fit("max_iter"))
+
+        def make_a_tree(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            names, width = value["nodes"].keys(), value["width"]
+            wanted, depth = {"root"}, 0
+            while depth < height and len(wanted) <= len(names):
+                depth += 1
+                wanted |= {f"{depth}/{i}" for i in range(min(width**depth, len(names)))}
+            if wanted != names or not value["nodes"]["root"]:
+                refuse("nodes", f"{len(names)} nodes", f"all of a tree {width} wide, {height} high")
+            if sizes["n_centers"] != value["nodes"]["root"]["path"]["centers"].shape[1]:
+                refuse("centers", value["centers"], "the centroids of the root")
+            most = max(len(node["path"]["counts"][0]) for node in value["nodes"].values() if node)
+            if most > self._at_fit("n_clusters"):
+                refuse("nodes", f"{most} clusters", "at most n_clusters")
+
+        centers = Array("float64", ("n_centers", "n_features"), least=-FARTHEST, most=FARTHEST)
+        parts = {
+            "grid": grid("n_features"),
+            "centers": centers,
+            "width": Integer(1, _MOST_LEAVES),
+            "nodes": DictOf(NodeSchema(max_iter)),
+        }
+        return Fields(parts, relations=(make_a_tree,))
 
     def _state(self) -> dict[str, Any]:
         if self._accelerator is None:

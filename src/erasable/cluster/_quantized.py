@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._schema import Decimal, Fields
+from erasable.core._schema_arrays import Array
 from erasable.core.moments import Moments
 from erasable.core.tape import Stream
 
@@ -148,6 +150,11 @@ class QuantizedKMeans(SingleRunModel):
                 "losses": run.levels.losses[: run.final + 1],
             },
         }
+
+    def _schema(self) -> Fields:
+        losses = Array("float64", ("n_levels",), least=0.0)
+        lattice = Fields({"epsilon": Decimal(least=0.0), "losses": losses})
+        return super()._schema().joined(Fields({"lattice": lattice}))
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._schema import Fields
+from erasable.core._schema_models import column_map, grid, refuse_many
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
@@ -15,6 +17,7 @@ from erasable.core.moments import Moments
 from ._centroids import CentroidModel
 from ._levels import Rule
 from ._run import LloydRun
+from ._schema import run_schema
 from ._seeding import Seeding, quantum_for
 from ._table import GriddedTable
 
@@ -64,6 +67,11 @@ class SingleRunModel(CentroidModel):
 
     def _read_run(self, work: Work) -> dict[str, Any]:
         return work.run.state()
+
+    def _schema(self) -> Fields:
+        refuse_many(int(self._book.n_records or 0))
+        run = run_schema(int(self._at_fit("n_clusters")), int(self._at_fit("max_iter")))
+        return Fields({"grid": grid("n_features"), **run}, {"map": column_map()})
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"grid": self._grid.state(), **self._run_state}

@@ -8,21 +8,22 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import hstack, issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils import Bunch, Tags, get_tags
 
+from erasable.compose._outputs import side_by_side
 from erasable.compose._selection import has_names, is_empty, plan_part, positions
+from erasable.core._schema import DictOf, Fields, Integer
+from erasable.core._schema_models import refuse_unbounded
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.params import decode_param, encoded_parts
-from erasable.core.sparse import canonical
 from erasable.core.steps import Rows
 from erasable.core.values import Accepts, Values
 from erasable.pipeline._chained import Chained
 from erasable.pipeline._changes import ANYTHING, Change, union
-from erasable.pipeline._stages import Stage, as_numbers, as_table, check_steps, compose
+from erasable.pipeline._stages import Stage, as_table, check_steps, compose, names_after
 
 __all__ = ["ColumnTransformer"]
 
@@ -244,10 +245,15 @@ class ColumnTransformer(TransformerMixin, Chained):
     def _digest_state(self) -> dict[str, Any]:
         return {**super()._digest_state(), "widths": dict(self._widths)}
 
+    def _schema(self) -> Fields:
+        refuse_unbounded(self)
+        return super()._schema().joined(Fields({"widths": DictOf(Integer(0, 2**31 - 1))}))
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._keep_columns()
         super()._restore(state)
-        self._widths = dict(state["widths"])
+        # In the order of the chains: that of a file is alphabetical.
+        self._widths = {name: state["widths"][name] for name in self._chains}
 
     def _encoded_parts(self) -> dict[str, Any]:
         return {**super()._encoded_parts(), _REST: self._book.params[_REST]}
@@ -277,16 +283,14 @@ class ColumnTransformer(TransformerMixin, Chained):
     def _transform_raw(self, rows: Values) -> Values:
         matrix = as_table(self._read_matrix(rows))
         made = {name: chain.transform(matrix, raw=True) for name, chain in self._chains.items()}
-        return _side_by_side(made, matrix)
+        return side_by_side(made, matrix)
 
     def _transform_mapped(self, rows: Values) -> Values:
-        made = {}
-        for name, places in self._places().items():
-            part, chain = as_table(rows[:, places]), self._chains[name]
-            if issparse(part) and chain.subtracts():
-                part = part.toarray()
-            made[name] = chain.apply_last_maps(part)
-        return _side_by_side(made, rows)
+        made = {
+            name: self._chains[name].apply_last_maps(as_table(rows[:, places]))
+            for name, places in self._places().items()
+        }
+        return side_by_side(made, rows)
 
     # -- what it answers -----------------------------------------------------------------------
 
@@ -304,7 +308,7 @@ class ColumnTransformer(TransformerMixin, Chained):
         """
         matrix = as_table(self._read_matrix(X))
         made = {name: chain.transform(matrix) for name, chain in self._chains.items()}
-        return _side_by_side(made, matrix)
+        return side_by_side(made, matrix)
 
     def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None, groups: Any = None) -> Any:
         """Fit, and transform the records; see `fit` and `transform`."""
@@ -349,9 +353,7 @@ class ColumnTransformer(TransformerMixin, Chained):
         out: list[str] = []
         verbose = self._at_fit("verbose_feature_names_out")
         for name, chain in self._chains.items():
-            own = names
-            for stage in chain.stages:
-                own = stage.step.get_feature_names_out(own)
+            own = names_after(chain.stages, names)
             prefix = f"{name}__" if verbose else ""
             out += [f"{prefix}{column}" for column in own]
         return np.array(out, dtype=object)
@@ -386,14 +388,3 @@ class ColumnTransformer(TransformerMixin, Chained):
             cls([("one", StandardScaler(), [0]), ("two", MinMaxScaler(), slice(1, None))]),
             cls([("one", nested, [1, 0]), ("gone", "drop", [0])], remainder="passthrough"),
         ]
-
-
-def _side_by_side(parts: dict[str, Values], rows: Values) -> Values:
-    if not parts:
-        return np.zeros((rows.shape[0], 0))
-    if any(issparse(part) for part in parts.values()):
-        numbers = [
-            as_numbers(part, f"a sparse output beside {name!r}") for name, part in parts.items()
-        ]
-        return canonical(hstack(numbers, format="csr"))
-    return np.hstack(list(parts.values()))

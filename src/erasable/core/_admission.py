@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import get_tags
@@ -14,13 +16,18 @@ from erasable.core.ids import name_some
 from erasable.core.inputs import read_table, refuse_records
 from erasable.core.params import class_path, find_class
 from erasable.core.records import Records
+from erasable.core.targets import check_target
 from erasable.core.unsettled import refuse_rows_without_text
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
     from erasable.core.stateful import Stateful
 
-__all__ = ["class_for", "read_records", "records_for", "warn_if_outdated"]
+__all__ = ["class_for", "read_records", "records_for", "telling_form", "warn_if_outdated"]
+
+# What a tuple of records has, by its length.
+_WITH_TARGETS = {2: ("X", "y"), 3: ("X", "y", "ids"), 4: ("X", "y", "ids", "groups")}
+_WITHOUT_TARGETS = {2: ("X", "ids"), 3: ("X", "ids", "groups"), 4: ("X", "y", "ids", "groups")}
 
 
 def read_records(
@@ -72,19 +79,20 @@ def records_for(model: Stateful, records: Records | tuple[Any, ...]) -> Records:
     Raises
     ------
     ArtifactError
-        They have others, or the model was a step of a pipeline.
+        They have others, lack the targets that the model learns from, or the model was a step of a
+        pipeline.
     InvalidInputError
         They are something else.
     """
+    predicts = get_tags(model).target_tags.required
     if not isinstance(records, Records):
-        if not (isinstance(records, tuple) and len(records) in (2, 3)):
-            length = f" of {len(records)}" if isinstance(records, tuple) else ""
-            raise InvalidInputError(
-                f"records are a {type(records).__name__}{length}; expected Records, or a tuple "
-                "(X, ids) or (X, ids, groups); pass Records(X, ids=...)"
-            )
-        X, ids, *rest = records
-        records = Records(X, ids=ids, groups=rest[0] if rest else None)
+        records = _from_tuple(model, records, predicts)
+    if predicts and records.y is None:
+        raise ArtifactError(
+            f"the records have no targets, from which {type(model).__name__} learns; expected "
+            "those it was fitted on, with their targets; pass Records(X, y, ids=...) or a tuple "
+            "(X, y, ids)"
+        )
     if records.n_features != model.n_features_in_:
         raise ArtifactError(
             f"the records have {records.n_features} features; expected "
@@ -104,6 +112,41 @@ def records_for(model: Stateful, records: Records | tuple[Any, ...]) -> Records:
             "steps scaled; expected the pipeline; save that, and load it with the records"
         )
     return records
+
+
+def _from_tuple(model: Stateful, given: tuple[Any, ...], predicts: bool) -> Records:
+    forms = _WITH_TARGETS if predicts else _WITHOUT_TARGETS
+    if not (isinstance(given, tuple) and len(given) in forms):
+        length = f" of {len(given)}" if isinstance(given, tuple) else ""
+        *some, last = (_shown(names) for names in forms.values())
+        raise InvalidInputError(
+            f"records are a {type(given).__name__}{length}; expected Records, or a tuple "
+            f"{', '.join(some)} or {last}; pass Records({'X, y' if predicts else 'X'}, ids=...)"
+        )
+    parts = dict(zip(forms[len(given)], given, strict=True))
+    if not predicts:
+        parts.pop("y", None)
+    records = Records(**parts)
+    if records.y is not None:
+        records.y = check_target(model, records.y)  # a column of one, as `fit` takes it
+    return records
+
+
+@contextmanager
+def telling_form(model: Stateful, records: Records | tuple[Any, ...]) -> Iterator[None]:
+    """Add to an error how a tuple of records was read: its parts may have another order."""
+    forms = _WITH_TARGETS if get_tags(model).target_tags.required else _WITHOUT_TARGETS
+    try:
+        yield
+    except (ArtifactError, InvalidInputError) as error:
+        if not (isinstance(records, tuple) and len(records) in forms):
+            raise
+        told = f"{error}; the tuple was read as {_shown(forms[len(records)])}"
+        raise type(error)(told) from None
+
+
+def _shown(names: tuple[str, ...]) -> str:
+    return f"({', '.join(names)})"
 
 
 def class_for(cls: type[Any], header: dict[str, Any]) -> type[Any]:

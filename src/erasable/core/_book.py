@@ -60,6 +60,8 @@ class Book:
     values : ValueHash or None
         What the model's file is to say of the values of its records; None of a step, and of a
         model from an old file, as long as its records are not there.
+    foreign : bool
+        Whether the state comes from a file, and is checked before it is taken over.
     decoded : dict
         Parameters as they were at `fit`, as the estimator was given them: those that plain values
         cannot carry from the start, the others once they were asked for.
@@ -73,6 +75,7 @@ class Book:
     constants: dict[str, LeafHash] | None = None
     owner: object | None = None
     values: ValueHash | None = None
+    foreign: bool = False
     decoded: dict[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import os
 import secrets
 import zipfile
@@ -37,6 +38,7 @@ _FORMAT, _VERSION = "erasable", 1
 _HEADER = "header.json"
 _ARRAY, _OBJECTS = "__array__", "__objects__"
 _WHEN = (1980, 1, 1, 0, 0, 0)
+_KINDS = "biufcmMS"  # of arrays that are members: numbers, times, bytes
 _END, _END_SIZE = b"PK\x05\x06", 22  # the record that ends a zip without a comment
 
 
@@ -192,13 +194,17 @@ def _not_binary(file: Any) -> InvalidInputError:
 def _read(path: str, file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         with zipfile.ZipFile(file) as archive:
+            if not _is_stored(file, archive):
+                raise _broken(path, "packed otherwise than by save()")
             header = json.loads(archive.read(_HEADER))
             if not isinstance(header, dict) or header.pop("format", None) != _FORMAT:
                 raise _broken(path, "no model of erasable")
             if header.pop("version", None) != _VERSION:
                 raise _broken(path, f"of another version than {_VERSION}")
-            state = _from_json(header.pop("state"), archive)
-            whole = _holds_nothing_else(file, archive)
+            state = header.pop("state")
+            unread = dict.fromkeys(range(len(archive.infolist()) - 1))
+            state = _from_json(state, archive, unread)
+            whole = _holds_nothing_else(file, archive) and not unread
     except ArtifactError:
         raise
     except Exception:  # A damaged zip can fail in any way: struct, zlib, seek, JSON, NumPy.
@@ -259,6 +265,24 @@ def _file_error(path: Path, told: str, cause: OSError) -> ArtifactFileError:
     return error
 
 
+def _is_stored(file: BinaryIO, archive: zipfile.ZipFile) -> bool:
+    """Tell whether members are there as they are, none twice and none in another.
+
+    A compressed one can be a thousand times as long as the file; names and places of members that
+    overlap can make one of them many.
+    """
+    parts = archive.infolist()
+    end = 0
+    for part in parts:
+        if part.compress_type != zipfile.ZIP_STORED or part.file_size != part.compress_size:
+            return False
+        if part.header_offset < end:
+            return False
+        end = part.header_offset + part.file_size
+    size = file.seek(0, os.SEEK_END)
+    return end <= size and len({part.filename for part in parts}) == len(parts)
+
+
 def _holds_nothing_else(file: BinaryIO, archive: zipfile.ZipFile) -> bool:
     """Tell whether the model is all there is: no other part, and nothing before or after them."""
     parts = archive.infolist()
@@ -310,16 +334,29 @@ def _to_json(value: Any, arrays: list[NDArray[Any]]) -> Any:
     return {_ARRAY: len(arrays) - 1}
 
 
-def _from_json(tree: Any, archive: zipfile.ZipFile) -> Any:
+def _from_json(tree: Any, archive: zipfile.ZipFile, unread: dict[int, None]) -> Any:
+    """Put arrays into their places, each of those that are `unread` into one."""
     if isinstance(tree, list):
-        return [_from_json(item, archive) for item in tree]
+        return [_from_json(item, archive, unread) for item in tree]
     if not isinstance(tree, dict):
         return tree
     if _ARRAY in tree:
-        data = archive.read(_member(int(tree[_ARRAY])))
-        return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+        del unread[tree[_ARRAY]]  # a second time, it is not there
+        return _read_array(archive.read(_member(tree[_ARRAY])))
     if _OBJECTS in tree:
         array = np.empty(len(tree[_OBJECTS]), dtype=object)
         array[:] = tree[_OBJECTS]
         return array.reshape(tree["shape"])
-    return {key: _from_json(item, archive) for key, item in tree.items()}
+    return {key: _from_json(item, archive, unread) for key, item in tree.items()}
+
+
+def _read_array(data: bytes) -> NDArray[Any]:
+    """Read an array as long as its shape says; what is shorter must not take memory for it."""
+    file = io.BytesIO(data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("of another version than arrays are written in")
+    shape, turned, dtype = np.lib.format.read_array_header_1_0(file)
+    begin = file.tell()
+    if turned or dtype.kind not in _KINDS or math.prod(shape) * dtype.itemsize + begin != len(data):
+        raise ValueError("of another size than its shape, or not as save() writes it")
+    return np.ndarray(shape, dtype, buffer=data, offset=begin).copy()

@@ -167,10 +167,14 @@ def _find(labels: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _fixed_labels(fixed: Any, y: NDArray[Any]) -> NDArray[Any]:
-    given, text = np.asarray(fixed), y.dtype == object
-    # As they were given: of integers beyond int64 among others, and of numbers among strings,
-    # NumPy makes floats, and strings.
-    cells = np.array(fixed, dtype=object).reshape(-1).tolist()
+    text = y.dtype == object
+    try:
+        given = np.asarray(fixed)
+        # As they were given: of integers beyond int64 among others, and of numbers among strings,
+        # NumPy makes floats, and strings.
+        cells = np.array(fixed, dtype=object).reshape(-1).tolist()
+    except ValueError:  # lists among labels
+        given, cells = np.empty((0, 0)), []
     fits = (given.dtype.kind in "OUT") == text == all(isinstance(cell, str) for cell in cells)
     if given.ndim != 1 or given.size == 0 or not fits:
         raise InvalidInputError(

@@ -38,6 +38,10 @@ _WORDINGS = {
     "could not convert": (
         "X holds text that is not a number; expected numbers; encode or drop its columns"
     ),
+    "int too large to convert": (
+        "{data} holds integers that float64 cannot hold; expected numbers up to 1.8e308; divide "
+        "them by a constant"
+    ),
     "setting an array element": (
         "{data} holds rows of different lengths, or sequences in the place of numbers; "
         f"{_TABLE}; cut or fill up its rows"
@@ -57,7 +61,9 @@ _WORDINGS = {
 }
 
 
-def complaint(error: ValueError | TypeError, X: Any, y: Any = None) -> InvalidDataError:
+def complaint(
+    error: ValueError | TypeError | OverflowError, X: Any, y: Any = None
+) -> InvalidDataError:
     """Make one of our errors of one that scikit-learn or NumPy raised for `X` and `y`.
 
     Returns

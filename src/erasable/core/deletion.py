@@ -77,13 +77,13 @@ class Deletion:
     seconds: float
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Say it in one line; counts of 0 are left out."""
         records = "record" if self.ids.size == 1 else "records"
         rows = "row" if self.rows_touched == 1 else "rows"
         parts = [
             f"deleted {self.ids.size} {records} ({self.exactness}): {self.action}",
             f"{self.rows_touched} {rows} touched",
-            *(f"{name} {count}" for name, count in self.counts.items()),
+            *(f"{name} {count}" for name, count in self.counts.items() if count),
             _duration(self.seconds),
         ]
         if self.digest_before is not None and self.digest_after is not None:

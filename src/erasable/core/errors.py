@@ -25,6 +25,7 @@
         ├── WorkspaceServerError (ConnectionError)   its database or object store cannot be reached
         ├── WorkspaceVersionError        it was made by another version of erasable
         ├── LedgerError                  its ledger is damaged, or was tampered with
+        │   └── TamperedError            rows of it are not what its log says of them
         ├── SourceError (ValueError)     a source of data cannot be read, or has changed
         └── EvidenceError (ValueError)   a key, a signature, a proof or an entry does not hold
 
@@ -57,6 +58,7 @@ __all__ = [
     "NotInWorkspaceError",
     "OutdatedModelWarning",
     "SourceError",
+    "TamperedError",
     "TooFewRecordsError",
     "UnknownIdError",
     "UnlearnableError",
@@ -158,6 +160,10 @@ class WorkspaceVersionError(WorkspaceError, RuntimeError):
 
 class LedgerError(WorkspaceError):
     """The ledger is none, is damaged, or holds what erasable would not have written there."""
+
+
+class TamperedError(LedgerError):
+    """Rows of the ledger are not what the log says of them; nothing was executed or signed."""
 
 
 class SourceError(WorkspaceError, ValueError):

@@ -30,7 +30,7 @@ from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
 from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
-from erasable.core.steps import Rows
+from erasable.core.steps import Rows, matrix_of
 from erasable.core.tape import Tape
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
@@ -375,12 +375,13 @@ class Erasable(Stateful):
     def _read_matrix(self, X: Any) -> Values:
         """Read what is to be predicted or transformed; see `erasable.core.inputs.read_matrix`."""
         self._check_fitted()
-        return X.matrix if isinstance(X, Rows) else read_matrix(self, X)
+        return matrix_of(X, self) if isinstance(X, Rows) else read_matrix(self, X)
 
 
 def load(
-    path: Place, records: Records | tuple[Any, ...] | None = None, *, vouched: bool = False
-) -> Erasable:
+    path: Place, records: Records | tuple[Any, ...] | None = None, *, vouched: bool = False,
+    trusted: bool = False,
+) -> Erasable:  # fmt: skip
     """Read any model of erasable from a file; see `Erasable.load`.
 
     Examples
@@ -394,4 +395,4 @@ def load(
     >>> again.delete([2]).action, again.ids_.tolist()
     ('updated', [0, 1])
     """
-    return Erasable.load(path, records, vouched=vouched)
+    return Erasable.load(path, records, vouched=vouched, trusted=trusted)

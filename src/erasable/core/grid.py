@@ -323,15 +323,33 @@ class Grid:
             kernels.count_coarse(part, rows, every, origin, magic, packed)
             self.coarse += kernels.unpack(packed, matrix.shape[1])
 
-    def _warn_of_skew(
-        self, matrix: Matrix, live_rows: Ints | None, names: Sequence[str] | None
-    ) -> None:
-        step = -(-self.n_rows // SAMPLE)
+    def skewed(self, matrix: Matrix, live_rows: Ints | None = None) -> Ints:
+        """Return the columns in which many small values become 0, by a sample of the rows.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+        live_rows : ndarray of int64, optional
+            Positions of the rows that count; all of them by default.
+
+        Returns
+        -------
+        ndarray of int64
+            Those in which more than 1 % of the values that are not at the origin are within half
+            a quantum of it.
+        """
+        n_rows = matrix.shape[0] if live_rows is None else live_rows.size
+        step = max(1, -(-n_rows // SAMPLE))
         sample = matrix[::step] if live_rows is None else matrix[live_rows[::step]]
         offsets = sample.astype(np.float64) - self.origin
         nonzero = offsets != 0
         vanished = (nonzero & (np.abs(offsets) <= self.quantum / 2)).sum(axis=0)
-        skewed = np.flatnonzero(vanished > 0.01 * nonzero.sum(axis=0))
+        return np.flatnonzero(vanished > 0.01 * nonzero.sum(axis=0))
+
+    def _warn_of_skew(
+        self, matrix: Matrix, live_rows: Ints | None, names: Sequence[str] | None
+    ) -> None:
+        skewed = self.skewed(matrix, live_rows)
         if skewed.size:
             named = ", ".join(_name(j, names) for j in skewed[:3].tolist())
             warnings.warn(

@@ -55,12 +55,15 @@ def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
     """
     if isinstance(values, np.ndarray) and values.ndim == 0:
         values = values.item()
-    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+    if isinstance(values, str | bytes | type) or not hasattr(values, "__iter__"):
         raise _no_sequence(values, name)
     if hasattr(values, "to_numpy"):
         values = _to_numpy(values, name)
+    if np.ma.is_masked(values):
+        raise InvalidIdsError(f"{name} hide values under a mask; expected a value everywhere")
     if not isinstance(values, np.ndarray):
         return _from_objects(list(values), name)
+    values = np.asarray(values)  # of a masked array without a mask, what it holds
     if values.ndim != 1:
         raise InvalidIdsError(
             f"{name} have shape {values.shape}; expected one dimension; flatten them with .ravel()"

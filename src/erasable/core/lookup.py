@@ -10,7 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GroupIndex", "IdIndex"]
+from erasable.core.ids import name_some
+
+__all__ = ["GroupIndex", "IdIndex", "not_there"]
 
 _MANY = 32  # more are looked up as an array
 
@@ -128,6 +130,46 @@ class GroupIndex:
             self._starts[number] = start
             if start == end:
                 self._numbers.pop(group, None)
+
+
+def not_there(
+    values: list[int | str], name: str, known: NDArray[Any] | None, mistaken: list[int | str]
+) -> str:
+    """Say that the model has no records of some ids or groups, and why that may be.
+
+    Parameters
+    ----------
+    values : list of int or str
+    name : {"ids", "groups"}
+        What the caller took them for.
+    known : ndarray of shape (n_rows,), or None
+        Of `name`.
+    mistaken : list of int or str
+        Those of `values` that are the other of the two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> not_there(["ann", "bob"], "ids", np.array([3, 4]), ["ann"])
+    "2 of the ids are not in the model: 'ann', 'bob'; expected ids it was fitted on and has not
+    deleted; did you mean groups=? 'ann' is a group of the model"
+    """
+    hint = "check them: each can be deleted once"
+    if mistaken:
+        other = "groups" if name == "ids" else "ids"
+        is_one = f"is {'a group' if other == 'groups' else 'an id'}"
+        are = is_one if len(mistaken) == 1 else f"are {other}"
+        hint = f"did you mean {other}=? {name_some(mistaken)} {are} of the model"
+    elif known is not None:
+        text = known.dtype == object
+        if not text and isinstance(values[0], str):
+            hint = f"pass integers: these are strings, and the {name} of the model are integers"
+        elif text and isinstance(values[0], int) and all(isinstance(x, str) for x in known):
+            hint = f"pass strings: these are integers, and the {name} of the model are strings"
+    return (
+        f"{len(values)} of the {name} {'is' if len(values) == 1 else 'are'} not in the model: "
+        f"{name_some(values)}; expected {name} it was fitted on and has not deleted; {hint}"
+    )
 
 
 def _counts_up(ids: NDArray[Any]) -> bool:

@@ -23,9 +23,9 @@ from scipy.sparse import issparse
 
 from erasable.core.digest import id_set_hash
 from erasable.core.errors import InvalidIdsError, UnknownIdError
-from erasable.core.ids import as_request, name_some
+from erasable.core.ids import as_request
 from erasable.core.inputs import Table, read_table
-from erasable.core.lookup import GroupIndex, IdIndex
+from erasable.core.lookup import GroupIndex, IdIndex, not_there
 from erasable.core.sparse import blank_rows, parts, take_rows
 
 __all__ = ["Attachment", "Records"]
@@ -321,7 +321,9 @@ class Attachment:
         known = self.live[rows] & (rows >= 0)
         if not known.all():
             unknown = [wanted[i] for i in np.flatnonzero(~known).tolist()]
-            raise UnknownIdError(_unknown(unknown, "ids", self.records.ids))
+            groups = [] if self.records.groups is None else self.records._rows_of_groups(unknown)
+            mistaken = [unknown[i] for i, rows in enumerate(groups) if self.live[rows].any()]
+            raise UnknownIdError(not_there(unknown, "ids", self.records.ids, mistaken))
         return rows
 
     def rows_of_groups(self, groups: Iterable[Any]) -> NDArray[np.int64]:
@@ -331,7 +333,9 @@ class Attachment:
         found = [rows[self.live[rows]] for rows in found]
         unknown = [group for group, rows in zip(wanted, found, strict=True) if rows.size == 0]
         if unknown:
-            raise UnknownIdError(_unknown(unknown, "groups", self.records.groups))
+            rows = self.records._rows_of_ids(unknown)
+            mistaken = [unknown[i] for i in np.flatnonzero(self.live[rows] & (rows >= 0)).tolist()]
+            raise UnknownIdError(not_there(unknown, "groups", self.records.groups, mistaken))
         return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
     def exclude(self, rows: NDArray[np.int64]) -> None:
@@ -374,20 +378,6 @@ def _unheld(rows: NDArray[np.int64], holders: list[Attachment | None]) -> NDArra
         if holder is not None and rows.size:
             rows = rows[~holder._unreleased[rows]]
     return rows
-
-
-def _unknown(values: list[int | str], name: str, known: NDArray[Any] | None) -> str:
-    hint = "check them: each can be deleted once"
-    if known is not None:
-        text = known.dtype == object
-        if not text and isinstance(values[0], str):
-            hint = f"pass integers: these are strings, and the {name} of the model are integers"
-        elif text and isinstance(values[0], int) and all(isinstance(x, str) for x in known):
-            hint = f"pass strings: these are integers, and the {name} of the model are strings"
-    return (
-        f"{len(values)} of the {name} {'is' if len(values) == 1 else 'are'} not in the model: "
-        f"{name_some(values)}; expected {name} it was fitted on and has not deleted; {hint}"
-    )
 
 
 def _blank(array: NDArray[Any]) -> Any:

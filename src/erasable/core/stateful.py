@@ -15,9 +15,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from erasable.core._admission import class_for, records_for, warn_if_outdated
+from erasable.core._admission import records_for, telling_form, warn_if_outdated
 from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
-from erasable.core.artifact import Place, name_of, read_artifact, write_artifact
+from erasable.core._foreign import check_base, check_learned, read_model
+from erasable.core._schema import Part
+from erasable.core.artifact import Place, write_artifact
 from erasable.core.digest import state_root
 from erasable.core.errors import (
     ArtifactError,
@@ -29,7 +31,6 @@ from erasable.core.params import (
     check_params,
     class_path,
     decode_param,
-    decode_params,
     is_encoded,
 )
 from erasable.core.records import Attachment, Records
@@ -69,6 +70,7 @@ class Stateful(BaseEstimator):
     _whole_change: Any = None
     _fault: str = ""  # what an earlier version learned otherwise, see `outdated`
     _raw_change: Any = None
+    _has_to_fit_again: bool = False  # what its file held as fitted was not taken from it
 
     seed_: int
     _held: Attachment | None
@@ -81,6 +83,14 @@ class Stateful(BaseEstimator):
 
     def _restore(self, state: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not implement _restore()")
+
+    def _schema(self) -> Part | None:
+        """Return what `_state` holds, so that a file is checked; called with parameters known."""
+        return None
+
+    @property
+    def _needs_seed(self) -> bool:
+        return hasattr(self, "random_state")
 
     def _reattach(self) -> None:
         return None
@@ -240,6 +250,7 @@ class Stateful(BaseEstimator):
         records: Records | tuple[Any, ...] | None = None,
         *,
         vouched: bool = False,
+        trusted: bool = False,
     ) -> Self:
         """Read a model from a file.
 
@@ -247,13 +258,18 @@ class Stateful(BaseEstimator):
         ----------
         path : path-like, or binary file
             Written by `save`; a file is read to its end.
-        records : Records, or tuple (X, ids) or (X, ids, groups), default=None
+        records : Records, or a tuple, default=None
             What the model holds: the records it was fitted on without those it has deleted.
-            Without them the model predicts, but cannot delete.
+            Without them the model predicts, but cannot delete. A tuple is (X, y), (X, y, ids) or
+            (X, y, ids, groups) where the model learns from targets, and otherwise (X, ids),
+            (X, ids, groups) or (X, y, ids, groups), whose y is ignored, as `fit` does.
         vouched : bool, default=False
             Whether the caller answers for the values of the records, of which a hash tells that
             they are unchanged: only their ids are held against the model then, and models that
             would have to learn again for more than that are loaded faster.
+        trusted : bool, default=False
+            Whether the file is the caller's own: states of scikit-learn's estimators are taken as
+            they are. Otherwise they are checked, or fitted again; see `erasable.refit.Refit`.
 
         Returns
         -------
@@ -267,7 +283,7 @@ class Stateful(BaseEstimator):
             There is no such file.
         ArtifactError
             If the file cannot be read, is damaged, is no model of this class, or does not match
-            the records.
+            the records, or if it has to be trusted.
 
         Notes
         -----
@@ -276,30 +292,10 @@ class Stateful(BaseEstimator):
         sparse, float32 or float64, does. Files of older versions have no such hash: ids are
         compared, and what can be derived from the state.
         """
-        header, state = read_artifact(path)
-        try:
-            made = class_for(cls, header)
-            params = decode_params(state["params"])
-            model: Self = made(**params)
-            model._adopt(state, None)
-            model.set_params(**model._seeds())
-            if "records" in header:
-                model._book.values = ValueHash.from_file(header["records"])
-            same = model.digest() == header["digest"]
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            if isinstance(error, ArtifactError):
-                raise
-            raise ArtifactError(
-                f"{name_of(path)!r} holds no complete {cls.__name__}; expected a file written "
-                "by save(); fit and save again"
-            ) from error
-        if not same:
-            raise ArtifactError(
-                f"the digest of {name_of(path)!r} is not that of its content; expected an "
-                "unchanged file; take it from a backup"
-            )
+        model: Self = read_model(cls, path, trusted=trusted, with_records=records is not None)
         if records is not None:
-            model._attach_to(records, vouched)
+            with telling_form(model, records):
+                model._attach_to(records, vouched)
         warn_if_outdated(model)
         return model
 
@@ -335,8 +331,15 @@ class Stateful(BaseEstimator):
         elif not vouched:
             self._book.values = self._book.values.check(held)
 
-    def _adopt(self, state: dict[str, Any], held: Attachment | None) -> None:
-        """Become the model that a whole state describes; parameters are already set."""
+    def _adopt(
+        self, state: dict[str, Any], held: Attachment | None, *, foreign: bool = False
+    ) -> None:
+        """Become the model that a whole state describes; parameters are already set.
+
+        One that is `foreign` comes from a file, and is checked first.
+        """
+        if foreign:
+            check_base(self, state)
         if state["algorithm_version"] != self.algorithm_version:
             raise ArtifactError(
                 f"the model was made by version {state['algorithm_version']} of the algorithm of "
@@ -349,8 +352,11 @@ class Stateful(BaseEstimator):
         self._held = held
         self._accelerator = None
         known = {"n_records": state["n_records"], "id_set": state["record_set"]}
-        self._book = Book.of(self, state["params"], **known)
-        self._restore({name: value for name, value in state.items() if name not in BASE_STATE})
+        self._book = Book.of(self, state["params"], foreign=foreign, **known)
+        learned = {name: value for name, value in state.items() if name not in BASE_STATE}
+        if foreign:
+            check_learned(self, learned)
+        self._restore(learned)
 
     def _take_features(self, n_features: int, names: list[str] | None) -> None:
         self.n_features_in_ = n_features

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from erasable.core.errors import InvalidDataError
 from erasable.core.records import Attachment, Records
 from erasable.core.values import Values
 
-__all__ = ["Rows", "View"]
+__all__ = ["Rows", "View", "matrix_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,30 @@ class Rows:
 
     matrix: Values
     unmapped: bool = False
+
+
+def matrix_of(rows: Rows, model: Any) -> Values:
+    """Return the matrix of rows that a step is given.
+
+    Raises
+    ------
+    InvalidDataError
+        It has another width than the step: these are steps from a file, which do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> matrix_of(Rows(np.zeros((1, 2))), MinMaxScaler().fit([[1.0], [3.0]]))
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: MinMaxScaler is given 2 columns by the steps before; ...
+    """
+    if rows.matrix.shape[1] != model.n_features_in_:
+        raise InvalidDataError(
+            f"{type(model).__name__} is given {rows.matrix.shape[1]} columns by the steps before; "
+            f"expected {model.n_features_in_}"
+        )
+    return rows.matrix
 
 
 class _Table(Records):

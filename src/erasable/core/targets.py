@@ -212,7 +212,7 @@ def read_weights(sample_weight: Any, n_records: int) -> NDArray[np.float64]:
     refuse_dates(sample_weight, "sample_weight")
     try:
         weights = np.array(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidDataError(
             "sample_weight cannot be read as numbers; expected one for each row; pass a list"
         ) from None

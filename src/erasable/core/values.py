@@ -193,7 +193,7 @@ def _read_numbers(
                 ensure_all_finite=False,
                 accept_sparse="csr" if accepts.sparse else False,
             )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise complaint(error, X) from None
     if issparse(matrix):
         return canonical(matrix)

@@ -16,10 +16,12 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._book import Book
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._grid_kernels import Floats
+from erasable.core._schema import Fields, OneOf, Part, refuse
+from erasable.core._schema_models import column_map, gram, refuse_many
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
-from erasable.core.gram import Gram
+from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import Grid
 from erasable.core.inputs import read_matrix
 from erasable.core.records import Attachment
@@ -175,6 +177,19 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         read_again = self._gram.forget(held.records.matrix, None, rows, held.live_rows)
         scanned = int(read_again.sum())
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
+
+    def _schema(self) -> Part:
+        n_records, d = int(self._book.n_records or 0), self.n_features_in_
+        refuse_many(n_records)
+        wanted = self._at_fit("n_components")
+        if isinstance(wanted, Integral) and int(wanted) > d:
+            refuse("params.n_components", wanted, f"at most {d}, one for each feature")
+        if d > MAX_FEATURES:
+            refuse("n_features", d, f"at most {MAX_FEATURES}")
+        others = Fields({}, {"map": column_map()})
+        # Sparse columns have no origins.
+        dense, sparse = (gram(n_records, d, size).joined(others) for size in (d, 0))
+        return OneOf((sparse, dense))
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(self._gram.state())

@@ -7,6 +7,7 @@ the others stay where they are when it leaves.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Protocol
@@ -55,7 +56,7 @@ class Share:
 class Allotment(Protocol):
     """Who has which records; an accelerator, made of the records that are live and teach."""
 
-    def members(self) -> list[int]:
+    def members(self) -> Sequence[int]:
         """Return the members that may have records."""
 
     def members_of(self, rows: Ints) -> list[int]:
@@ -180,9 +181,9 @@ class Bags:
         times: Ints = np.searchsorted(self._thresholds, chance, side="right").astype(np.int64)
         return times
 
-    def members(self) -> list[int]:
+    def members(self) -> Sequence[int]:
         """Return all bags, empty ones included."""
-        return list(range(self._n_bags))
+        return range(self._n_bags)
 
     def members_of(self, rows: Ints) -> list[int]:
         """Return the bags in which any of the rows is."""

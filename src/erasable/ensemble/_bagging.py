@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 class _Bagging(Composed):
     """What the two have in common."""
 
-    _part = "bag"
+    _part, _counted_by = "bag", "n_estimators"
     _default: ClassVar[Any]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Composed._parameter_constraints,

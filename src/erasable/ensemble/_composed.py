@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
+from erasable.core._schema import Fields
 from erasable.core.classes import GONE, Classes
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import (
@@ -31,6 +32,8 @@ from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment, Share
 from erasable.ensemble._members import Member, Task, Trail, carry_out, carry_out_all, takes
 from erasable.ensemble._plan import Plan
+from erasable.ensemble._restoring import have_their_records, refuse_other_members, restored
+from erasable.ensemble._schema import ensemble_schema
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
@@ -75,6 +78,7 @@ class Composed(MetaEstimatorMixin, Weighted):
     random_state: Any
     _part: ClassVar[str]
     _kind: ClassVar[str]
+    _counted_by: ClassVar[str]  # the parameter that says how many members there are
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _parameter_constraints: ClassVar[dict[str, Any]] = {"n_jobs": [None, Integral]}
     _recipe: Recipe
@@ -291,6 +295,9 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     # -- keeping -------------------------------------------------------------------------------
 
+    def _schema(self) -> Fields:
+        return ensemble_schema(self, self._at_fit(self._counted_by), classifies=self._classifies)
+
     def _state(self) -> dict[str, Any]:
         return {
             "members": {str(i): each.state() for i, each in self._members.items()},
@@ -317,10 +324,17 @@ class Composed(MetaEstimatorMixin, Weighted):
         self._weighted = state.get("weighted", False)
         recipe = self._recipe = Recipe.of(self._base(), self)
         if self._classifies:
-            self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
+            self._labels, self._counts = (state["classes"][key] for key in ("labels", "counts"))
         self._members = {
-            i: Member.from_state(state["members"][str(i)], self._columns_of(i), recipe)
-            for i in sorted(map(int, state["members"]))
+            number: restored(
+                state["members"][str(number)],
+                recipe=recipe,
+                tape=self._tape.child(self._part, number),
+                columns=self._columns_of(number),
+                n_features=self.n_features_in_,
+                labels=self._labels if self._classifies else None,
+            )
+            for number in sorted(map(int, state["members"]))
         }
 
     def _reattach(self) -> None:
@@ -329,14 +343,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         rows = self._teaching_rows()
         if same := same and rows.size > 0:
             work = self._share_out(rows)
-            shares = {i: work.allotment.share(i) for i in work.allotment.members()}
-            theirs = {
-                i: (each.size(records.weights), *each.record_set(records.ids).tolist())
-                for i, each in shares.items()
-                if each.rows.size
-            }
-            mine = {i: (each.size, *each.record_set.tolist()) for i, each in self._members.items()}
-            same = theirs == mine
+            same = have_their_records(self._members, work.allotment, records)
             if work.classes is not None:
                 same &= work.classes.labels.tolist() == self._labels.tolist()
                 same &= work.classes.counts.tolist() == self._counts.tolist()
@@ -347,6 +354,12 @@ class Composed(MetaEstimatorMixin, Weighted):
                 "weights and groups; pass Records(X, y, sample_weight=..., ids=..., groups=...)"
             )
         self._accelerator = work
+        # What was neither checked nor trusted is learned again instead.
+        again = [number for number, each in self._members.items() if each.estimator is None]
+        if again:
+            staged = self._learn_members(again, _NO_ROWS, _NO_ROWS)
+            refuse_other_members(self._members, staged.members, type(self).__name__)
+            self._adopt_members(staged)
 
     # -- answering -----------------------------------------------------------------------------
 

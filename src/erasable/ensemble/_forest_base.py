@@ -21,7 +21,7 @@ OF_FORESTS: dict[str, Any] = {
 class Bagged:
     """Mixin of forests; what they are was fixed at `fit`."""
 
-    _settings: dict[str, Any]
+    _at_fit: Any
     _leaves: Any
 
     def apply(self, X: Any) -> NDArray[np.int64]:
@@ -40,10 +40,10 @@ class Bagged:
         return leaves
 
     def _n_trees(self) -> int:
-        return int(self._settings["n_estimators"])
+        return int(self._at_fit("n_estimators"))
 
     def _draws_bags(self) -> bool:
-        return bool(self._settings["bootstrap"])
+        return bool(self._at_fit("bootstrap"))
 
     @classmethod
     def _law_instances(cls) -> list[Self]:

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -102,8 +102,8 @@ class Member:
         Hash of the set of their ids.
     columns : ndarray of int64, or None
         Columns that it looks at; None for all.
-    estimator : estimator
-        What `tree` stands for; it shares the arrays.
+    estimator : estimator, or None
+        What `tree` stands for; it shares the arrays. None where it has to be fitted again.
     """
 
     tree: Tree
@@ -113,12 +113,6 @@ class Member:
     columns: Ints | None
     estimator: Any
     _root: LeafHash | None = field(default=None, repr=False)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any], columns: Ints | None, recipe: Recipe) -> Self:
-        """Rebuild from what `state` gave."""
-        tree, text = state["fitted"], state["text_columns"].tolist()
-        return cls(tree, text, state["size"], state["record_set"], columns, recipe.fitted(tree))
 
     def state(self) -> dict[str, Any]:
         """Return it as plain values."""

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 class _Sharded(Composed):
     """What the two have in common."""
 
-    _part = "shard"
+    _part, _counted_by = "shard", "n_shards"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Composed._parameter_constraints,
         "estimator": [HasMethods("fit")],

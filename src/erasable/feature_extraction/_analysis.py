@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
+from erasable.core.ids import shorten
 
 __all__ = ["COUNT_CONSTRAINTS", "check_analysis", "choose", "make_tool", "read_vocabulary"]
 
@@ -76,6 +77,12 @@ def check_analysis(vectorizer: Any) -> None:
                 f"{name} is a function without a name of its own; expected one that can be told "
                 "from others by its name; define it with def at the top of a module"
             )
+    stops = vectorizer.stop_words
+    strange = [word for word in stops or () if not isinstance(word, str)]
+    if strange:
+        raise InvalidParameterError(
+            f"stop_words holds {shorten(strange[0])}; expected a list of str"
+        )
     span = vectorizer.ngram_range
     whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in span)
     if len(span) != 2 or not whole or not 1 <= span[0] <= span[1]:

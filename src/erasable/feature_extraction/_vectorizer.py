@@ -8,6 +8,7 @@ document's counts out, and cuts no other text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,8 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
+from erasable.core._schema import Fields, Sizes, refuse
+from erasable.core._schema_arrays import Array, Texts
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import ArtifactError, InvalidDataError
@@ -101,6 +104,26 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
     def _state(self) -> dict[str, Any]:
         return {"document_counts": self._counts, "terms": self._terms()}
+
+    def _schema(self) -> Fields:
+        given = read_vocabulary(self._at_fit("vocabulary"))
+        counts = Array("int64", ("n_terms",), least=int(given is None), most=self._n_documents)
+        terms = Texts(("n_terms",), ascending=given is None)
+
+        def fit_together(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            if sizes["n_features"] != 1:
+                refuse("n_features", sizes["n_features"], "1, the documents")
+            if given is not None and dict(zip(value["terms"], count(), strict=False)) != given:
+                refuse("terms", "other terms", "those of the parameter vocabulary")
+            if sizes["n_terms"] == 0:
+                refuse("terms", "no terms", "one or more")
+            # Functions that a file may name compute with numbers.
+            for name in ("analyzer", "preprocessor", "strip_accents", "tokenizer"):
+                if callable(self._at_fit(name)):
+                    refuse(f"params.{name}", "a function", "none of its own")
+
+        parts = {"document_counts": counts, "terms": terms}
+        return Fields(parts, relations=(fit_together,))
 
     def _digest_state(self) -> dict[str, Any]:
         if self._terms_leaf is None:

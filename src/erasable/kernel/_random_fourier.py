@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,6 +12,8 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._schema import Part
+from erasable.core._schema_models import refuse_unbounded
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.linear_model._linear import LinearModel
 from erasable.linear_model._solve import Problem
@@ -112,7 +115,8 @@ class RandomFourierRidge(LinearModel):
             np.random.Generator,
         ],
     }
-    _waves: Waves
+    _always_has_origins = True
+    _drawn: _Drawn
 
     def __init__(
         self,
@@ -132,19 +136,26 @@ class RandomFourierRidge(LinearModel):
     # -- what is learned -----------------------------------------------------------------------
 
     def _fit_rows(self) -> None:
-        self._waves = self._drawn_waves()
+        self._drawn = _Drawn()
         super()._fit_rows()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._waves = self._drawn_waves()
+        self._drawn = _Drawn()
         super()._restore(state)
 
-    def _drawn_waves(self) -> Waves:
-        names = getattr(self, "feature_names_in_", None)
-        told = [f"x{j}" for j in range(self.n_features_in_)] if names is None else map(str, names)
-        return Waves.draw(
-            self._tape, list(told), self._at_fit("n_components"), self._at_fit("gamma")
-        )
+    def _schema(self) -> Part:
+        refuse_unbounded(self)
+        return super()._schema()
+
+    @property
+    def _waves(self) -> Waves:
+        if self._drawn.waves is None:
+            names = getattr(self, "feature_names_in_", None)
+            d = self.n_features_in_
+            told = [f"x{j}" for j in range(d)] if names is None else list(map(str, names))
+            n_waves, gamma = self._n_columns, self._at_fit("gamma")
+            self._drawn.waves = Waves.draw(self._tape, told, n_waves, gamma)
+        return self._drawn.waves
 
     def _new_design(self, warn: bool = False) -> WaveDesign:
         held = self._attached()
@@ -152,7 +163,7 @@ class RandomFourierRidge(LinearModel):
 
     @property
     def _n_columns(self) -> int:
-        return self._waves.n_waves
+        return int(self._at_fit("n_components"))
 
     def _count_targets(self, y: Any) -> int | None:
         n_targets = y.size // y.shape[0]
@@ -165,7 +176,7 @@ class RandomFourierRidge(LinearModel):
 
     def _problem(self, gram: Gram, origin: Floats | None) -> Problem:
         """State the problem for features that are waves times ``sqrt(2 / n_components)``."""
-        shift = np.zeros(self._waves.n_waves)
+        shift = np.zeros(self._n_columns)
         affine = shift, np.full(shift.size, np.sqrt(shift.size / 2.0))
         return Problem.of(gram, origin, self._penalties(), self._at_fit("fit_intercept"), affine)
 
@@ -216,3 +227,10 @@ class RandomFourierRidge(LinearModel):
         # With a gamma of 1, ten standardised features have no neighbours.
         tags.regressor_tags.poor_score = True
         return tags
+
+
+@dataclass(eq=False, slots=True)
+class _Drawn:
+    """The waves, once they were needed: a file may name more features than there is memory for."""
+
+    waves: Waves | None = None

@@ -13,6 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._schema import Part
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import ArtifactError
@@ -21,6 +22,7 @@ from erasable.core.steps import Rows
 from erasable.core.weighted import Weighted
 from erasable.linear_model._design import Design
 from erasable.linear_model._leave_one_out import leave_one_out
+from erasable.linear_model._schema import LinearSchema
 from erasable.linear_model._solve import Problem, Solution
 
 __all__ = ["LinearModel"]
@@ -61,6 +63,8 @@ class LinearModel(RegressorMixin, Weighted):
         names = getattr(self, "feature_names_in_", None)
         return Design(held.records, held.live_rows(), names, warn)
 
+    _always_has_origins: ClassVar[bool] = False
+
     @property
     def _n_columns(self) -> int:
         """How many columns, beside those of weights and targets, are summed."""
@@ -90,6 +94,15 @@ class LinearModel(RegressorMixin, Weighted):
 
     def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
         self._refuse_weightless(rows)
+
+    def _schema(self) -> Part:
+        n_records = int(self._book.n_records or 0)
+        return LinearSchema(
+            n_records, self._n_columns, self._always_has_origins, self._suit_targets
+        )
+
+    def _suit_targets(self, n_targets: int) -> None:
+        """Raise InvalidParameterError where parameters are not those of so many targets."""
 
     def _state(self) -> dict[str, Any]:
         gram = self._gram

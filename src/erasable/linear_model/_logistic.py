@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from erasable.core._schema import Fields
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
@@ -26,6 +27,7 @@ from erasable.core.weighted import Weighted
 from erasable.linear_model._logistic_classes import WEIGHTS
 from erasable.linear_model._logistic_published import Published
 from erasable.linear_model._logistic_work import Work
+from erasable.linear_model._schema import logistic_schema
 from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["LogisticRegression"]
@@ -207,6 +209,11 @@ class LogisticRegression(ClassifierMixin, Weighted):
         return self._shown.published
 
     # -- keeping -------------------------------------------------------------------------------
+
+    def _schema(self) -> Fields:
+        settings = self._settings = decode_params(self._book.params)
+        self._check_settings()
+        return logistic_schema(int(self._book.n_records or 0), self.n_features_in_, settings)
 
     def _state(self) -> dict[str, Any]:
         found = self._published()

@@ -87,9 +87,12 @@ class Ridge(LinearModel):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
 
+    def _suit_targets(self, n_targets: int) -> None:
+        _check_alpha(self._penalties(), n_targets)
+
     def _count_targets(self, y: Any) -> int | None:
         n_targets = y.size // max(y.shape[0], 1)
-        _check_alpha(self._penalties(), n_targets)
+        self._suit_targets(n_targets)
         return n_targets if n_targets > 1 else None
 
     def _penalties(self) -> Floats:

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.cluster import QuantizedKMeans
 from erasable.core._grid_kernels import Floats
+from erasable.core._schema import Fields
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import ArtifactError
@@ -22,6 +23,7 @@ from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.params import encode_params
 from erasable.core.steps import Rows, View
+from erasable.linear_model._schema import segmented_schema
 from erasable.linear_model._segments import SegmentSums, add_up
 from erasable.linear_model._solve import Problem, Solution
 
@@ -199,6 +201,11 @@ class SegmentedRegression(RegressorMixin, Erasable):
         counts = {**outcome.counts, "moved": moved}
         return Outcome(outcome.action, outcome.rows_touched + moved, counts)
 
+    def _schema(self) -> Fields:
+        return segmented_schema(
+            int(self._book.n_records or 0), self.n_features_in_, int(self._at_fit("n_segments"))
+        )
+
     def _state(self) -> dict[str, Any]:
         kmeans, gram = self._kmeans, self._grams[0]
         segments = {
@@ -231,7 +238,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
             "record_set": self._book.id_set,
             "seed": self.seed_,
         }
-        kmeans._adopt({**shared, **state["kmeans"]}, None)
+        kmeans._adopt({**shared, **state["kmeans"]}, None, foreign=self._book.foreign)
         grids = kmeans._grid.state(), Grid.from_state(state["target_grid"]).state()
         both = {name: np.concatenate([grid[name] for grid in grids]) for name in grids[0]}
         totals = state["segments"]["totals"]

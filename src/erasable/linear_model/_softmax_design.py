@@ -11,6 +11,7 @@ machine, with every BLAS. The bounds hold for sums in any order: ``gamma_n`` for
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +63,7 @@ class Evaluation:
     precise: bool = False
 
 
-class Design:
+class Design(ABC):
     """Records, their classes and weights; see `DenseDesign` and `SparseDesign`.
 
     Attributes
@@ -118,14 +119,15 @@ class Design:
         """
         return 1.0 if self.n_logits == 1 else 2.0
 
+    @abstractmethod
     def squared_rows(self, strengths: Floats) -> float:
         """Return the largest sum of ``u_j**2 / strength_j`` of a row, without the intercept."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement squared_rows()")
 
+    @abstractmethod
     def evaluate(self, theta: Floats) -> Evaluation:
         """Return the gradient of the loss at `theta`, of shape (m, D)."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement evaluate()")
 
+    @abstractmethod
     def energy(self, theta: Floats, logits: Floats) -> float:
         """Return a sharper bound of the energy of an evaluation at `theta`.
 
@@ -133,11 +135,10 @@ class Design:
         the norm is at most ``sum_i s_i Var_i(e)``, and ``Var(e) <= 4 (1 - p) max |e|**2`` with any
         p of a class; a quarter of it where there is one logit.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement energy()")
 
+    @abstractmethod
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """Return the gradient at ``theta + rest``, computed with about 100 bits."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement evaluate_exactly()")
 
     def _exact(
         self, theta: Floats, gradient: Floats, rest: Floats, squares: Floats, missing: float
@@ -156,9 +157,9 @@ class Design:
             summing + self.sharing * error * spread, precise=True,
         )  # fmt: skip
 
+    @abstractmethod
     def hessian(self, logits: Floats) -> Floats:
         """Return the Hessian of the loss, shape (m D, m D), at given logits."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement hessian()")
 
     def hessian_precisely(self, logits: Floats) -> Pair:
         """Return the same as a pair, for weights of the records that are right in float64."""
@@ -171,25 +172,25 @@ class Design:
             add_products(*self.rows_precisely(rows), *shares, high, low)
         return _mirrored(high), _mirrored(low)
 
+    @abstractmethod
     def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
         """Return some rows in units, as a pair."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement rows_precisely()")
 
+    @abstractmethod
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """Return the Hessian of the loss times `directions`, at given probabilities."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement multiply()")
 
+    @abstractmethod
     def diagonal(self, chances: Floats) -> Floats:
         """Return the diagonal of the Hessian of the loss, shape (m, D), at given probabilities."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement diagonal()")
 
+    @abstractmethod
     def rows(self, rows: NDArray[np.int64]) -> Floats:
         """Return some rows in units, shape (len(rows), D)."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement rows()")
 
+    @abstractmethod
     def take(self, rows: NDArray[np.int64], weights: Floats) -> Design:
         """Copy some rows, with other weights."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement take()")
 
     def forget(self, rows: NDArray[np.int64]) -> None:
         """Take rows out; what is known of them is overwritten."""

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 
 from erasable.core._class_kernels import Codes
 from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._schema import Fields, Part
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
@@ -19,7 +20,6 @@ from erasable.core.errors import (
     ArtifactError,
     ErasableError,
     InvalidInputError,
-    InvalidParameterError,
     TooFewRecordsError,
 )
 from erasable.core.grid import PrecisionWarning
@@ -27,6 +27,8 @@ from erasable.core.params import decode_params
 from erasable.core.steps import Rows
 from erasable.core.values import Values, refuse_unsuited
 from erasable.core.weighted import Weighted
+from erasable.naive_bayes._priors import read_prior
+from erasable.naive_bayes._schema import naive_bayes_schema
 from erasable.naive_bayes._tops import LiveRows
 from erasable.naive_bayes._weights import LEAST_WEIGHT, ClassWeights
 
@@ -174,6 +176,19 @@ class NaiveBayes(ClassifierMixin, Weighted):
 
     # -- keeping -------------------------------------------------------------------------------
 
+    def _schema(self) -> Part:
+        self._take_settings()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were given at fit
+            self._check_settings()
+        n_records, fixed = int(self._book.n_records or 0), self._settings["classes"] is not None
+        counted = self._counted_schema
+        return naive_bayes_schema(n_records, counted, self._read_prior(), fixed=fixed)
+
+    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
+        """Return the schema of what `_counted` gives of records, with weights or without."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _counted_schema()")
+
     def _state(self) -> dict[str, Any]:
         return _described(self._labels, self._counts, self._weights, self._counted)
 
@@ -216,20 +231,7 @@ class NaiveBayes(ClassifierMixin, Weighted):
         self._settings = decode_params(self._book.params)
 
     def _read_prior(self) -> Floats | None:
-        given = self._settings[self._prior_name]
-        if given is None:
-            return None
-        try:
-            prior = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            prior = np.empty((0, 0))
-        if prior.ndim != 1 or not (np.isfinite(prior) & (prior >= 0)).all() or not prior.any():
-            raise InvalidParameterError(
-                f"{self._prior_name}= is a {type(given).__name__} that is no list of "
-                "probabilities; expected a number for each class, none of them negative, not all "
-                "of them 0 (Priors must be non-negative.); pass one for each of the sorted classes"
-            )
-        return prior
+        return read_prior(self._settings[self._prior_name], self._prior_name)
 
     def _refuse_prior_of_others(self) -> None:
         """Refuse a prior that is not of these classes."""

@@ -12,12 +12,15 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
+from erasable.core._schema import Fields, Sizes, refuse
+from erasable.core._schema_arrays import Array
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidDataError
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows, logs
 from erasable.naive_bayes._discrete import DiscreteNB, TableNB, weighed
+from erasable.naive_bayes._schema import totals_of
 from erasable.naive_bayes._weights import ClassWeights, units_of
 
 __all__ = ["BernoulliNB"]
@@ -132,6 +135,14 @@ class BernoulliNB(TableNB):
         if self._settings["binarize"] is None:
             _refuse_not_binary(matrix, live)
         return ClassCounts.fit(matrix, live, classes, weights, self._threshold)
+
+    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
+        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            if (value["present"] > totals_of(value)[:, np.newaxis]).any():
+                refuse("present", "more than a class has", "at most what it has")
+
+        present = Array("int64", ("n_classes", "n_features"), least=0)
+        return Fields({"present": present}, relations=(check,))
 
     def _counted_from(self, state: dict[str, Any]) -> ClassCounts:
         return ClassCounts(self._threshold, state["present"])

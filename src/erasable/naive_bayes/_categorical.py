@@ -11,13 +11,16 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
+from erasable.core._schema import Fields, Sizes, refuse
+from erasable.core._schema_arrays import Array
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some
 from erasable.core.values import Values
 from erasable.naive_bayes._base import Floats, Ints, logs
-from erasable.naive_bayes._categories import CategoryCounts, survey
+from erasable.naive_bayes._categories import MOST_COUNTS, CategoryCounts, survey
 from erasable.naive_bayes._discrete import DiscreteNB
+from erasable.naive_bayes._schema import totals_of
 from erasable.naive_bayes._weights import ClassWeights
 
 __all__ = ["CategoricalNB"]
@@ -138,7 +141,7 @@ class CategoricalNB(DiscreteNB):
         """Return the least number of categories of each column, 1 where none was asked for."""
         given, d = self._settings["min_categories"], self.n_features_in_
         if given is None:
-            return np.ones(d, dtype=np.int64)
+            return np.broadcast_to(np.int64(1), d)  # a file may tell of more features than it has
         try:
             least = np.array(given)
         except ValueError:
@@ -154,7 +157,7 @@ class CategoricalNB(DiscreteNB):
                 f"min_categories has shape {least.shape}, and X has {d} features; expected ({d},) "
                 f"('min_categories' should have shape ({d},)); pass one for each column"
             )
-        return np.broadcast_to(least, d).astype(np.int64)
+        return np.broadcast_to(least.astype(np.int64), d)
 
     def _count(
         self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
@@ -163,6 +166,24 @@ class CategoricalNB(DiscreteNB):
         names = getattr(self, "feature_names_in_", None)
         least = self._least_categories()
         return CategoryCounts.fit(matrix, live, classes, weights, least, largest, names)
+
+    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
+        least = self._least_categories()
+
+        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            n, counts = value["n_categories"], value["categories"]
+            if (n < least).any() or int(n.sum()) != counts.shape[1]:
+                refuse("n_categories", f"{n.sum()} categories", f"{counts.shape[1]}, as counted")
+            of_columns = np.add.reduceat(counts, np.cumsum(n) - n, axis=1)
+            if (of_columns != totals_of(value)[:, np.newaxis]).any():
+                refuse("categories", "counts of other records", "those of every class")
+
+        counts = Array("int64", ("n_classes", "n_counts"), least=0)
+        n_categories = Array("int64", ("n_features",), least=1, most=MOST_COUNTS)
+        parts = {"n_categories": n_categories, "categories": counts}
+        if weighted:
+            parts["present"] = Array("int64", (1, "n_counts"), least=0, most=n_records)
+        return Fields(parts, relations=(check,))
 
     def _counted_from(self, state: dict[str, Any]) -> CategoryCounts:
         n_categories, counts = state["n_categories"], state["categories"]

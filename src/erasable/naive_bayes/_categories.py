@@ -19,9 +19,9 @@ from erasable.core.ids import name_some
 from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows
 from erasable.naive_bayes._weights import ClassWeights, units_of
 
-__all__ = ["CategoryCounts", "survey"]
+__all__ = ["MOST_COUNTS", "CategoryCounts", "survey"]
 
-_MOST = 2**27
+MOST_COUNTS = 2**27
 """Most counts there can be: a GiB of them."""
 
 
@@ -87,13 +87,13 @@ class CategoryCounts:
         """
         n_classes = classes.labels.size
         sizes = np.maximum(largest + 1.0, least)
-        if n_classes * sizes.sum() > _MOST:
+        if n_classes * sizes.sum() > MOST_COUNTS:
             widest = np.argsort(-sizes)[:3].tolist()
             told = name_some(widest if names is None else [str(names[j]) for j in widest])
             raise MagnitudeError(
                 f"the categories of {sizes.size} columns (most in {told}) and {n_classes} classes "
-                f"make more than {_MOST} counts; expected categories numbered 0, 1, ... without "
-                "gaps; encode them with OrdinalEncoder"
+                f"make more than {MOST_COUNTS} counts; expected categories numbered 0, 1, ... "
+                "without gaps; encode them with OrdinalEncoder"
             )
         n_categories = sizes.astype(np.int64)
         counts = np.zeros((n_classes, int(n_categories.sum())), dtype=np.int64)

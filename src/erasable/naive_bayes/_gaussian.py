@@ -8,6 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._schema import Fields, Part, Sizes
+from erasable.core._schema_arrays import Array
+from erasable.core._schema_models import (
+    MOST_QUANTA,
+    column_map,
+    grid,
+    moments,
+    refuse_negative_variance,
+)
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidParameterError
 from erasable.core.values import Values
@@ -143,6 +152,22 @@ class GaussianNB(NaiveBayes):
     ) -> ClassMoments:
         names = getattr(self, "feature_names_in_", None)
         return _kind(weights).fit(matrix, live, classes, weights, names)
+
+    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
+        shape = ("n_classes", "n_features")
+
+        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            counts = value["classes"]["counts"][:, np.newaxis]
+            refuse_negative_variance(value["moments"], counts, "moments.hh")
+
+        parts: dict[str, Part] = {
+            "grid": grid("n_features"),
+            "moments": moments(n_records, *shape),
+        }
+        if weighted:
+            most = 2 * n_records * MOST_QUANTA
+            parts["limbs"] = Array("int64", (5, *shape), least=-most, most=most)
+        return Fields(parts, {"map": column_map()}, (check,))
 
     def _counted_from(self, state: dict[str, Any]) -> ClassMoments:
         if "map" in state:

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
+from erasable.core._schema import Fields
+from erasable.core._schema_arrays import Array
+from erasable.core._schema_models import MOST_QUANTA, grid
 from erasable.core.classes import Classes
 from erasable.core.values import Values
 from erasable.naive_bayes._base import Floats, Ints, logs
@@ -115,6 +118,13 @@ class MultinomialNB(TableNB):
     ) -> ClassSums:
         refuse_negative("MultinomialNB", matrix, live)
         return _kind(weights).fit(matrix, live, classes, weights)
+
+    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
+        most, shape = n_records * MOST_QUANTA, ("n_classes", "n_features")
+        sums = Array("float64", shape, least=0, most=most, whole=True)
+        if weighted:
+            sums = Array("int64", (2, *shape), least=0, most=most)
+        return Fields({"grid": grid("n_features", sparse=True), "sums": sums})
 
     def _counted_from(self, state: dict[str, Any]) -> ClassSums:
         return _kind(self._weights).from_state(state)

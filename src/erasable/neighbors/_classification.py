@@ -101,6 +101,8 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
             )
         return records
 
+    _has_labels = True
+
     def _targets_of(self, y: NDArray[Any], rows: Ints) -> Labels:
         return Labels.fit(y, rows)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._schema import Fields
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
@@ -18,6 +19,7 @@ from erasable.core.steps import Rows
 from erasable.core.values import refuse_unsuited
 
 from ._memory import Memory
+from ._schema import lazy_schema
 from ._targets import LARGEST, Targets
 
 __all__ = ["Lazy"]
@@ -55,6 +57,8 @@ class Lazy(Erasable):
     def _targets_from(self, state: dict[str, Any]) -> Targets:
         """Bring the targets back from the records of a state."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
+
+    _has_labels: ClassVar[bool] = False
 
     # -- keeping and forgetting ----------------------------------------------------------------
 
@@ -122,6 +126,9 @@ class Lazy(Erasable):
         self._check_fitted()
         memory: Memory = self._accelerator if self._restored is None else self._restored
         return memory
+
+    def _schema(self) -> Fields:
+        return lazy_schema(labels=self._has_labels)
 
     def _state(self) -> dict[str, Any]:
         return {"records": self._memory.state(), **self._map_state()}

@@ -14,13 +14,13 @@ from scipy.sparse import csr_array, issparse, vstack
 from erasable.core._whole import forget_rows, learn_anew
 from erasable.core.complaints import refuse_no_columns
 from erasable.core.deletion import Action, Outcome
-from erasable.core.errors import UnsupportedStepError
+from erasable.core.errors import ArtifactError, UnsupportedStepError
 from erasable.core.records import Attachment
 from erasable.core.sparse import blank_rows
 from erasable.core.steps import View
 from erasable.core.values import Values
 from erasable.pipeline._changes import ANYTHING, NOTHING, Change, output_change, union
-from erasable.pipeline._stages import Link, Stage, as_table, carry, compose, lead, split
+from erasable.pipeline._stages import Link, Stage, as_table, carry, compose, hands_on, lead, split
 from erasable.preprocessing import SimpleImputer
 
 __all__ = ["Chain", "join_outcomes"]
@@ -65,7 +65,24 @@ class Chain:
         """Show the records to steps that have been restored."""
         self._start(held)
         for stage in self.learners:
-            stage.step._held = self._open(stage, held)
+            reads, width = self._open(stage, held), stage.step.n_features_in_
+            widths = {part.size for part in compose(stage.maps)} if stage.mapped else set()
+            if not held.vouched:  # where a table is not made yet
+                widths.add(reads.records.n_features)
+            if widths - {width}:
+                raise ArtifactError(
+                    f"the steps before {stage.name!r} make {max(widths)} columns; expected "
+                    f"{width}; take the file from a backup, or fit and save again"
+                )
+            stage.step._held = reads
+            # Whether a nested composition hands on numbers depends on what it is given, and the
+            # next step may read what it hands on.
+            for chain in getattr(stage.step, "_chains", {}).values():
+                chain.attach(reads)
+            # What is not taken from a stranger's file is fitted again, before the next table is
+            # made with it.
+            if stage.step._has_to_fit_again:
+                stage.step._reattach()
 
     def prepare(self) -> None:
         """Rebuild the accelerators that are missing, before anything changes."""
@@ -102,7 +119,10 @@ class Chain:
         source = self._tables[-1] if self._tables else held
         reads: Attachment = source
         if stage.tabled:
-            names, numeric = stage.declared()
+            if all(hands_on(link.step) for link in stage.table):
+                names, numeric = source.records.feature_names, source.records.numeric
+            else:
+                names, numeric = stage.declared()
             make = partial(tabulate, stage, source)
             # What is loaded is mostly about to lose records: a table that no deletion leaves as
             # it is may never be asked for.
@@ -223,10 +243,6 @@ class Chain:
     def apply_last_maps(self, rows: Values) -> Values:
         """Apply the maps of columns with which the chain ends to what it makes before them."""
         return carry(rows, self.last_maps())
-
-    def subtracts(self) -> bool:
-        """Tell whether any of these maps turns zeros into other values."""
-        return any(link.step._affine()[0].any() for link in self.last_maps())
 
     def last_maps(self) -> tuple[Link, ...]:
         """Return the maps of columns with which the chain ends."""

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import _BaseComposition
 
 from erasable.core._book import base_state
+from erasable.core._schema import DictOf, Fields, Integer, Sizes, Within, refuse
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import NEVER, Erasable
@@ -234,6 +235,30 @@ class Chained(_BaseComposition, Erasable):
             for stage in chain.learners:
                 yield stage.name, stage.step
 
+    def _schema(self) -> Fields:
+        parts = DictOf(Within({"algorithm_version", "feature_names", "n_features", "seed"}))
+
+        def know_the_parts(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            known = {name for name, part in self._parts() if isinstance(part, Erasable)}
+            strange = sorted(value[self._PARTS].keys() - known)
+            if strange:
+                refuse(f"{self._PARTS}.{strange[0]}", "a value", "no such field")
+
+        return Fields({self._PARTS: parts}, {MARK: Integer(2, 2)}, (know_the_parts,))
+
+    def _refuse_missing_parts(self) -> None:
+        """Refuse a state without one of the parts that learn, or with a first one that is wider."""
+        for name, step in self._learners():
+            if "_book" not in step.__dict__:
+                refuse(f"{self._PARTS}.{name}", "nothing", "a value")
+        for chain in self._chains.values():
+            width, stages = self.n_features_in_, chain.stages
+            if stages and getattr(stages[0].step, "_is_selection", False):
+                width, stages = len(stages[0].step.columns), stages[1:]
+            if stages and stages[0].learns and stages[0].step.n_features_in_ != width:
+                at = f"{self._PARTS}.{stages[0].name}.n_features"
+                refuse(at, stages[0].step.n_features_in_, f"{width}, as it is given")
+
     def _state(self) -> dict[str, Any]:
         return {
             self._PARTS: {name: _part(step) for name, step in self._learners()},
@@ -256,9 +281,12 @@ class Chained(_BaseComposition, Erasable):
         for name, part in self._parts():
             if name in state[self._PARTS]:
                 own = {"params": encoded[name]["params"], **shared}
-                part._adopt({**own, **state[self._PARTS][name]}, None)
+                whole = {**own, **state[self._PARTS][name]}
+                part._adopt(whole, None, foreign=self._book.foreign)
                 part._book.owner = self._sign
         self._lay_out_chains()
+        if self._book.foreign:
+            self._refuse_missing_parts()
         if MARK not in state and learned_wrong(self):
             self._fault = _TWICE
         if self._held is not None:

@@ -2,7 +2,8 @@
 
 They cut a transformer that ends in a map of columns in two, what it does before (its raw part) and
 the map, and applied the raw part a second time wherever another step that takes a map stood
-between the transformer and whatever read the result: it learned from wrong values. And they did
+between the transformer and whatever read the result: it learned from wrong values. They took a
+pipeline of scalers with another pipeline of scalers in it for the inner one alone. And they did
 not look at what a map subtracts from sparse values before a `MaxAbsScaler`, or before a
 `LogisticRegression` without an intercept.
 
@@ -48,6 +49,7 @@ def _chain_learned_wrong(stages: Sequence[Stage]) -> bool:
     read_wrong = False
     for stage in stages:
         read_wrong |= any(link.part == "raw" and _raw_wrong(link.step) for link in stage.table)
+        read_wrong |= stage.mapped and any(_maps_in_part(link.step) for link in stage.maps)
         if stage.learns and (read_wrong or learned_wrong(stage.step) or _ignored_shift(stage)):
             return True
         read_wrong |= _applied_twice(stage.after)
@@ -95,6 +97,17 @@ def _taken(part: Any) -> list[int] | None:
             own = found if own is None else [own[t] for t in found]
         taken += own or []
     return taken if _chains(part) else None
+
+
+def _maps_in_part(part: Any) -> bool:
+    """Tell whether the map of a composition was taken for that of its last steps."""
+    for chain in _chains(part):
+        maps = chain.last_maps()
+        if any(_maps_in_part(link.step) for link in maps):
+            return True
+        if part._is_affine and len(maps) < len(chain.stages):
+            return True
+    return False
 
 
 def _ignored_shift(stage: Stage) -> bool:

@@ -19,7 +19,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.values import Values
 from erasable.pipeline._chain import Chain
 from erasable.pipeline._chained import Chained
-from erasable.pipeline._stages import active
+from erasable.pipeline._stages import active, names_after
 
 __all__ = ["Composed"]
 
@@ -130,10 +130,7 @@ class Composed(Chained):
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that `transform` makes of columns of these names."""
         self._check_fitted()
-        names: NDArray[Any] = _check_feature_names_in(self, input_features)
-        for stage in self._chain.stages:
-            names = stage.step.get_feature_names_out(names)
-        return names
+        return names_after(self._chain.stages, _check_feature_names_in(self, input_features))
 
     # -- what it answers -----------------------------------------------------------------------
 

@@ -13,7 +13,16 @@ from erasable.core.estimator import Erasable
 from erasable.core.values import Values
 from erasable.pipeline._changes import Change
 from erasable.pipeline._interface import Composed
-from erasable.pipeline._stages import Link, Stage, active, check_steps, compose, plan, split
+from erasable.pipeline._stages import (
+    Link,
+    Stage,
+    active,
+    check_steps,
+    compose,
+    hands_on,
+    plan,
+    split,
+)
 
 __all__ = ["Pipeline", "make_pipeline"]
 
@@ -102,8 +111,12 @@ class Pipeline(Composed):
 
     @property
     def _asks_by_name(self) -> bool:
-        steps = self._parts()
-        return bool(steps) and getattr(steps[0][1], "_asks_by_name", False)
+        steps = [step for _, step in active(self.steps) if not hands_on(step)]
+        return bool(steps) and getattr(steps[0], "_asks_by_name", False)
+
+    @property
+    def _hands_on(self) -> bool:
+        return all(hands_on(step) for _, step in active(self.steps))
 
     def _after(self) -> tuple[Link, ...]:
         fitted = self.__dict__.get("_chains")
@@ -120,7 +133,10 @@ class Pipeline(Composed):
         return not self._is_affine and bool(split(self._after())[1])
 
     def _affine(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return compose(self._chain.last_maps())
+        if not self._is_affine:
+            return compose(self._chain.last_maps())
+        # All steps, also those before a step that reads a table.
+        return compose([Link(name, step, learns=True) for name, step in active(self.steps)])
 
     def _transform_raw(self, rows: Values) -> Values:
         return self._chain.transform(self._read_matrix(rows), raw=True)

@@ -27,7 +27,9 @@ __all__ = [
     "carry",
     "check_steps",
     "compose",
+    "hands_on",
     "lead",
+    "names_after",
     "plan",
     "split",
 ]
@@ -143,6 +145,11 @@ def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return [(name, step) for name, step in steps if not (step is None or isinstance(step, str))]
 
 
+def hands_on(step: Any) -> bool:
+    """Tell whether a step hands on what it is given: a pipeline without active steps."""
+    return bool(getattr(step, "_hands_on", False))
+
+
 def split(links: Sequence[Link]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
     """Cut a path in two: what has to be done to rows, and a chain of maps of columns at its end.
 
@@ -214,6 +221,23 @@ def compose(maps: Sequence[Link]) -> tuple[Floats, Floats]:
         then_shift, then_scale = link.step._affine()
         shift, scale = shift + scale * then_shift, scale * then_scale
     return shift, scale
+
+
+def names_after(stages: Iterable[Stage], names: NDArray[Any]) -> NDArray[Any]:
+    """Return the names of the columns that steps make of columns of these names.
+
+    Raises
+    ------
+    InvalidInputError
+        A step takes another number of columns, or others.
+    """
+    for stage in stages:
+        try:
+            names = stage.step.get_feature_names_out(names)
+        except ValueError as error:
+            told = f"step {stage.name!r} cannot name its output: {error}"
+            raise InvalidInputError(told) from None
+    return names
 
 
 def carry(rows: Values, path: Iterable[Link]) -> Values:

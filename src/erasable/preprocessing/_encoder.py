@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
+from erasable.core._schema import Fields
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidDataError, InvalidParameterError
 from erasable.core.estimator import Erasable
@@ -16,6 +17,7 @@ from erasable.core.ids import name_some, shorten
 from erasable.core.values import Values
 from erasable.preprocessing._categories import UNKNOWN, Categories, Codes, Flags, Ints, find
 from erasable.preprocessing._fixed import fixed_labels
+from erasable.preprocessing._schema import categories_schema
 
 __all__ = ["Encoder"]
 
@@ -106,6 +108,10 @@ class Encoder(TransformerMixin, Erasable):
     def _no_columns(self) -> Flags:
         """Return a mask of the output columns that is false everywhere."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _no_columns()")
+
+    def _schema(self) -> Fields:
+        fixed = not isinstance(self._at_fit("categories"), str)
+        return categories_schema(int(self._book.n_records or 0), fixed=fixed)
 
     def _state(self) -> dict[str, Any]:
         return _state_of(self._labels, self._counts)

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_array
 
+from erasable.core._schema import Fields
 from erasable.core.complaints import complaint
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -36,6 +37,7 @@ from erasable.preprocessing._fills import (
 )
 from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._gaps import Gaps
+from erasable.preprocessing._schema import imputer_schema
 from erasable.preprocessing._sparse_fills import (
     SparseGaps,
     SparseModes,
@@ -195,10 +197,9 @@ class SimpleImputer(TransformerMixin, Erasable):
         self._marked = np.flatnonzero((n_values < n_records) & self._at_fit("add_indicator"))
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        held = self._attached()
-        matrix = held.records.matrix
-        fill, gaps = self._fill, self._accelerator
-        before, kept, marked = self._statistics, self._kept, self._marked
+        held, matrix = self._attached(), self._attached().records.matrix
+        fill, gaps, before = self._fill, self._accelerator, self._statistics
+        kept, marked = self._kept, self._marked
         scanned = fill.remove(matrix, rows, held.live_rows)
         gaps.remove(matrix, rows)
         self._take(fill, gaps)
@@ -221,6 +222,10 @@ class SimpleImputer(TransformerMixin, Erasable):
             return None
         rows: Ints | None = self._accelerator.rows(self._changed_inputs)
         return rows
+
+    def _schema(self) -> Fields:
+        n_records, strategy = int(self._book.n_records or 0), self._at_fit("strategy")
+        return imputer_schema(n_records, strategy, plain(self._at_fit("missing_values")))
 
     def _state(self) -> dict[str, Any]:
         return {"n_values": self._n_values, **self._fill.state()}

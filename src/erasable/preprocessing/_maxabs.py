@@ -11,6 +11,8 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from erasable.core import _sparse_kernels as kernels
+from erasable.core._schema import Fields, Sizes, refuse
+from erasable.core._schema_arrays import Array
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.extremes import Extremes
@@ -95,6 +97,14 @@ class MaxAbsScaler(Scaler):
         self._bounds = np.stack([found.low, found.high])
         self._changed_columns = changed
         return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
+
+    def _schema(self) -> Fields:
+        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            if not (value["low"] <= value["high"]).all():
+                refuse("high", "less than low", "as much, or more")
+
+        column = Array("float64", ("n_features",))
+        return self._map_schema({"low": column, "high": column}, check)
 
     def _state(self) -> dict[str, Any]:
         return {"low": self._bounds[0], "high": self._bounds[1], **self._map_state()}

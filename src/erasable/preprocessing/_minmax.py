@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._schema import Fields, Sizes, refuse
+from erasable.core._schema_arrays import Array
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
 from erasable.core.extremes import Extremes
@@ -122,6 +124,16 @@ class MinMaxScaler(Scaler):
             return Outcome("updated", 0, {"columns_changed": 0})
         self._changed_columns = changed
         return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
+
+    def _schema(self) -> Fields:
+        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            with np.errstate(over="ignore"):
+                spread = value["data_max"] - value["data_min"]
+            if not ((spread >= 0) & np.isfinite(spread)).all():
+                refuse("data_max", "less than data_min, or too much", "a finite range")
+
+        column = Array("float64", ("n_features",))
+        return self._map_schema({"data_min": column, "data_max": column}, check)
 
     def _state(self) -> dict[str, Any]:
         extremes = {"data_min": self._extremes.low, "data_max": self._extremes.high}

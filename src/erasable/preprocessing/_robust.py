@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
+from erasable.core._schema import Fields, Sizes, refuse
+from erasable.core._schema_arrays import Array
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
@@ -159,6 +161,16 @@ class RobustScaler(Scaler):
         if self._at_fit("with_centering"):
             points[0] = quantiles.middle(0)
         return points
+
+    def _schema(self) -> Fields:
+        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            points = value["quantiles"]
+            if self._at_fit("with_scaling") and not (points[-2] <= points[-1]).all():
+                refuse("quantiles", "an upper one below the lower one", "as much, or more")
+
+        n_points = bool(self._at_fit("with_centering")) + 2 * bool(self._at_fit("with_scaling"))
+        points = Array("float64", (n_points, "n_features"), least=-_LARGEST, most=_LARGEST)
+        return self._map_schema({"quantiles": points}, check)
 
     def _state(self) -> dict[str, Any]:
         return {"quantiles": self._points, **self._map_state()}

@@ -10,6 +10,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
+from erasable.core._schema import Fields, Part, Relation
+from erasable.core._schema_models import column_map
 from erasable.core.estimator import Erasable
 from erasable.core.inputs import read_matrix
 from erasable.core.sparse import canonical
@@ -104,6 +106,10 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     @property
     def _is_affine(self) -> bool:
         return True
+
+    def _map_schema(self, parts: dict[str, Part], relation: Relation) -> Fields:
+        """Return the schema of a state that may have the map that `_map_state` returns."""
+        return Fields(parts, {"map": column_map()}, (relation,))
 
     def _map_state(self) -> dict[str, Any]:
         if self._map is None:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
+from erasable.core._schema import Fields, OneOf, Sizes
+from erasable.core._schema_models import grid, moments, refuse_many, refuse_negative_variance
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.grid import Grid
@@ -126,6 +128,10 @@ class StandardScaler(Scaler):
 
     # -- what is learned -----------------------------------------------------------------------
 
+    @property
+    def _needs_seed(self) -> bool:
+        return bool(self._at_fit("quantize"))
+
     def _draw_seed(self) -> None:
         if self.quantize:
             super()._draw_seed()
@@ -158,6 +164,17 @@ class StandardScaler(Scaler):
             self._changed_columns = changed
             counts["columns_changed"] = int(changed.sum())
         return Outcome("updated", held.n_live if scanned else 0, counts)
+
+    def _schema(self) -> Fields:
+        n_records = int(self._book.n_records or 0)
+        refuse_many(n_records)
+
+        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            refuse_negative_variance(value["moments"], n_records, "moments.hh")
+
+        grids = grid("n_features"), grid("n_features", sparse=True)
+        parts = {"grid": OneOf(grids), "moments": moments(n_records, "n_features")}
+        return self._map_schema(parts, check)
 
     def _state(self) -> dict[str, Any]:
         sums = {"grid": self._moments.grid.state(), "moments": self._moments.state()}

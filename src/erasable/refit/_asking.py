@@ -66,7 +66,7 @@ class Asking(Weighted):
     transform = _forwarded("transform", "Transform with the estimator.")
 
     def _answering(self) -> BaseEstimator:
-        fitted: BaseEstimator = self.__dict__.get("estimator_", self.estimator)
+        fitted: BaseEstimator = self.__dict__.get("_estimator", self.estimator)
         return fitted
 
     def _ask(self, method: str, X: Any, *args: Any) -> Any:

@@ -33,7 +33,7 @@ def weights_parameter(estimator: Any) -> str | None:
     >>> weights_parameter(KNeighborsClassifier()) is None
     True
     """
-    if isinstance(estimator, Pipeline) and estimator.steps:
+    if isinstance(estimator, Pipeline) and estimator.steps and len(estimator.steps[-1]) == 2:
         name, last = estimator.steps[-1]
         inner = weights_parameter(last)
         return None if inner is None else f"{name}__{inner}"

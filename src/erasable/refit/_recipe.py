@@ -14,19 +14,22 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from erasable.core.classes import narrowed
-from erasable.core.errors import InvalidParameterError
+from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Records
 from erasable.core.tape import Tape
+from erasable.core.trust import origin
 from erasable.core.values import Accepts
 from erasable.refit._codec import decode, encode
 from erasable.refit._fitting import fit_seeded, learn, seeded
 from erasable.refit._given import as_given, needs_frame, text_columns
 from erasable.refit._names import Known, known_to, parts_of
 
-__all__ = ["Recipe", "refuse_what_is_no_estimator"]
+__all__ = ["Recipe", "not_of_records", "refuse_what_is_no_estimator"]
 
 Ints = NDArray[np.int64]
+
+_MOST_JOBS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +136,94 @@ class Recipe:
         return tree
 
     def fitted(self, tree: dict[str, Any]) -> Any:
-        """Turn what was learned into an estimator; it shares the arrays."""
+        """Turn what was learned here into an estimator; it shares the arrays."""
         return decode(tree, self.known)
+
+    def restored(self, tree: Any, text: list[int], tape: Tape, n_features: int) -> Any:
+        """Turn what was kept into an estimator, if that can be done without harm.
+
+        Parameters
+        ----------
+        tree : anything
+            What a file holds as fitted.
+        text : list of int
+            Columns of text.
+        tape : Tape
+            From which the seeds were drawn.
+        n_features : int
+            Number of columns that the estimator is given.
+
+        Returns
+        -------
+        estimator or None
+            None where it has to be fitted again, of the records that follow.
+
+        Raises
+        ------
+        ArtifactError
+            The file is not trusted, and it contradicts its parameters, or cannot be checked and
+            no records follow.
+        """
+        source = origin()
+        if source.trusted:
+            return self.fitted(tree)
+        refuse_reaching_out(self.template)
+        # Late, because it imports the families that it checks, all of them.
+        from erasable.refit._families import checked
+        from erasable.refit._part import ContradictionError, UncheckedError, refuse_contradictions
+
+        try:
+            template = seeded(self.template, tape)
+            refuse_contradictions(tree, template, self.known)
+            if text or self.documents:
+                raise UncheckedError("estimators of text are not checked")
+            return checked(tree, template, self.known, n_features, self.columns)
+        except ContradictionError as error:  # fitted again, it could take for ever
+            raise ArtifactError(
+                f"the file holds a fitted {type(self.template).__name__} that no fit gives: "
+                f"{error}; expected an unchanged file; take it from a backup, or pass trusted=True "
+                "to load(path) if the file is your own"
+            ) from None
+        except UncheckedError as error:
+            source.refuse(type(self.template).__name__, str(error))
+        return None
+
+
+def refuse_reaching_out(template: BaseEstimator) -> None:
+    """Refuse parameters with which an estimator reads files, or starts as many threads as it likes.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> refuse_reaching_out(make_pipeline("passthrough", memory="/tmp/cache"))
+    Traceback (most recent call last):
+    erasable.core.errors.ArtifactError: the file holds a Pipeline whose memory is a folder; ...
+    """
+    for part in parts_of(template):
+        if not isinstance(part, BaseEstimator):
+            continue
+        params = part.get_params(deep=False)
+        told = None
+        if params.get("memory") is not None:  # pickles are read from there
+            told = "memory is a folder"
+        elif params.get("input") in ("filename", "file"):
+            told = f"input is a {params['input']}"
+        elif not -_MOST_JOBS <= (params.get("n_jobs") or 0) <= _MOST_JOBS:
+            told = "n_jobs is out of range"
+        if told is not None:
+            raise ArtifactError(
+                f"the file holds a {type(part).__name__} whose {told}; expected one that only "
+                "computes; pass trusted=True to load(path) if the file is your own"
+            )
+
+
+def not_of_records(owner: str) -> ArtifactError:
+    """Make the error for a model that a fit to its records does not come to."""
+    return ArtifactError(
+        f"the {owner} in the file is not what a fit to the records comes to; expected an unchanged "
+        "file, and the records it was fitted on; pass trusted=True to load(path, records) if both "
+        "are your own, and it was fitted on another machine"
+    )
 
 
 def refuse_what_is_no_estimator(given: Any, wrapper: str) -> None:

@@ -11,13 +11,22 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
+from erasable.core._book import DetachedAttributeError
+from erasable.core._schema import Anything, Fields, Flag, Text
+from erasable.core._schema_arrays import Array
+from erasable.core._schema_models import refuse_unbounded
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecordsError
+from erasable.core.errors import (
+    ArtifactError,
+    InvalidInputError,
+    TooFewRecordsError,
+)
 from erasable.core.estimator import NEVER
 from erasable.refit._asking import Asking
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import text_columns, weights_parameter
-from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
+from erasable.refit._part import same
+from erasable.refit._recipe import Recipe, not_of_records, refuse_what_is_no_estimator
 
 __all__ = ["Refit"]
 
@@ -85,6 +94,12 @@ class Refit(MetaEstimatorMixin, Asking):
     made with another version of scikit-learn is refused, and so is one of an estimator whose
     class or functions are not scikit-learn's or NumPy's; such models can be pickled.
 
+    A file may be anybody's, and a state of scikit-learn that was changed on purpose can crash the
+    process. So `load` checks the states of linear models, naive Bayes, trees, forests, nearest
+    neighbours, scalers, PCA and pipelines of these. Any other estimator is fitted again, with the
+    parameters in the file: ``load(path, records)``. Only for a file of your own,
+    ``load(path, trusted=True)`` takes the state as it is.
+
     Equal means equal on one kind of machine with the same versions of NumPy, SciPy and
     scikit-learn: unlike the other models of erasable, this one computes with BLAS.
 
@@ -110,7 +125,7 @@ class Refit(MetaEstimatorMixin, Asking):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [HasMethods("fit")]}
 
-    estimator_: BaseEstimator
+    _estimator: BaseEstimator
     _recipe: Recipe
     _tree: dict[str, Any]
     _text: list[int]
@@ -122,6 +137,18 @@ class Refit(MetaEstimatorMixin, Asking):
         self.random_state = random_state
 
     # -- what is learned -----------------------------------------------------------------------
+
+    @property
+    def estimator_(self) -> BaseEstimator:
+        """The fitted estimator: what it learned, and nothing else."""
+        self._check_fitted()
+        if "_estimator" not in self.__dict__:  # a step of a pipeline that has to learn anew
+            raise DetachedAttributeError(
+                f"the {type(self.estimator).__name__} of this {type(self).__name__} has not been "
+                "fitted again since it was loaded; expected that; delete records, or load it with "
+                "trusted=True if the file is your own"
+            )
+        return self._estimator
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -178,7 +205,7 @@ class Refit(MetaEstimatorMixin, Asking):
     def _adopt_tree(self, tree: dict[str, Any], text: list[int]) -> None:
         """Become what a fit came to: what the tree does not hold, no model keeps."""
         self._tree, self._text = tree, text
-        self.estimator_ = self._recipe.fitted(tree)
+        self._estimator = self._recipe.fitted(tree)
 
     def _sorted_rows(self, without: Ints | None = None) -> Ints:
         held, keys = self._attached(), self._record_keys()
@@ -191,6 +218,12 @@ class Refit(MetaEstimatorMixin, Asking):
 
     def _as_given(self, matrix: Any, text: list[int]) -> Any:
         return self._recipe.show(matrix, text)
+
+    def _schema(self) -> Fields:
+        refuse_unbounded(self)
+        columns = Array("int64", (None,), least=0, most=self.n_features_in_ - 1, ascending=True)
+        parts = {"fitted": Anything(), "scikit_learn": Text(), "text_columns": columns}
+        return Fields(parts, {"weighted": Flag((True,))})
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -208,7 +241,14 @@ class Refit(MetaEstimatorMixin, Asking):
             )
         self._weighted = state.get("weighted", False)
         self._recipe = Recipe.of(self._at_fit("estimator"), self)
-        self._adopt_tree(state["fitted"], state["text_columns"].tolist())
+        self._tree, self._text = state["fitted"], state["text_columns"].tolist()
+        found = self._recipe.restored(self._tree, self._text, self._tape, self.n_features_in_)
+        if found is not None:
+            self._estimator = found
+
+    @property
+    def _has_to_fit_again(self) -> bool:  # type: ignore[override]
+        return "_estimator" not in self.__dict__
 
     def _reattach(self) -> None:
         needed = get_tags(self).target_tags.required
@@ -223,6 +263,15 @@ class Refit(MetaEstimatorMixin, Asking):
                 f"the records come {are} weights; expected them {was}, as the model was fitted; "
                 "pass Records(X, y, sample_weight=..., ids=...) of the records it was fitted on"
             )
+        if "_estimator" not in self.__dict__:
+            self._fit_again()
+
+    def _fit_again(self) -> None:
+        """Fit what the file holds as fitted, instead of taking it as it is."""
+        tree, text = self._learn_again(self._sorted_rows())
+        if text != self._text or not same(tree, self._tree):
+            raise not_of_records(type(self).__name__)
+        self._adopt_tree(tree, text)
 
     @classmethod
     def _law_instances(cls) -> list[Self]:

@@ -9,7 +9,6 @@ halves that take four times as many products, which a score does not need and a 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,6 @@ from scipy.linalg.blas import dsyrk, dtrmm
 
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.errors import InvalidInputError
-from erasable.core.grid import PrecisionWarning
 from erasable.core.ids import name_some, shorten
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._sets import Sets
@@ -31,6 +29,7 @@ __all__ = [
     "metric_of",
     "oas",
     "shrunk_metric",
+    "varying",
     "whole_blocks",
 ]
 
@@ -39,6 +38,10 @@ BLOCK = 512  # rows of 2 * 22 bits: their products sum to at most 2**53
 MAX_FEATURES = 1024
 _LEAST_VARIANCE = 1e-9  # of a column given the others; below, the covariance counts as singular
 _COARSE = 2.0**6
+_SKEW = (
+    "they vary by less than 2**-16 of their range in retain, and their distances are coarse; take "
+    "a logarithm of them, or clip them"
+)
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class Metric:
     Attributes
     ----------
     columns : ndarray of int64
-        Those that vary.
+        Those that vary; see `varying`.
     weights : ndarray of shape (n_columns, n_columns), float64, lower triangular
         ``weights @ (x - centre)`` has the identity as its covariance.
     log_determinant : float
@@ -144,6 +147,8 @@ class Metric:
     def distances(self, sets: Sets, rows: Any, centres: list[Floats]) -> list[Floats]:
         """Return the squared distances of dense rows, on the grid of the sets, to each centre."""
         grid, d = sets.grid, self.columns.size
+        if d == 0:
+            return [np.zeros(rows.shape[0]) for _ in centres]
         quantum = np.ldexp(1.0, grid.top - BITS)
         bits = 53 - (BITS + 1) - int(np.ceil(np.log2(max(d, 2))))
         scaled = self.weights * quantum[self.columns]
@@ -167,13 +172,24 @@ class Metric:
         return found
 
 
+def varying(*scatters: Floats) -> Ints:
+    """Return the columns that vary within a set or another: covariances are of these alone.
+
+    Parameters
+    ----------
+    *scatters : ndarray of shape (n_features, n_features), float64
+        Sums of products of deviations within each set, or within both.
+    """
+    return np.flatnonzero(np.any([np.diag(each) > 0 for each in scatters], axis=0))
+
+
 def shrunk_metric(
     centred: Floats,
     n: int,
     shrinkage: Any,
     name: str,
+    columns: Ints,
     *,
-    drop_constant: bool = False,
     floor: float = 0.0,
 ) -> Metric:
     """Invert a covariance by Cholesky, its correlations shrunk towards none.
@@ -187,8 +203,8 @@ def shrunk_metric(
     shrinkage : "auto" or float from 0 to 1
     name : str
         Of the set, for errors.
-    drop_constant : bool, default=False
-        Leave out columns that do not vary, instead of refusing them?
+    columns : ndarray of int64
+        Those that `varying` returns; the others are left out.
     floor : float, default=0.0
         Least shrinkage that is chosen by "auto".
 
@@ -198,12 +214,12 @@ def shrunk_metric(
         It is singular.
     """
     variance = np.diag(centred) / n
-    columns = np.flatnonzero(variance > 0)
-    if columns.size < variance.size and not drop_constant:
-        constant = np.flatnonzero(variance <= 0).tolist()
+    constant = columns[variance[columns] <= 0].tolist()
+    if constant:
         raise InvalidInputError(
             f"the covariance of {name} is singular: {len(constant)} of {variance.size} columns are "
-            f"constant ({name_some(constant)}); expected columns that vary; drop them"
+            f"constant in {name} and vary in the other set ({name_some(constant)}), to {BITS} bits "
+            "of their range in both; expected columns that vary in both, or in neither; drop them"
         )
     if columns.size == 0:
         return Metric(columns, np.zeros((0, 0)), 0.0, 1.0)
@@ -243,7 +259,7 @@ def check_shrinkage(shrinkage: Any) -> None:
 
 
 def metric_of(sets: Sets, matrix: Any, shrinkage: Any, name: str) -> Metric:
-    """Return the metric of one of the sets.
+    """Return the metric of one of the sets, in the columns that vary in either.
 
     Raises
     ------
@@ -262,18 +278,13 @@ def metric_of(sets: Sets, matrix: Any, shrinkage: Any, name: str) -> Metric:
             "them first, for instance with PCA"
         )
     scatter = Scatter.fit(sets, matrix)
-    metric = shrunk_metric(scatter.centred(), max(matrix.shape[0] - 1, 1), shrinkage, name)
-    _warn_of_skew(scatter, np.diag(scatter.centred()), name)
-    return metric
-
-
-def _warn_of_skew(scatter: Scatter, squares: Floats, name: str) -> None:
+    centred = scatter.centred()
+    squares = np.diag(centred)
+    columns = varying(centred)
+    if columns.size < d:  # what is constant here may vary in the other set
+        other = sets.forget if matrix is sets.retain else sets.retain
+        columns = varying(centred, Scatter.fit(sets, other).centred())
+    metric = shrunk_metric(centred, max(matrix.shape[0] - 1, 1), shrinkage, name, columns)
     spread = np.sqrt(squares / scatter.n_rows)
-    skewed = np.flatnonzero(spread < _COARSE * scatter.quantum).tolist()
-    if skewed:
-        warnings.warn(
-            f"{len(skewed)} columns of {name} ({name_some(skewed)}) vary by less than 2**-16 of "
-            "their range: their distances are coarse; take a logarithm of them, or clip them",
-            PrecisionWarning,
-            stacklevel=2,
-        )
+    sets.note(_SKEW, columns[(spread < _COARSE * scatter.quantum)[columns]])
+    return metric

@@ -11,15 +11,17 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from erasable.core.errors import DetachedError, InvalidParameterError
-from erasable.core.ids import shorten
+from erasable.core.errors import DetachedError, InvalidInputError, InvalidParameterError
+from erasable.core.grid import PrecisionWarning
+from erasable.core.ids import name_some, shorten
 from erasable.core.seeds import seed_from
 from erasable.removal._frontier import FULL_COVARIANCE, Frontier, trace
 from erasable.removal._plot import draw
 from erasable.removal._records import read_sets
+from erasable.removal._sets import Sets
 from erasable.removal._trust import reliability
 from erasable.removal.budgets import Coverage, Curve, as_budget
-from erasable.removal.scores import as_score
+from erasable.removal.scores import SCORES, as_score
 
 __all__ = ["DomainRemoval", "RemovalWarning"]
 
@@ -68,14 +70,14 @@ class DomainRemoval(BaseEstimator):
     frontier_ : Frontier
         `alpha`, `epsilon` and the share of the score at every budget from 0 to n_forget, estimated
         by the moments of what is left; see `Frontier`. Of much data, only when it is first
-        asked for.
+        asked for. Without retain there is none, nor what is made of it (InvalidInputError).
     alpha_, epsilon_ : float
         Removal and shift that the selection reaches, by the same estimate; on `frontier_`, but for
         a budget that passes records over.
     trust_ : float
         From 0 to 1: how well the order agrees, by rank correlation, with the one that other samples
         of this size from the same domains would give; estimated by halving both sets. NaN for
-        scores that contrast nothing. Below 0.5 a `RemovalWarning` is given.
+        scores that contrast nothing, and without retain. Below 0.5 a `RemovalWarning` is given.
     certificate_ : Certificate
         What is certain about the selection, but for a probability of `delta`, with Gaussians whose
         covariances are fitted. It is made when it is asked for, and refused (InvalidDataError) of
@@ -131,15 +133,17 @@ class DomainRemoval(BaseEstimator):
         self.delta = delta
         self.random_state = random_state
 
-    def fit(self, forget: Any, retain: Any, *, ids: Any = None) -> Self:
+    def fit(self, forget: Any, retain: Any = None, *, ids: Any = None) -> Self:
         """Rank the forget set, and choose by the budget.
 
         Parameters
         ----------
         forget : array-like, frame or sparse matrix of shape (n_forget, n_features)
             Records of the domain that is to leave.
-        retain : of the same kind, shape (n_retain, n_features)
-            Records of what is to stay; a small sample will do, see `trust_`.
+        retain : of the same kind, shape (n_retain, n_features), default=None
+            Records of what is to stay; a small sample will do, see `trust_`. Scores that look at
+            forget alone (`norm`, `coreset`, `k-center`, `random`, `craig`, `gradmatch`, `ccs`) do
+            without; then there is no `frontier_`, nor what is made of it.
         ids : array-like, the name of a column, or a pair of array-likes, default=None
             The id of each row of forget; a column that both sets have; or ids of forget and of
             retain. By default a pandas frame's index, or 0..n-1. Where ids of both are known, they
@@ -154,13 +158,26 @@ class DomainRemoval(BaseEstimator):
         InvalidInputError, InvalidParameterError
             Data or parameters that cannot be used, or a target that cannot be reached; nothing is
             changed.
+
+        Warns
+        -----
+        PrecisionWarning
+            Once, of columns whose values are too far apart, or too far from 0, for exact sums.
+        RemovalWarning
+            The order is not to be trusted; see `trust_`.
         """
         score = as_score(self.score)
         budget = Coverage() if self.budget is None else as_budget(self.budget)
         _check(self.covariance, self.delta)
+        if retain is None and score.needs_retain:
+            raise InvalidInputError(
+                f"no retain was given, and score={shorten(self.score)} compares forget with it; "
+                "expected records of what is to stay; pass them, or one of "
+                f"{', '.join(name for name, each in SCORES.items() if not each.needs_retain)}"
+            )
         sets, names, features = read_sets(forget, retain, ids)
         seed = int(seed_from(self.random_state))
-        ranking = score.rank(sets, seed)
+        ranking = score.rank_first(sets, seed, budget.most(sets.forget.shape[0]))
         tracer = _Tracer(sets, ranking, self.covariance)
         selected = budget.choose(Curve(ranking.order, ranking.weights, lambda: tracer.frontier))
         trust = reliability(sets, ranking, seed)
@@ -172,6 +189,7 @@ class DomainRemoval(BaseEstimator):
         self.order_, self.scores_ = ranking.order, ranking.scores
         self.selected_, self.selected_ids_ = selected.copy(), names[selected]
         self.trust_ = trust
+        _warn_of_precision(sets, features.get("feature_names_in_"))
         if trust < LEAST_TRUST:
             warnings.warn(
                 f"trust_={trust:.2f}: other samples of this size ({len(ranking.order)} records of "
@@ -214,9 +232,7 @@ class DomainRemoval(BaseEstimator):
             Unpickled, without the records.
         """
         check_is_fitted(self)
-        sets = self._tracer.sets
-        if sets is None:
-            raise _detached("a certificate")
+        sets = self._tracer.records("a certificate")
         # By name: a fit needs none of what is imported with it.
         certificates = import_module("erasable.removal.certificates")
         return certificates.certificate(sets.forget, sets.retain, self.selected_, self.delta)
@@ -252,32 +268,52 @@ class DomainRemoval(BaseEstimator):
 class _Tracer:
     """The frontier of a ranking, computed when it is asked for; its pickle holds no record."""
 
-    def __init__(self, sets: Any, ranking: Any, covariance: str) -> None:
-        self.sets, self._covariance = sets, covariance
+    def __init__(self, sets: Sets, ranking: Any, covariance: str) -> None:
+        self.sets: Sets | None = sets
+        self._covariance, self._contrasts = covariance, sets.retain is not None
         self._order, self._weights = ranking.order, ranking.weights
         width = 1 if sets.sparse else sets.n_features * min(sets.n_features, FULL_COVARIANCE)
-        if sets.forget.shape[0] * width <= _AT_ONCE:
+        if self._contrasts and sets.forget.shape[0] * width <= _AT_ONCE:
             _ = self.frontier
+
+    def records(self, what: str) -> Sets:
+        """Return both sets, of which something is to be made.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no retain set.
+        DetachedError
+            Unpickled, without the records.
+        """
+        if not self._contrasts:
+            raise InvalidInputError(
+                f"no retain was given to fit, and {what} compares what is left with it; expected "
+                "records of what is to stay; pass them to fit"
+            )
+        if self.sets is None:
+            raise _detached(what)
+        return self.sets
 
     @cached_property
     def frontier(self) -> Frontier:
         """Trace it."""
-        return trace(self.sets, self._order, self._weights, self._covariance)
+        return trace(self.records("a frontier"), self._order, self._weights, self._covariance)
 
     def reached(self, selected: Any) -> tuple[float, float]:
         """Return removal and shift of a selection, which need not be the beginning of the order."""
         n, frontier = selected.size, self.frontier
         if np.array_equal(selected, self._order[:n]):
             return float(frontier.alpha[n]), float(frontier.epsilon[n])
-        if self.sets is None:
-            raise _detached("what it reaches")
+        sets = self.records("what it reaches")
         others = self._order[~np.isin(self._order, selected)]
         order = np.concatenate([selected, others])
-        frontier = trace(self.sets, order, self._weights, self._covariance)
+        frontier = trace(sets, order, self._weights, self._covariance)
         return float(frontier.alpha[n]), float(frontier.epsilon[n])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"frontier": self.frontier, "sets": None, "_order": self._order}
+        kept = {"sets": None, "_order": self._order, "_contrasts": self._contrasts}
+        return kept | ({"frontier": self.frontier} if self._contrasts else {})
 
 
 def _detached(what: str) -> DetachedError:
@@ -285,6 +321,17 @@ def _detached(what: str) -> DetachedError:
         f"this DomainRemoval was unpickled without its records, from which {what} is made; "
         "expected one that was fitted here; fit it again"
     )
+
+
+def _warn_of_precision(sets: Sets, names: Any) -> None:
+    """Warn once of all that scores and frontier cannot hold."""
+    sets.note_offsets()
+    told = []
+    for what, columns in sets.coarse.items():
+        some = [column if names is None else names[column] for column in sorted(columns)]
+        told.append(f"{len(some)} columns ({name_some(some)}): {what}")
+    if told:
+        warnings.warn(". ".join(told), PrecisionWarning, stacklevel=3)
 
 
 def _check(covariance: Any, delta: Any) -> None:

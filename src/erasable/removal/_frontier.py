@@ -10,7 +10,15 @@ import numpy as np
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.removal import _frontier_kernels as kernels
 from erasable.removal import _row_kernels
-from erasable.removal._covariance import BITS, BLOCK, Metric, Scatter, shrunk_metric, whole_blocks
+from erasable.removal._covariance import (
+    BITS,
+    BLOCK,
+    Metric,
+    Scatter,
+    shrunk_metric,
+    varying,
+    whole_blocks,
+)
 from erasable.removal._refit import diagonal_refits, full_refits
 from erasable.removal._sets import Sets
 
@@ -98,7 +106,7 @@ def _within(sets: Sets) -> tuple[Metric, list[Floats]]:
     scatters = [Scatter.fit(sets, X) for X in (sets.forget, sets.retain)]
     n = max(sets.forget.shape[0] + sets.retain.shape[0] - 2, 1)
     centred = scatters[0].centred() + scatters[1].centred()
-    metric = shrunk_metric(centred, n, "auto", "both sets", drop_constant=True, floor=_FLOOR)
+    metric = shrunk_metric(centred, n, "auto", "both sets", varying(centred), floor=_FLOOR)
     return metric, [scatter.sums.astype(np.float64) for scatter in scatters]
 
 

@@ -68,11 +68,28 @@ class Moments:
 
         Parameters
         ----------
-        X : ndarray of shape (n_records, n_features), float64 or float32
-        rows : ndarray of shape (n_records,), bool, default=None
+        X : array-like of shape (n_records, n_features)
+            Dense; an array may have no rows.
+        rows : array-like of shape (n_records,), bool, default=None
             Which records; by default all.
         scatter : bool, default=True
+
+        Raises
+        ------
+        InvalidInputError
+            No dense table of finite numbers, or no mask of its records.
         """
+        from erasable.removal._reading import read_dense, read_mask
+
+        if not (isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[0] == 0 < X.shape[1]):
+            X = read_dense(X, "X")
+        return cls.of_read(X, None if rows is None else read_mask(rows, len(X)), scatter=scatter)
+
+    @classmethod
+    def of_read(
+        cls, X: NDArray[Any], rows: NDArray[np.bool_] | None = None, *, scatter: bool = True
+    ) -> Self:
+        """Do so for a table of float64 or float32 and a mask that were read."""
         d, step = X.shape[1], max(1, _BLOCK // X.shape[1])
         starts = range(0, len(X), step)
 

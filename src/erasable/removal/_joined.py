@@ -7,12 +7,22 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
+from erasable.core.errors import (
+    InvalidDataError,
+    InvalidIdsError,
+    InvalidInputError,
+    InvalidParameterError,
+)
 from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
-from erasable.core.ids import shorten
+from erasable.core.ids import name_some, shorten
 from erasable.removal._domain import DomainRemoval
-from erasable.removal._reading import as_array
-from erasable.removal.evaluation import GROUPS, RemovalReport, measure, removal_report
+from erasable.removal._reading import as_array, length_of, refuse_label
+from erasable.removal.evaluation import (
+    GROUPS,
+    RemovalReport,
+    measure,
+    removal_report,
+)
 
 __all__ = ["remove_domain"]
 
@@ -83,12 +93,20 @@ def remove_domain(
             f"{type(model).__name__} has no delete; expected an estimator of erasable; delete "
             "removal.selected_ids_ from the records, and fit it anew"
         )
+    refuse_label(forget_label)
+    classes = getattr(model, "classes_", None)
+    known = classes is None or forget_label in np.asarray(classes).tolist()
+    if forget_label is not None and not known:
+        raise InvalidParameterError(
+            f"forget_label={shorten(forget_label)} is no class of the model; expected one of "
+            f"{name_some(np.asarray(classes).tolist())}"
+        )
     refuse_other_index(as_frame(X), ids, "ids")
     refuse_other_index(as_frame(X), forget, "forget")
     refuse_other_index(as_frame(X), features, "features")
     X, ids = _with_ids(X, ids)
-    _refuse_other_length(X, y, "X")
-    mask = _mask(forget, _length(X), "forget")
+    _refuse_otherlength_of(X, y, "X")
+    mask = _mask(forget, length_of(X), "forget")
     own, other = np.flatnonzero(mask), np.flatnonzero(~mask)
     for rows, told in ((own, "no row"), (other, "every row")):
         if not rows.size:
@@ -97,10 +115,10 @@ def remove_domain(
                 "others that stay; pass another mask"
             )
     seen = X if features is None else features
-    if _length(seen) != mask.size:
+    if length_of(seen) != mask.size:
         raise InvalidInputError(
-            f"features have {_length(seen)} rows, and there are {mask.size} records; expected one "
-            "for each; pass them in the order of X"
+            f"features have {length_of(seen)} rows, and there are {mask.size} records; expected "
+            "one for each; pass them in the order of X"
         )
     names = np.arange(mask.size) if ids is None else np.asarray(ids)
     removal.fit(
@@ -128,9 +146,9 @@ def _with_ids(X: Any, ids: Any) -> tuple[Any, Any]:
         refuse_missing_column(X, frame, ids, "ids")
         return frame.drop(ids).to_native(), frame[ids].to_numpy()
     found = index_of(frame) if ids is None and frame is not None else ids
-    if found is not None and _length(found) != _length(X):
+    if found is not None and length_of(found) != length_of(X):
         raise InvalidIdsError(
-            f"{_length(found)} ids for {_length(X)} records; expected one for each; pass those "
+            f"{length_of(found)} ids for {length_of(X)} records; expected one for each; pass those "
             "that the model was fitted with"
         )
     return X, found
@@ -143,9 +161,9 @@ def _fresh(fresh: Any) -> dict[str, Any]:
             "them are of the domain; pass (X, y, forget)"
         )
     X, y, forget = fresh
-    _refuse_other_length(X, y, "fresh")
+    _refuse_otherlength_of(X, y, "fresh")
     refuse_other_index(as_frame(X), forget, "forget")
-    mask = _mask(forget, _length(X), "the forget mask of fresh")
+    mask = _mask(forget, length_of(X), "the forget mask of fresh")
     return {"fresh forget": _part(X, y, mask), "fresh retain": _part(X, y, ~mask)}
 
 
@@ -159,26 +177,16 @@ def _mask(given: Any, n: int, name: str) -> Any:
     return mask
 
 
-def _refuse_other_length(X: Any, y: Any, name: str) -> None:
+def _refuse_otherlength_of(X: Any, y: Any, name: str) -> None:
     refuse_other_index(as_frame(X), y, "y")
-    n = None if y is None else _length(y)
-    if n != _length(X):
+    n = None if y is None else length_of(y)
+    if n != length_of(X):
         raise InvalidDataError(
-            f"{name} has {_length(X)} records and {n or 'no'} targets; expected as many; pass one "
-            "target for each record"
+            f"{name} has {length_of(X)} records and {n or 'no'} targets; expected as many; pass "
+            "one target for each record"
         )
 
 
 def _part(X: Any, y: Any, mask: Any) -> Any:
     rows = np.flatnonzero(mask)
     return (_safe_indexing(X, rows), np.asarray(y)[rows]) if rows.size else None
-
-
-def _length(X: Any) -> int:
-    try:
-        return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    except (TypeError, IndexError):
-        raise InvalidDataError(
-            f"{shorten(X)} came in the place of records, one value for each, or ids; expected an "
-            "array, a frame or a list; pass one"
-        ) from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from erasable.core.errors import InvalidParameterError
+from erasable.core.ids import shorten
 from erasable.removal._frontier import Frontier
 
 __all__ = ["draw"]
@@ -15,6 +17,10 @@ def draw(frontier: Frontier, n_selected: int, ax: Any) -> Any:
         from matplotlib.figure import Figure
 
         ax = Figure(figsize=(6, 4), layout="constrained").subplots()
+    elif not callable(getattr(ax, "axvline", None)):
+        raise InvalidParameterError(
+            f"ax={shorten(ax)}; expected Axes of matplotlib, or None for new ones"
+        )
     ax.plot(frontier.n_deleted, frontier.alpha, label="removal, alpha = KL(p1, p)")
     ax.plot(frontier.n_deleted, frontier.epsilon, label="shift, epsilon = KL(p2, p)")
     ax.axvline(n_selected, color="0.5", linestyle=":", label=f"budget: {n_selected}")

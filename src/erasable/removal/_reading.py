@@ -9,25 +9,37 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
-from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.core.errors import (
+    InvalidDataError,
+    InvalidInputError,
+    InvalidParameterError,
+    MagnitudeError,
+)
 from erasable.core.frames import as_frame
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.core.values import Accepts, read_values
+from erasable.removal._gaussians import Moments
 
 __all__ = [
     "as_array",
+    "as_numbers",
+    "length_of",
     "read_count",
     "read_covariance",
     "read_deleted",
     "read_dense",
+    "read_moments",
     "read_number",
     "read_pair",
+    "refuse_label",
     "refuse_singular",
 ]
 
 Floats = NDArray[np.float64]
 _DEVIATIONS = 1e-150, 1e150  # whose squares float64 holds
+_MOST = 2**53  # of whole numbers that float64 tells apart
+_LARGEST = 2.0**240  # of values, whose fourth powers float64 holds
 
 
 class _Reader(BaseEstimator):
@@ -40,7 +52,7 @@ def read_dense(X: Any, name: str) -> NDArray[Any]:
     Raises
     ------
     InvalidDataError
-        No records, values that are not finite numbers, a sparse matrix.
+        No records, values that are not finite numbers or beyond ``2**240``, a sparse matrix.
     """
     if issparse(X):
         raise InvalidDataError(
@@ -75,9 +87,32 @@ def _read(X: Any, name: str) -> Any:
     if frame is None and not issparse(X) and len(vector := _shape(X)) == 1:
         X = np.asarray(X).reshape(vector[0], 1)
     try:
-        return read_values(_Reader(), X, frame, Accepts(sparse=True), reset=True, copy=False)
+        read = read_values(_Reader(), X, frame, Accepts(sparse=True), reset=True, copy=False)
     except InvalidDataError as error:
         raise type(error)(f"{name}: {error}") from None
+    values = read.data if issparse(read) else read
+    if values.size and max(-float(values.min()), float(values.max())) > _LARGEST:
+        raise MagnitudeError(
+            f"{name} holds values beyond 2**240; expected smaller magnitudes, whose fourth "
+            "powers float64 holds; divide them by a constant"
+        )
+    return read
+
+
+def read_mask(rows: Any, n: int) -> NDArray[np.bool_]:
+    """Return a mask of `n` records.
+
+    Raises
+    ------
+    InvalidInputError
+        Anything else.
+    """
+    given = as_array(rows)
+    if given.dtype != np.bool_ or given.shape != (n,):
+        raise InvalidInputError(
+            f"rows={shorten(rows)} for {n} records; expected a mask with a boolean for each"
+        )
+    return given
 
 
 def read_deleted(deleted: Any, n: int) -> NDArray[np.bool_]:
@@ -92,7 +127,7 @@ def read_deleted(deleted: Any, n: int) -> NDArray[np.bool_]:
     if given.dtype == np.bool_ and given.shape == (n,):
         return given
     rows = given.astype(np.int64) if given.size == 0 else given
-    in_order = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
+    in_order = rows.ndim == 1 and rows.dtype.kind in "iu"
     if not in_order or (rows.size and (rows.min() < 0 or rows.max() >= n)):
         raise InvalidInputError(
             f"deleted={shorten(deleted)} for {n} records; expected rows from 0 to {n - 1}, or a "
@@ -130,7 +165,7 @@ def read_number(
 
 
 def read_count(value: Any, name: str, low: int, high: int | None = None) -> int:
-    """Return a whole number of a range.
+    """Return a whole number of a range; without a largest, up to ``2**53``.
 
     Raises
     ------
@@ -138,7 +173,7 @@ def read_count(value: Any, name: str, low: int, high: int | None = None) -> int:
         No whole number, or out of range.
     """
     count = int(value) if is_integer(type(value)) else low - 1
-    if count < low or (high is not None and count > high):
+    if not low <= count <= (_MOST if high is None else high):
         wanted = f"from {low} on" if high is None else f"from {low} to {high}"
         raise InvalidParameterError(
             f"{name}={shorten(value)}; expected a whole number {wanted}; pass another {name}"
@@ -158,10 +193,7 @@ def read_covariance(sigma: Any, d: int) -> Floats:
     if given.ndim == 0:
         deviation = read_number(sigma, "sigma", *_DEVIATIONS)
         return deviation**2 * np.eye(d)
-    try:
-        matrix = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        matrix = np.zeros(0)
+    matrix = as_numbers(given)
     if matrix.shape != (d, d) or not np.isfinite(matrix).all():
         raise InvalidParameterError(
             f"sigma={shorten(sigma)}; expected a standard deviation, or a covariance of shape "
@@ -174,6 +206,50 @@ def read_covariance(sigma: Any, d: int) -> Floats:
         )
     refuse_singular(matrix, "sigma", InvalidParameterError)
     return matrix
+
+
+def read_moments(moments: Any, name: str, d: int, *, scatter: bool) -> Moments:
+    """Return moments of `d` features, whose scatter is needed or not.
+
+    Raises
+    ------
+    InvalidDataError
+    """
+    if not isinstance(moments, Moments):
+        raise InvalidDataError(
+            f"{name} is {shorten(moments)}; expected Moments; pass Moments.of(records)"
+        )
+    if scatter and moments.scatter is None:
+        raise InvalidDataError(
+            f"the moments {name} have no scatter; expected one, because sigma is not known; pass "
+            "sigma, or moments with their scatter"
+        )
+    n = int(moments.n) if is_integer(type(moments.n)) else 0
+    mean = as_numbers(moments.mean)
+    squares = as_numbers(moments.scatter) if scatter else None
+    shapes = mean.shape == (d,) and (squares is None or squares.shape == (d, d))
+    finite = np.isfinite(mean).all() and (squares is None or np.isfinite(squares).all())
+    if n < 1 or not d or not shapes or not finite:
+        raise InvalidDataError(
+            f"the moments {name} are of n={shorten(moments.n)} records, a mean of shape "
+            f"{mean.shape} and a scatter of shape {getattr(squares, 'shape', ())}; expected 1 "
+            f"record or more, and finite numbers of the {d} features of refit"
+        )
+    return Moments(n, mean, squares)
+
+
+def refuse_label(label: Any) -> None:
+    """Raise unless it can equal a class."""
+    if label is None:
+        return
+    try:
+        single = not np.ma.is_masked(label) and as_array(label).ndim == 0 and bool(label == label)
+    except (TypeError, ValueError):  # a gap of pandas equals nothing, and differs from nothing
+        single = False
+    if not single:
+        raise InvalidParameterError(
+            f"forget_label={shorten(label)}; expected one class, or None without one"
+        )
 
 
 def refuse_singular(
@@ -207,8 +283,41 @@ def as_array(value: Any) -> NDArray[Any]:
         return found
 
 
+def as_numbers(value: Any) -> Floats:
+    """Return numbers as float64, as a copy; what are none as an empty array of two dimensions.
+
+    None are text, dates, complex numbers, and what is hidden under a mask.
+    """
+    none = np.empty((0, 0))
+    given = none.astype(object) if np.ma.is_masked(value) else as_array(value)
+    if given.dtype.kind not in "biufO":
+        return none
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return none
+
+
+def length_of(X: Any) -> int:
+    """Return how many records there are, or values, or ids.
+
+    Raises
+    ------
+    InvalidDataError
+        It has no length.
+    """
+    try:
+        return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    except (TypeError, IndexError):
+        raise InvalidDataError(
+            f"{shorten(X)} came in the place of records, one value for each, or ids; expected an "
+            "array, a frame or a list; pass one"
+        ) from None
+
+
 def _number(value: Any) -> float:
-    if isinstance(value, bool | np.bool_ | str | bytes) or as_array(value).ndim:
+    given = as_array(value)
+    if given.ndim or given.dtype.kind not in "iufO" or np.ma.is_masked(value):
         return np.nan
     try:
         return float(value)

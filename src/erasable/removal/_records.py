@@ -28,6 +28,8 @@ _Reader.__name__ = "DomainRemoval"
 def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], dict[str, Any]]:
     """Read and check both sets; arrays of floats, memory-mapped ones too, are not copied.
 
+    `retain` may be None.
+
     Returns
     -------
     sets : Sets
@@ -38,9 +40,15 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
     reader = _Reader()
     own_ids, other_ids = _pair(ids)
     forget, own = _split_ids(forget, own_ids, "forget")
-    retain, other = _split_ids(retain, other_ids, "retain")
+    given, other = {"forget": forget}, None
+    if retain is not None:
+        given["retain"], other = _split_ids(retain, other_ids, "retain")
+    elif other_ids is not None and not isinstance(ids, str):
+        raise InvalidIdsError(
+            "ids are those of forget and of retain, and there is no retain; expected ids of forget"
+        )
     read = {}
-    for name, X in (("forget", forget), ("retain", retain)):
+    for name, X in given.items():
         try:
             frame = as_frame(X)
             _refuse_masked(X)
@@ -49,7 +57,7 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
             read[name] = read_values(reader, X, frame, accepts, reset=name == "forget", copy=False)
         except InvalidInputError as error:
             raise type(error)(f"in {name}: {error}") from None
-    if issparse(read["forget"]) != issparse(read["retain"]):
+    if len({issparse(X) for X in read.values()}) > 1:
         kinds = [f"{name} is {'sparse' if issparse(X) else 'dense'}" for name, X in read.items()]
         raise InvalidDataError(
             f"{' and '.join(kinds)}; expected both of one kind; convert one, for instance with "
@@ -63,7 +71,7 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
             )
     names = _labels(own, forget, read["forget"].shape[0], "forget")
     if other is not None:
-        others = _labels(other, retain, read["retain"].shape[0], "retain")
+        others = _labels(other, given["retain"], read["retain"].shape[0], "retain")
         shared = set(names.tolist()) & set(others.tolist()) if own is not None else set()
         if shared:
             some = name_some(sorted(shared, key=str))
@@ -71,7 +79,8 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
                 f"{len(shared)} ids are in forget and in retain: {some}; expected each record in "
                 "one of them; take them out of one"
             )
-    sets = Sets(_uniform(read["forget"], read), _uniform(read["retain"], read))
+    both = {name: _uniform(X, read) for name, X in read.items()}
+    sets = Sets(both["forget"], both.get("retain"))
     _ = sets.grid  # refuses magnitudes that no sum of squares can hold
     features = {k: v for k, v in vars(reader).items() if k.endswith("_in_")}
     return sets, names, features

@@ -24,24 +24,40 @@ from erasable.removal import _row_kernels as kernels
 __all__ = ["Sets", "distances_to", "products_with"]
 
 _HALF = 2.0**13  # as in `Moments`
+_COARSE = 2.0**6  # quanta of the grid: what varies by less has a variance that is coarse
+_VANISH = (
+    "more than 1 % of their nonzero values are below 2**-27 of the largest magnitude and count as "
+    "0; take a logarithm of them"
+)
+_OFFSET = (
+    "sparse, they vary by less than 2**-20 of their magnitude, and their moments and distances are "
+    "coarse; subtract what they have in common, or pass dense rows"
+)
 
 
 class Sets:
-    """The two sets that scores contrast.
+    """The two sets that scores contrast, or the first of them alone.
 
     Parameters
     ----------
     forget, retain : ndarray or csr_array of shape (n_rows, n_features), float64 or float32
+        `retain` may be None.
 
     Attributes
     ----------
     grid : Grid or SparseGrid
         That of the union of both.
+    present : tuple of ndarray or csr_array
+        Those that were given.
     forget_moments, retain_moments : Moments
+    coarse : dict of str to set of int
+        What float64 or the grid does not hold, and in which columns, as far as it was noticed.
     """
 
     def __init__(self, forget: Any, retain: Any) -> None:
         self.forget, self.retain = forget, retain
+        self.present = (forget,) if retain is None else (forget, retain)
+        self.coarse: dict[str, set[int]] = {}
 
     @property
     def sparse(self) -> bool:
@@ -57,15 +73,45 @@ class Sets:
     def grid(self) -> Grid | SparseGrid:
         """Round both sets alike."""
         if self.sparse:
-            peaks = [SparseGrid.fit(X, np.arange(X.shape[0])).peak for X in self._both]
-            return SparseGrid.from_state({"top": tops(np.maximum(*peaks))})
-        grids = [Grid.fit(X) for X in self._both]
+            peaks = [SparseGrid.fit(X, np.arange(X.shape[0])).peak for X in self.present]
+            sparse = SparseGrid.from_state({"top": tops(np.max(peaks, axis=0))})
+            for X in self.present:
+                self.note(_VANISH, _vanishing(sparse, X))
+            return sparse
+        grids = [Grid.fit(X, warn=False) for X in self.present]
         d = self.n_features
         origin, top, magic = np.empty(d), np.empty(d, dtype=np.int64), np.empty(d)
-        low = np.minimum(grids[0].low, grids[1].low)
-        high = np.maximum(grids[0].high, grids[1].high)
+        low = np.min([grid.low for grid in grids], axis=0)
+        high = np.max([grid.high for grid in grids], axis=0)
         grid_kernels.brackets(low, high, origin, top, magic)
-        return Grid.from_state({"top": top, "origin": origin})
+        dense = Grid.from_state({"top": top, "origin": origin})
+        for X in self.present:
+            self.note(_VANISH, dense.skewed(X))
+        return dense
+
+    def note(self, what: str, columns: NDArray[np.int64]) -> None:
+        """Remember in which columns precision is lost; nobody is warned here."""
+        if columns.size:
+            self.coarse.setdefault(what, set()).update(columns.tolist())
+
+    def note_offsets(self) -> None:
+        """Note the columns of sparse rows that vary little beside their magnitude.
+
+        Dense ones have an origin on the grid; zeros that are not stored would be lost with one.
+        """
+        if not self.sparse:
+            return
+        moments = [self.forget_moments]
+        if self.retain is not None:
+            moments.append(self.retain_moments)
+        n = sum(each.n_rows for each in moments)
+        variance = np.sum([each.n_rows * each.variance() for each in moments], axis=0) / n
+        narrow = np.flatnonzero(np.sqrt(variance) < _COARSE * self.grid.quantum)
+        vary = np.zeros(narrow.size, dtype=np.bool_)
+        for X in self.present if narrow.size else ():
+            part = X[:, narrow]
+            vary |= np.asarray((part.min(axis=0) != part.max(axis=0)).todense()).ravel()
+        self.note(_OFFSET, narrow[vary])
 
     @cached_property
     def forget_moments(self) -> Moments:
@@ -76,10 +122,6 @@ class Sets:
     def retain_moments(self) -> Moments:
         """Exact sums of the retain set."""
         return self._moments(self.retain)
-
-    @property
-    def _both(self) -> tuple[Any, Any]:
-        return self.forget, self.retain
 
     def _moments(self, matrix: Any) -> Moments:
         grid: Any = self.grid
@@ -97,6 +139,14 @@ class Sets:
     def part(self, forget_rows: NDArray[np.int64], retain_rows: NDArray[np.int64]) -> Sets:
         """Copy some rows of both."""
         return Sets(take_rows(self.forget, forget_rows), take_rows(self.retain, retain_rows))
+
+
+def _vanishing(grid: SparseGrid, matrix: Any) -> NDArray[np.int64]:
+    """Return the columns in which many values that are stored become 0 on the grid."""
+    here, d = matrix.indices, matrix.shape[1]
+    stored = np.bincount(here, minlength=d)
+    small = np.abs(matrix.data) <= grid.quantum[here] / 2
+    return np.flatnonzero(np.bincount(here[small], minlength=d) > 0.01 * stored)
 
 
 def distances_to(centre: Floats, rows: Any) -> Floats:

@@ -35,7 +35,7 @@ def reliability(sets: Sets, ranking: Ranking, seed: int) -> float:
         nothing.
     """
     reference = ranking.reference
-    if reference is None:
+    if reference is None or sets.retain is None:
         return float("nan")
     rng = np.random.default_rng(seed)
     found, factor = [], 1.0

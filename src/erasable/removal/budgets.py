@@ -19,6 +19,7 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.removal._frontier import Frontier
+from erasable.removal._reading import as_numbers, read_number
 
 __all__ = [
     "Budget",
@@ -86,6 +87,16 @@ class Budget(BaseEstimator):
         """
         raise NotImplementedError
 
+    def most(self, n: int) -> int:
+        """Return how many of `n` records it takes at most, as far as that is known without scores.
+
+        Raises
+        ------
+        InvalidParameterError
+            A budget out of range.
+        """
+        return n
+
 
 class Count(Budget):
     """As many records as are said.
@@ -106,12 +117,16 @@ class Count(Budget):
 
     def choose(self, curve: Curve) -> Ints:
         """Choose the first `n`."""
-        if not is_integer(type(self.n)) or not 1 <= self.n <= curve.order.size:
+        return curve.order[: self.most(curve.order.size)]
+
+    def most(self, n: int) -> int:
+        """Return the count."""
+        if not is_integer(type(self.n)) or not 1 <= self.n <= n:
             raise InvalidParameterError(
                 f"n={shorten(self.n)} records to delete; expected an integer from 1 to "
-                f"{curve.order.size}, the size of forget; pass one"
+                f"{n}, the size of forget; pass one"
             )
-        return curve.order[: self.n]
+        return int(self.n)
 
 
 class Share(Budget):
@@ -133,9 +148,13 @@ class Share(Budget):
 
     def choose(self, curve: Curve) -> Ints:
         """Choose the first ``ceil(share * n)``."""
-        share = _in_range("share", self.share, 0.0, 1.0)
+        return curve.order[: self.most(curve.order.size)]
+
+    def most(self, n: int) -> int:
+        """Return the share of `n`."""
+        share = read_number(self.share, "share", 0.0, 1.0, ends="(]")
         # 0.1 * 30 is 3.0000000000000004 in floats, and means 3.
-        return curve.order[: int(np.ceil(share * curve.order.size * (1 - 1e-12)))]
+        return int(np.ceil(share * n * (1 - 1e-12)))
 
 
 class Cost(Budget):
@@ -164,7 +183,7 @@ class Cost(Budget):
 
     def choose(self, curve: Curve) -> Ints:
         """Choose what the budget pays for."""
-        budget = _in_range("budget", self.budget, 0.0, np.inf)
+        budget = read_number(self.budget, "budget", 0.0, np.inf, ends="()")
         costs = _read_costs(self.costs, curve.order.size)
         chosen, left = [], budget
         rounding = budget * 1e-12  # three times 0.1 is 0.30000000000000004 in floats, and means 0.3
@@ -202,7 +221,7 @@ class Coverage(Budget):
 
     def choose(self, curve: Curve) -> Ints:
         """Choose the shortest beginning of the order."""
-        share = _in_range("share", self.share, 0.0, 1.0)
+        share = read_number(self.share, "share", 0.0, 1.0, ends="(]")
         held = np.cumsum(curve.weights[curve.order])
         if held[-1] == 0.0:
             raise InvalidInputError(
@@ -233,7 +252,7 @@ class MinRemoval(Budget):
 
     def choose(self, curve: Curve) -> Ints:
         """Choose the shortest beginning of the order that reaches it; none may be enough."""
-        alpha = _in_range("alpha", self.alpha, 0.0, np.inf, lowest=True)
+        alpha = read_number(self.alpha, "alpha", 0.0, np.inf, ends="[)")
         reached = curve.frontier().alpha
         if not (reached >= alpha).any():
             best = int(np.argmax(reached))
@@ -266,7 +285,7 @@ class MaxShift(Budget):
 
     def choose(self, curve: Curve) -> Ints:
         """Choose the beginning with the largest alpha; of equal ones the shortest."""
-        epsilon = _in_range("epsilon", self.epsilon, 0.0, np.inf, lowest=True)
+        epsilon = read_number(self.epsilon, "epsilon", 0.0, np.inf, ends="[)")
         frontier = curve.frontier()
         within = frontier.epsilon <= epsilon
         if not within.any():
@@ -304,25 +323,8 @@ def as_budget(budget: Any) -> Budget:
     )
 
 
-def _in_range(name: str, value: Any, low: float, high: float, *, lowest: bool = False) -> float:
-    """Return a number above `low`, or at it where `lowest`, and up to a finite `high`."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if number and not isinstance(value, bool):
-        largest = min(high, float(np.finfo(np.float64).max))
-        if (low < value or (lowest and value == low)) and value <= largest:
-            return float(value)
-    bounds = f"{'from' if lowest else 'above'} {low:g}" + (f" to {high:g}" if high < np.inf else "")
-    raise InvalidParameterError(
-        f"{name}={shorten(value)}; expected a finite number {bounds}{' up' if lowest else ''}; "
-        "pass one"
-    )
-
-
 def _read_costs(costs: Any, n: int) -> NDArray[np.float64]:
-    try:
-        given = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        given = np.empty((0, 0))
+    given = as_numbers(costs)
     if given.shape != (n,) or not ((given > 0) & (given < np.inf)).all():
         told = (
             f"an array of shape {given.shape}"

@@ -50,12 +50,13 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import brentq
 
-from erasable.core.errors import InvalidDataError
+from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.removal._gaussians import Moments, excess, whitened
 from erasable.removal._reading import (
     read_count,
     read_covariance,
     read_deleted,
+    read_moments,
     read_number,
     read_pair,
     refuse_singular,
@@ -71,6 +72,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+_NONCENTRALITY = 1e10  # beyond, scipy's noncentral chi-squared law answers NaN
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,8 @@ def certificate(
     first, second = read_pair(forget, retain, ("forget", "retain"))
     mask = read_deleted(deleted, len(first))
     fitted = sigma is None
-    of_forget, of_retain = (Moments.of(each, scatter=fitted) for each in (first, second))
-    refit = Moments.of(first, ~mask, scatter=fitted) + of_retain
+    of_forget, of_retain = (Moments.of_read(each, scatter=fitted) for each in (first, second))
+    refit = Moments.of_read(first, ~mask, scatter=fitted) + of_retain
     return certificate_from_moments(of_forget, of_retain, refit, delta, sigma)
 
 
@@ -195,6 +197,11 @@ def certificate_from_moments(
     4.9
     """
     level = read_number(delta, "delta", 0.0, 1.0, ends="()")
+    d = np.size(refit.mean) if isinstance(refit, Moments) else 0
+    forget, retain, refit = (
+        read_moments(each, name, d, scatter=sigma is None)
+        for each, name in ((forget, "forget"), (retain, "retain"), (refit, "refit"))
+    )
     if sigma is not None:
         return _with_known(forget, retain, refit, level, sigma)
     covariance = _scatter(refit) / refit.n
@@ -255,6 +262,11 @@ def _ellipsoid_around(
     own = _scatter(domain) / (n - 1)
     refuse_singular(own, name)
     away, spread = whitened(mean - domain.mean, own, covariance)
+    if spread.min() <= 16 * d * np.finfo(np.float64).eps * spread.max():
+        raise InvalidDataError(
+            f"the covariance of {name} is singular beside that of the edited data; expected the "
+            "same features to vary in both; drop the others, or pass sigma if it is known"
+        )
     return away, spread, _ellipsoid(d, n, delta)
 
 
@@ -296,11 +308,7 @@ def _ellipsoid(d: int, n: int, delta: float) -> float:
 
 
 def _scatter(moments: Moments) -> Floats:
-    if moments.scatter is None:
-        raise InvalidDataError(
-            "these moments have no scatter; expected one, because sigma is not known; pass sigma, "
-            "or moments with their scatter"
-        )
+    assert moments.scatter is not None  # `read_moments` sees to that
     return moments.scatter
 
 
@@ -358,13 +366,18 @@ def random_removal_law(
     >>> [round(float(each), 2) for each in law.alpha.ppf([0.025, 0.975])]
     [0.82, 0.96]
     """
-    read_count(n_forget, "n_forget", 1)
-    read_count(n_retain, "n_retain", 1)
-    read_count(n_deleted, "n_deleted", 0, n_forget)
+    n_forget = read_count(n_forget, "n_forget", 1)
+    n_retain = read_count(n_retain, "n_retain", 1)
+    n_deleted = read_count(n_deleted, "n_deleted", 0, n_forget)
     d = read_count(n_features, "n_features", 1)
     apart = read_number(divergence, "divergence", 0.0, np.inf, ends="[)")
     kept = n_forget - n_deleted
     total = kept + n_retain
+    if 2 * apart * max(n_retain, kept) ** 2 / total > _NONCENTRALITY:
+        raise InvalidParameterError(
+            f"divergence={apart:g}, of {total} records that are left; expected less, because the "
+            f"law is computed up to a noncentrality of {_NONCENTRALITY:g}"
+        )
     laws = [
         stats.ncx2(d, 2 * apart * n**2 / total, scale=1 / (2 * total))
         if n and apart

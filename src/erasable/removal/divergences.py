@@ -38,6 +38,7 @@ from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from
 from erasable.removal._gaussians import gaussian_divergence
 from erasable.removal._reading import read_count, read_number, read_pair, refuse_singular
+from erasable.removal.scores._classifiers import shares
 
 __all__ = ["Divergence", "divergence"]
 
@@ -162,7 +163,8 @@ def _by_classifier(
 ) -> tuple[float, float, float]:
     read_count(n_folds, "n_folds", 2)
     _refuse_few(a, b, n_folds, f"one for each of {n_folds} folds")
-    if classifier is not None and not hasattr(classifier, "predict_proba"):
+    given = classifier is not None
+    if given and (isinstance(classifier, type) or not hasattr(classifier, "predict_proba")):
         raise InvalidParameterError(
             f"classifier={shorten(classifier)}; expected one with predict_proba; pass another, or "
             "calibrate it with CalibratedClassifierCV"
@@ -173,7 +175,7 @@ def _by_classifier(
     odds = np.empty(len(y))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
     for train, test in folds.split(np.zeros((len(y), 1)), y):
-        probability = clone(model).fit(X[train], y[train]).predict_proba(X[test])
+        probability = shares(clone(model).fit(X[train], y[train]), X[test])
         logs = np.log(np.clip(probability, _LEAST_PROBABILITY, 1.0))
         odds[test] = logs[:, 1] - logs[:, 0]
     of_a, of_b = odds[y == 1], odds[y == 0]
@@ -263,8 +265,13 @@ def _with_halves(
         return records[rng.permutation(len(records))[: len(records) // 2]]
 
     value = estimate(a, b)
-    error = np.std([estimate(half(a), half(b)) for _ in range(n_resamples)], ddof=1)
-    reach = float(norm.ppf((1 + confidence) / 2) * error)
+    halves = [estimate(half(a), half(b)) for _ in range(n_resamples)]
+    if not np.isfinite([value, *halves]).all():
+        raise InvalidDataError(
+            "a and b are too far apart for their divergence to be a number; expected features "
+            "whose spreads are within some orders of magnitude; scale them, or drop some"
+        )
+    reach = float(norm.ppf((1 + confidence) / 2) * np.std(halves, ddof=1))
     return value, value - reach, value + reach
 
 

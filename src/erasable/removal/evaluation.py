@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.removal._reading import length_of, refuse_label
 
 __all__ = ["GROUPS", "Comparison", "RemovalReport", "measure", "removal_report"]
 
@@ -88,7 +89,7 @@ class RemovalReport:
     def __getitem__(self, group: str) -> Comparison:
         """Return the comparison of a group."""
         for each in self.groups:
-            if each.group == group:
+            if isinstance(group, str) and each.group == group:
                 return each
         names = ", ".join(each.group for each in self.groups)
         raise InvalidInputError(f"there is no group {shorten(group)}; expected one of {names}")
@@ -101,6 +102,10 @@ class RemovalReport:
 
     def heading(self, metric: str) -> str:
         """Return what a table writes over a metric."""
+        if not isinstance(metric, str) or metric not in METRICS:
+            raise InvalidInputError(
+                f"there is no metric {shorten(metric)}; expected one of {', '.join(METRICS)}"
+            )
         return METRICS[metric].format(label=shorten(_plain(self.forget_label)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,7 +200,8 @@ def measure(
             f"forget_label={shorten(forget_label)} came with {type(model).__name__}, a regressor; "
             "expected it with a classifier alone; leave it out"
         )
-    read = {name: _read(name, group) for name, group in groups.items()}
+    refuse_label(forget_label)
+    read = {name: _read(name, group) for name, group in _mapping(groups).items()}
     found = {}
     for name, (X, y) in read.items():
         if not len(y):
@@ -258,9 +264,22 @@ def _compared(
                 f"there are no measures of the group {shorten(name)} on one side; expected those "
                 "of the same groups; pass what measure returned for them"
             )
+        first, second = before[name], after[name]
+        if not (_are_measures(first) and _are_measures(second) and set(first) == set(second)):
+            raise InvalidInputError(
+                f"the measures of the group {shorten(name)} before and after are not the same "
+                f"metrics; expected numbers by {', '.join(METRICS)}; pass what measure returned"
+            )
     return RemovalReport(
         tuple(Comparison(n, sizes[n], dict(before[n]), dict(after[n])) for n in sizes),
         forget_label,
+    )
+
+
+def _are_measures(found: Any) -> bool:
+    return isinstance(found, Mapping) and all(
+        name in METRICS and isinstance(value, float | int | np.number)
+        for name, value in found.items()
     )
 
 
@@ -308,7 +327,7 @@ def _read(name: str, group: Any) -> tuple[Any, Any]:
             "pair of records and one target for each; pass (X, y), or None without records"
         )
     X = group[0]
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    n = length_of(X)
     if n != len(y):
         raise InvalidDataError(
             f"the group {shorten(name)} has {n} records and {len(y)} targets; expected as many; "
@@ -318,4 +337,12 @@ def _read(name: str, group: Any) -> tuple[Any, Any]:
 
 
 def _sizes(groups: Mapping[str, Any]) -> dict[str, int]:
-    return {name: len(_read(name, group)[1]) for name, group in groups.items()}
+    return {name: len(_read(name, group)[1]) for name, group in _mapping(groups).items()}
+
+
+def _mapping(groups: Any) -> Mapping[str, Any]:
+    if not isinstance(groups, Mapping):
+        raise InvalidDataError(
+            f"groups is {shorten(groups)}; expected a mapping of names to (X, y), or to None"
+        )
+    return groups

@@ -111,9 +111,9 @@ def influence_removal(
     mask = read_deleted(deleted, len(first))
     damp = read_number(damping, "damping", 0.0, np.inf, ends="[)")
     fitted = sigma is None
-    of_retain = Moments.of(second, scatter=fitted)
-    refit = Moments.of(first, ~mask, scatter=fitted) + of_retain
-    leaving = Moments.of(first, mask, scatter=fitted)
+    of_retain = Moments.of_read(second, scatter=fitted)
+    refit = Moments.of_read(first, ~mask, scatter=fitted) + of_retain
+    leaving = Moments.of_read(first, mask, scatter=fitted)
     before = refit + leaving
     if fitted:
         covariance = _covariance(before)

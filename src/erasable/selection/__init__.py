@@ -10,10 +10,12 @@ from erasable.selection._evaluation import (
     expected_utility,
     utility_distribution,
 )
-from erasable.selection._objectives import CVaR, Expected
-from erasable.selection._selector import SelectionWarning, SubsetSelector
+from erasable.selection._objectives import Expected
+from erasable.selection._selector import SubsetSelector
 from erasable.selection._semivalues import semivalues
 from erasable.selection._tradeoff import Tradeoff, plot_tradeoff, tradeoff
+from erasable.selection._warning import SelectionWarning
+from erasable.selection._worst_cases import CVaR
 from erasable.selection.staying import (
     BetaBinomial,
     Certain,

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidInputError
+from erasable.core.frames import as_series, index_of
+from erasable.selection._records import as_labels, codes_of, read_ids, read_selection
 from erasable.selection.staying import as_staying
 
 __all__ = ["GroupBalance", "balance"]
@@ -48,15 +50,27 @@ class GroupBalance:
     ratio: float
 
 
-def balance(groups: Any, selected: Any, *, staying: Any = 1.0, y: Any = None) -> list[GroupBalance]:
+def balance(
+    groups: Any,
+    selected: Any = None,
+    *,
+    rows: Any = None,
+    ids: Any = None,
+    staying: Any = 1.0,
+    y: Any = None,
+) -> list[GroupBalance]:
     """Compare groups in a selection with groups in the data.
 
     Parameters
     ----------
     groups : array-like of shape (n_records,)
         The group of each record: a class, a region, an age.
-    selected : array-like of int
-        Rows that were chosen: `SubsetSelector.selected_`.
+    selected : array-like of ids, default=None
+        The records that were chosen: `SubsetSelector.selected_ids_`.
+    rows : array-like of int, or boolean mask of shape (n_records,), default=None
+        The positions of those that were chosen, in place of `selected`.
+    ids : array-like of shape (n_records,), default=None
+        The id of each record; by default the index of a pandas series of groups, or 0..n-1.
     staying : staying model, float, mapping or array-like, default=1.0
     y : array-like of shape (n_records,), default=None
         Classes, for staying models by class.
@@ -69,7 +83,11 @@ def balance(groups: Any, selected: Any, *, staying: Any = 1.0, y: Any = None) ->
     Raises
     ------
     InvalidInputError
-        Rows that there are not.
+        No record is selected, or one that is not there.
+
+    See Also
+    --------
+    SubsetSelector.balance : The same of what a selector chose.
 
     Examples
     --------
@@ -78,23 +96,16 @@ def balance(groups: Any, selected: Any, *, staying: Any = 1.0, y: Any = None) ->
     ill 1 0.67
     well 2 1.33
     """
-    labels, rows = np.asarray(groups), np.asarray(selected)
-    n = len(labels)
-    if rows.ndim != 1 or not len(rows) or not np.issubdtype(rows.dtype, np.integer):
-        raise InvalidInputError(
-            f"selected is {rows.dtype} of shape {rows.shape}; expected rows that were chosen, one "
-            "or more; pass selected_ of a selector"
-        )
-    if rows.min() < 0 or rows.max() >= n:
-        raise InvalidInputError(
-            f"selected names the row {int(rows.max())} of {n}; expected rows from 0 to {n - 1}; "
-            "pass the groups of all records, not of the chosen ones alone"
-        )
-    stays = as_staying(staying).bind(n, k=len(rows), labels=y).probability[rows]
+    labels, names = _read_groups(groups, ids, by_index=rows is None)
+    chosen_rows = read_selection(selected, rows, names)
+    if not len(chosen_rows):
+        raise InvalidInputError("no record is selected; expected one or more")
+    bound = as_staying(staying).bind(len(labels), k=len(chosen_rows), labels=y)
+    stays = bound.probability[chosen_rows]
     made = []
     for group in sorted(set(labels.tolist()), key=str):
         of_group = labels == group
-        chosen = of_group[rows]
+        chosen = of_group[chosen_rows]
         data, share = float(of_group.mean()), float(chosen.mean())
         staying_share = float(stays[chosen].sum() / stays.sum()) if stays.sum() else 0.0
         made.append(
@@ -104,3 +115,24 @@ def balance(groups: Any, selected: Any, *, staying: Any = 1.0, y: Any = None) ->
             )
         )  # fmt: skip
     return sorted(made, key=lambda each: each.ratio)
+
+
+def _read_groups(groups: Any, ids: Any, *, by_index: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the group and the id of each record."""
+    labels = as_labels(groups, "groups")
+    if labels.ndim != 1 or not len(labels):
+        raise InvalidInputError(
+            f"groups have shape {labels.shape}; expected one group for each record"
+        )
+    codes_of(labels, "groups")
+    series = as_series(groups)
+    index = None if series is None else index_of(series)
+    names = read_ids(labels, index if ids is None and by_index else ids)[1]
+    if index is not None and ids is not None:
+        theirs = index.tolist()
+        if theirs != names.tolist() and set(theirs) == set(names.tolist()):
+            raise InvalidInputError(
+                "groups are a Series with the ids in another order; expected the order of the "
+                "records; pass groups.loc[ids]"
+            )
+    return labels, names

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.seeds import seed_from
 from erasable.selection import _records
-from erasable.selection._objectives import CVaR, Expected, Task, check_objective, sampled
+from erasable.selection._functions import SetFunction
+from erasable.selection._objectives import Expected, Task, is_exact, sampled
 from erasable.selection._optimizers import Budget
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
+from erasable.selection._worst_cases import CVaR, check_objective
 from erasable.selection.staying import as_staying
-from erasable.selection.utilities import Utility
+from erasable.selection.utilities import Problem, Utility
 from erasable.selection.utilities._base import check_utility
 
-__all__ = ["ExpectedUtility", "expected_utility", "utility_distribution"]
+__all__ = [
+    "ExpectedUtility",
+    "expected_utility",
+    "task_of",
+    "utility_distribution",
+    "values_of",
+    "worth_of",
+]
+
+F = TypeVar("F", bound=SetFunction)
 
 
 @dataclass(frozen=True)
@@ -28,26 +39,30 @@ class ExpectedUtility:
     ----------
     value : float
     standard_error : float
-        0.0 where the value is exact.
+        0.0 where the value is exact, and where all the samples that count are alike.
+    exact : bool
+        Whether it is the sum over all who may stay, to rounding; otherwise samples were drawn.
 
     Examples
     --------
-    >>> float(ExpectedUtility(1.25, 0.0))
+    >>> float(ExpectedUtility(1.25, 0.0, True))
     1.25
     """
 
     value: float
     standard_error: float
+    exact: bool
 
     def __float__(self) -> float:
         return self.value
 
 
 def expected_utility(
-    selected: Any,
-    X: Any,
+    selected: Any = None,
+    X: Any = None,
     y: Any = None,
     *,
+    rows: Any = None,
     utility: Utility,
     staying: Any = 1.0,
     objective: Expected | CVaR | None = None,
@@ -58,10 +73,12 @@ def expected_utility(
 
     Parameters
     ----------
-    selected : array-like of ids
-        The records that are held, in the order of their choice.
+    selected : array-like of ids, default=None
+        The records that are held.
     X, y, ids
         All the records, as for `SubsetSelector.fit`.
+    rows : array-like of int, or boolean mask of shape (n_records,), default=None
+        The positions of the records that are held, in place of `selected`.
     utility : Utility
     staying : staying model, float, mapping or array-like, default=1.0
     objective : Expected or CVaR, default=Expected()
@@ -75,30 +92,41 @@ def expected_utility(
     ------
     InvalidInputError, InvalidParameterError
 
+    See Also
+    --------
+    SubsetSelector.value : The same of what a selector chose.
+
     Examples
     --------
     >>> from erasable.selection import NearestNeighbor
     >>> similarity = np.array([[1.0, 0.5], [0.5, 1.0]])
     >>> expected_utility([0, 1], similarity, utility=NearestNeighbor("precomputed"), staying=0.5)
-    ExpectedUtility(value=1.25, standard_error=0.0)
+    ExpectedUtility(value=1.25, standard_error=0.0, exact=True)
     """
     goal = check_objective(objective)
-    task = _task(selected, X, y, utility, staying, ids, random_state)
+    task = _task(selected, X, y, rows, utility, staying, ids, random_state)
+    return worth_of(task, goal)
+
+
+def worth_of(task: Task, goal: Expected | CVaR) -> ExpectedUtility:
+    """Return what is held in a task is worth."""
     if isinstance(goal, CVaR):
-        values = _values(task, goal.samples_needed())
-        return ExpectedUtility(cvar(values, goal.alpha), error_of_cvar(values, goal.alpha))
-    function = goal.function(task)
-    for j in task.held.tolist():
-        function.add(j)
+        if not task.bound.is_certain:
+            values = values_of(task, goal.samples_needed())
+            error = error_of_cvar(values, goal.alpha)
+            return ExpectedUtility(cvar(values, goal.alpha), error, exact=False)
+        goal = goal.mean()
+    function = _filled(goal.function(task), task)
     error = function.standard_error if isinstance(function, SampledFunction) else 0.0
-    return ExpectedUtility(function.value, error)
+    return ExpectedUtility(function.value, error, is_exact(function, task.bound))
 
 
 def utility_distribution(
-    selected: Any,
-    X: Any,
+    selected: Any = None,
+    X: Any = None,
     y: Any = None,
     *,
+    rows: Any = None,
     utility: Utility,
     staying: Any = 1.0,
     n_samples: int = 1000,
@@ -110,7 +138,7 @@ def utility_distribution(
     Parameters
     ----------
     n_samples : int, default=1000
-    selected, X, y, utility, staying, ids, random_state
+    selected, X, y, rows, utility, staying, ids, random_state
         As for `expected_utility`.
 
     Returns
@@ -124,24 +152,43 @@ def utility_distribution(
     ...                      staying=PointMass(1), n_samples=3)
     array([1., 1., 1.])
     """
-    task = _task(selected, X, y, utility, staying, ids, random_state)
-    return _values(task, Expected(n_samples).samples_needed())
+    task = _task(selected, X, y, rows, utility, staying, ids, random_state)
+    return values_of(task, Expected(n_samples).samples_needed())
 
 
 def _task(
-    selected: Any, X: Any, y: Any, utility: Utility, staying: Any, ids: Any, random_state: Any
+    selected: Any,
+    X: Any,
+    y: Any,
+    rows: Any,
+    utility: Utility,
+    staying: Any,
+    ids: Any,
+    random_state: Any,
 ) -> Task:
     X, names = _records.read_ids(X, ids, y=y, staying=staying)
+    held = _records.read_selection(selected, rows, names)
     problem = check_utility(utility).problem(X, y)
-    rows = _records.places_of(selected, names)
-    bound = as_staying(staying).bind(problem.n, k=len(rows), labels=y)
+    return task_of(problem, held, staying, y, int(seed_from(random_state)))
+
+
+def task_of(problem: Problem, held: NDArray[np.int64], staying: Any, y: Any, seed: int) -> Task:
+    """Return the task in which some records are held, and none is chosen."""
+    bound = as_staying(staying).bind(problem.n, k=len(held), labels=y)
     none = np.zeros(0, dtype=np.int64)
-    seed = int(seed_from(random_state))
-    return Task(problem, bound, rows, none, Budget(0), "lazy", seed, len(rows))
+    return Task(problem, bound, held, none, Budget(0), "lazy", seed, len(held))
 
 
-def _values(task: Task, n_samples: int) -> NDArray[np.float64]:
-    function = sampled(task, n_samples)
+def values_of(task: Task, n_samples: int) -> NDArray[np.float64]:
+    """Return the utility of who stays of what is held, in each sample."""
+    if task.bound.is_certain:
+        value = _filled(Expected(n_samples).function(task), task).value
+        return np.full(n_samples, value)
+    return _filled(sampled(task, n_samples), task).values
+
+
+def _filled(function: F, task: Task) -> F:
+    """Return a function with the records that are held."""
     for j in task.held.tolist():
         function.add(j)
-    return function.values
+    return function

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Queue", "SetFunction"]
+__all__ = ["Queue", "SetFunction", "Sweep"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,8 +47,8 @@ class SetFunction(ABC):
 class Queue:
     """Records by marginal gain, where gains that are out of date serve as bounds (Minoux 1978).
 
-    With a submodular function this chooses what looking at every gain would. Ties go to the record
-    that comes first.
+    With a submodular function this chooses what looking at every gain would, and with another one
+    it may not. Ties go to the record that comes first.
     """
 
     def __init__(self, function: SetFunction, items: Ints, weights: Floats | None = None) -> None:
@@ -75,3 +75,31 @@ class Queue:
 
     def __len__(self) -> int:
         return len(self.heap)
+
+
+class Sweep(Queue):
+    """Records by marginal gain, all of which are computed in each round.
+
+    For functions that know all gains after a choice. Ties go to the record that comes first.
+    """
+
+    def __init__(self, function: SetFunction, items: Ints, weights: Floats | None = None) -> None:
+        self.function, self.items = function, np.sort(items)
+        self.weights = np.ones(len(items)) if weights is None else weights[self.items]
+        self.left = np.ones(len(items), dtype=bool)
+        self.gains: Floats | None = None
+
+    def pop(self) -> tuple[int, float]:
+        if self.gains is None:
+            self.gains = self.function.gains(self.items)
+            self.worth = np.where(self.left, self.gains * self.weights, -np.inf)
+        at = int(np.argmax(self.worth))
+        self.left[at] = False
+        self.worth[at] = -np.inf
+        return int(self.items[at]), float(self.gains[at])
+
+    def next_round(self) -> None:
+        self.gains = None
+
+    def __len__(self) -> int:
+        return int(self.left.sum())

@@ -33,10 +33,21 @@ class Budget:
         Records, or money.
     costs : ndarray of shape (n_records,), float64, or None
         Above 0. None: each record counts 1.
+    spent : float
+        How much of it is gone.
+    by_ratio : bool
+        Whether records are chosen by gain for the money, or by gain.
     """
 
     k: float
     costs: Floats | None = None
+    spent: float = 0.0
+    by_ratio: bool = True
+
+    @property
+    def left(self) -> float:
+        """How much may still be chosen."""
+        return self.k - self.spent
 
     def cost(self, j: int) -> float:
         """Return what record j costs."""
@@ -45,12 +56,13 @@ class Budget:
     @property
     def weights(self) -> Floats | None:
         """What gains are taken times; None where that is 1."""
-        return None if self.costs is None else 1 / self.costs
+        return 1 / self.costs if self.by_ratio and self.costs is not None else None
 
     def worth(self, gains: Floats, items: Ints) -> Floats:
-        """Return what some records' gains are for the money."""
+        """Return what some records are chosen by: their gains, or these for the money."""
         # Not over costs: where records are worth the same, lazy and greedy have to round alike.
-        return gains if self.costs is None else gains * (1 / self.costs[items])
+        weights = self.weights
+        return gains if weights is None else gains * weights[items]
 
     def most(self, items: Ints) -> int:
         """Return how many of some records can be chosen at most."""
@@ -70,7 +82,7 @@ def _lazy(
 ) -> Iterator[tuple[int, float]]:
     """Minoux: gains from earlier rounds are bounds, because gains only shrink."""
     queue = function.queue(items, budget.weights)
-    left = budget.k
+    left = budget.left
     cheapest = 1.0 if budget.costs is None else budget.costs[items].min(initial=np.inf)
     while len(queue) and budget.affords(cheapest, left):
         j, gain = queue.pop()
@@ -85,7 +97,7 @@ def _greedy(
     function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
     """Look at every gain in every round: for functions whose gains may grow."""
-    left, remaining = budget.k, np.sort(items)
+    left, remaining = budget.left, np.sort(items)
     while True:
         remaining = _affordable(remaining, budget, left)
         if not len(remaining):
@@ -104,7 +116,7 @@ def _stochastic(
     """Mirzasoleiman et al. 2015: the best of a random part, n / k log(1 / 0.1) in each round."""
     if not len(items):
         return
-    left, remaining = budget.k, np.sort(items)
+    left, remaining = budget.left, np.sort(items)
     rounds = budget.k if budget.costs is None else budget.k / np.median(budget.costs[items])
     part = max(1, int(np.ceil(len(items) / max(rounds, 1) * np.log(1 / _SLACK))))
     while True:
@@ -128,7 +140,7 @@ def _random_greedy(
     Where fewer than k have a gain above 0, nothing is chosen in a round with what is left of the
     probability. With costs, k is how many can be paid at most, and the best are so for the money.
     """
-    left, remaining, k = budget.k, np.sort(items), budget.most(items)
+    left, remaining, k = budget.left, np.sort(items), budget.most(items)
     for _ in range(k):
         remaining = _affordable(remaining, budget, left)
         if not len(remaining):

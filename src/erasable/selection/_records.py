@@ -1,4 +1,7 @@
-"""Which records are chosen from: their ids, and which of them are held already."""
+"""Which records are chosen from, and which of them a selection names: by ids, or by rows.
+
+Everywhere `selected` holds ids, and `rows` positions or a mask.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,23 @@ from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
 from erasable.core.ids import as_id_array, is_missing, name_some, refuse_repeats, shorten
 
-__all__ = ["codes_of", "places_of", "read_costs", "read_ids", "rows_of"]
+__all__ = [
+    "as_labels",
+    "as_reals",
+    "codes_of",
+    "n_rows",
+    "read_costs",
+    "read_ids",
+    "read_rows",
+    "read_selected",
+    "read_selection",
+    "refuse_both",
+    "rows_of",
+]
+
+
+_LEAST_COST = 1e-200
+"""Gains are divided by costs, and the ratios have to be finite."""
 
 
 def read_ids(X: Any, ids: Any, **others: Any) -> tuple[Any, NDArray[Any]]:
@@ -53,31 +72,114 @@ def n_rows(X: Any) -> int:
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape):
         return int(shape[0])
-    if not isinstance(X, Iterable) or isinstance(X, str | bytes):
+    if shape == () or not isinstance(X, Iterable) or isinstance(X, str | bytes | type):
         raise InvalidInputError(
             f"X is a {type(X).__name__}; expected a row for each record; pass an array or a frame"
         )
     return len(list(X))
 
 
-def places_of(wanted: Any, ids: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the rows of some ids.
+def read_selection(selected: Any, rows: Any, ids: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the rows of a selection, which is given by ids or by rows.
+
+    Parameters
+    ----------
+    selected : array-like of ids, or None
+    rows : array-like of int, mask of shape (n_records,), or None
+    ids : ndarray of shape (n_records,)
+        The id of each record.
 
     Raises
     ------
-    InvalidIdsError
-        There is no such record, or one is named twice.
+    InvalidInputError
+        Both are given or none is, or they name what is not there.
     """
-    named = as_id_array(wanted, name="selected")
-    refuse_repeats(named, name="selected")
+    refuse_both(selected, rows)
+    if rows is not None:
+        return read_rows(rows, len(ids))
+    named = read_selected(selected)
     place = {each: row for row, each in enumerate(ids.tolist())}
     unknown = [each for each in named.tolist() if each not in place]
     if unknown:
         raise InvalidIdsError(
-            f"selected names {name_some(unknown)}, which are no records; expected ids of rows; "
-            "pass X with the records that are held, too"
+            f"selected names {name_some(unknown)}, which are no records; expected ids of records; "
+            "pass rows= for positions, and X with the records that are held, too"
         )
     return np.array([place[each] for each in named.tolist()], dtype=np.int64)
+
+
+def refuse_both(selected: Any, rows: Any) -> None:
+    """Refuse a selection that is given twice, or not at all.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    if (selected is None) == (rows is None):
+        told = "neither selected nor rows came" if rows is None else "both selected and rows came"
+        raise InvalidInputError(f"{told}; expected one of them: ids as selected, positions as rows")
+
+
+def read_selected(selected: Any) -> NDArray[Any]:
+    """Return ids of a selection, each of them once; a mask is refused.
+
+    Raises
+    ------
+    InvalidIdsError
+    """
+    if _is_mask(selected):
+        raise InvalidIdsError(
+            "selected is a boolean mask; expected ids of records; pass it as rows=mask"
+        )
+    named = as_id_array(selected, name="selected")
+    refuse_repeats(named, name="selected")
+    return named
+
+
+def read_rows(rows: Any, n: int | None) -> NDArray[np.int64]:
+    """Return positions of records: those given, or those where a mask is true.
+
+    Parameters
+    ----------
+    rows : array-like of int, each once, or boolean mask of shape (n,)
+    n : int or None
+        How many records there are; None where that is not known.
+
+    Raises
+    ------
+    InvalidInputError
+    """
+    if np.ma.is_masked(rows):
+        raise InvalidInputError("rows hide values under a mask; expected a value everywhere")
+    if _is_mask(rows):
+        mask = np.asarray(rows)
+        if mask.ndim != 1 or (n is not None and len(mask) != n):
+            raise InvalidInputError(
+                f"rows is a boolean mask of shape {mask.shape} for {'?' if n is None else n} "
+                "records; expected one value for each record"
+            )
+        return np.flatnonzero(mask)
+    read = as_id_array(rows, name="rows")
+    if read.dtype != np.int64:
+        raise InvalidInputError(
+            "rows hold text, or integers beyond 64 bits; expected positions; pass ids as selected"
+        )
+    refuse_repeats(read, name="rows", advice="a mask needs dtype bool")
+    outside = read[(read < 0) | (read >= (np.inf if n is None else n))]
+    if len(outside):
+        expected = "0 or more" if n is None else f"from 0 to {n - 1}"
+        raise InvalidInputError(
+            f"rows has {int(outside[0])}; expected positions {expected}; pass ids as selected"
+        )
+    return read.astype(np.int64)
+
+
+def _is_mask(given: Any) -> bool:
+    try:
+        array = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        return False
+    return array.dtype == bool
 
 
 def read_costs(costs: Any, n: int) -> NDArray[np.float64]:
@@ -89,7 +191,7 @@ def read_costs(costs: Any, n: int) -> NDArray[np.float64]:
         Not one number above 0 for each record.
     """
     try:
-        given = np.asarray(costs, dtype=np.float64)
+        given = as_reals(costs)
     except (TypeError, ValueError):
         raise InvalidInputError(
             f"costs={shorten(costs)}; expected a number above 0 for each record; pass an array"
@@ -99,13 +201,46 @@ def read_costs(costs: Any, n: int) -> NDArray[np.float64]:
             f"costs have shape {given.shape} for {n} records; expected a number above 0 for each; "
             "pass them in the order of the rows"
         )
-    wrong = int((~((given > 0) & (given < np.inf))).sum())
+    wrong = int((~((given >= _LEAST_COST) & (given < np.inf))).sum())
     if wrong:
         raise InvalidInputError(
-            f"costs hold {wrong} of {n} that are 0, below, NaN or infinite; expected a number "
-            "above 0 for each record; leave out who cannot be had, and hold who costs nothing"
+            f"costs hold {wrong} of {n} that are 0 (or within 1e-200 of it), below, NaN or "
+            "infinite; expected a number above 0 for each record; leave out who cannot be had, "
+            "and hold who costs nothing"
         )
     return given
+
+
+def as_reals(values: Any) -> NDArray[np.float64]:
+    """Return an array of float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are no real numbers.
+    """
+    if np.iscomplexobj(values):  # NumPy drops what is imaginary
+        raise TypeError("complex numbers")
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except OverflowError:
+        raise ValueError("integers that float64 cannot hold") from None
+
+
+def as_labels(values: Any, name: str) -> NDArray[Any]:
+    """Return an array of classes, groups or counts, of any shape and type.
+
+    Raises
+    ------
+    InvalidInputError
+        They are lists of different lengths.
+    """
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InvalidInputError(
+            f"{name} holds lists of different lengths; expected one value for each record"
+        ) from None
 
 
 def codes_of(values: NDArray[Any], name: str) -> NDArray[np.int64]:

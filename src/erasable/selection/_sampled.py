@@ -33,6 +33,10 @@ class Samples(ABC):
 
     is_monotone = True
 
+    def prepare(self, items: Ints) -> None:
+        """Hear that the gains of some records will be asked for, before others are added."""
+        return None
+
     @abstractmethod
     def gains(self, j: int) -> Floats:
         """Return what record j would add in each sample, shape (n_samples,)."""
@@ -95,6 +99,7 @@ class SampledFunction(SetFunction):
     def gains(self, items: Ints) -> Floats:
         """Return what each of some records would add on average, shape (n_items,)."""
         self.n_evaluations += len(items)
+        self.samples.prepare(items)
         return np.array([self._gain(int(j)) for j in items])
 
     def _gain(self, j: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -13,23 +14,23 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from
 from erasable.selection import _records
-from erasable.selection._objectives import CVaR, Task, check_objective
+from erasable.selection._knapsack import ENUMERATION
+from erasable.selection._objectives import Task
 from erasable.selection._optimizers import OPTIMIZERS, Budget
+from erasable.selection._valued import Fitted, Valued
+from erasable.selection._warning import SelectionWarning
+from erasable.selection._worst_cases import CVaR, check_objective
 from erasable.selection.staying import as_staying
 from erasable.selection.utilities import NearestNeighbor, Utility
 from erasable.selection.utilities._base import check_utility
 
-__all__ = ["SelectionWarning", "SubsetSelector"]
+__all__ = ["SubsetSelector"]
 
 
 _FEW = 10  # samples whose mean says little
 
 
-class SelectionWarning(UserWarning):
-    """A selection is smaller than was asked for, or less exact."""
-
-
-class SubsetSelector(BaseEstimator):
+class SubsetSelector(Valued, BaseEstimator):
     """Choose the records whose value for training survives the deletions to come.
 
     Where a budget allows `k` records (or owners), a conventional selection takes the most useful
@@ -46,11 +47,15 @@ class SubsetSelector(BaseEstimator):
         How likely owners are to stay: a probability for all, for each class or each record, or a
         model. 1.0 anticipates no deletions.
     objective : Expected or CVaR, default=Expected()
-    optimizer : {"lazy", "greedy", "stochastic", "random-greedy"}, default="lazy"
-        ``lazy`` and ``greedy`` choose the same, to the error of the samples where owners depend on
-        each other and there is no closed form: there gains may grow by chance, which ``lazy`` does
-        not look for. ``stochastic`` looks at a random part of the gains in each round;
-        ``random-greedy`` is for utilities that may shrink.
+    optimizer : {"auto", "lazy", "greedy", "stochastic", "random-greedy", "partial-enumeration"}, \
+            default="auto"
+        ``greedy`` looks at every gain in each round. ``lazy`` trusts that gains never grow: with a
+        submodular utility it chooses the same, sooner; to the error of the samples where owners
+        depend on each other and there is no closed form, because there gains may grow by chance.
+        ``auto`` is ``lazy`` where the utility is submodular, and ``greedy`` elsewhere.
+        ``stochastic`` looks at a random part of the gains in each round; ``random-greedy`` is for
+        utilities that may shrink. ``partial-enumeration`` starts from every set of up to three
+        records, and takes the best: for `costs`, and up to about 100 records.
     costs : array-like of shape (n_records,), default=None
         What each record costs. By default all cost 1.
     random_state : int, RandomState or None, default=None
@@ -62,25 +67,43 @@ class SubsetSelector(BaseEstimator):
         Rows that were chosen, in the order of their choice.
     selected_ids_ : ndarray of shape (n_selected,)
         Their ids.
+    held_ : ndarray of shape (n_held,), int64
+        Rows that were held already.
     gains_ : ndarray of shape (n_selected,), float64
         What each added to the objective.
     utility_ : float
         The objective's value of what was chosen, with what was held.
     utility_error_ : float
-        Its standard error; 0.0 where it is exact.
+        Its standard error; 0.0 where it is exact, or all the samples that count are alike.
+    utility_exact_ : bool
+        Whether the value is exact; otherwise it is that of samples: under `Expected` of those that
+        records were chosen by, which is a little too good (see `value`), under `CVaR` of others.
+    optimizer_ : str
+        The optimiser that was used.
     n_evaluations_ : int
         How many marginal gains were computed; those of which a part was, by these parts.
 
     Notes
     -----
-    The greedy choice reaches at least ``1 - 1/e`` of the best value, because every objective here
-    is monotone and submodular (propositions 1 and 2). Under `costs` records are chosen by gain for
-    the money, and the bound does not hold.
+    A fitted selector keeps what its utility has read of the data, such as similarities, so that
+    `value`, `distribution`, `tradeoff` and `balance` need no data and no selection.
+
+    The greedy choice reaches at least ``1 - 1/e`` of the best expected utility, where that is
+    exact and the utility is submodular (its `is_submodular`): what is expected after deletions is
+    then monotone and submodular, too (propositions 1 and 2). That holds for `NearestNeighbor`,
+    `NaiveBayes` and `MutualInformation`, and not for `VarianceReduction` and `NeuralVariance`. Of
+    samples it holds to their error. Under `CVaR` it holds for each threshold, not for the result.
+    Under `costs` records are chosen by gain for the money, then by gain, and the better of both is
+    taken: that is worth at least ``(1 - 1/e) / 2`` of the best (Leskovec et al. 2007). With
+    ``partial-enumeration`` it is ``1 - 1/e`` (Sviridenko 2004).
 
     References
     ----------
     Sim, Fan, Tian, Jaillet and Low, Deletion-Anticipative Data Selection with a Limited Budget,
     ICML 2024.
+    Leskovec et al., Cost-effective outbreak detection in networks, KDD 2007.
+    Sviridenko, A note on maximizing a submodular set function subject to a knapsack constraint,
+    Operations Research Letters 2004.
 
     Examples
     --------
@@ -104,7 +127,7 @@ class SubsetSelector(BaseEstimator):
         k: float = 100,
         staying: Any = 1.0,
         objective: Any = None,
-        optimizer: str = "lazy",
+        optimizer: str = "auto",
         costs: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -116,7 +139,9 @@ class SubsetSelector(BaseEstimator):
         self.costs = costs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, ids: Any = None, selected: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, ids: Any = None, selected: Any = None, rows: Any = None
+    ) -> Self:
         """Choose records.
 
         Parameters
@@ -130,6 +155,8 @@ class SubsetSelector(BaseEstimator):
         selected : array-like of ids, default=None
             Records that are held already. They may be deleted, too, and what is chosen makes up
             for that (appendix E); `k` counts those that are chosen now.
+        rows : array-like of int, or boolean mask of shape (n_records,), default=None
+            The positions of the records that are held already, in place of `selected`.
 
         Returns
         -------
@@ -142,15 +169,25 @@ class SubsetSelector(BaseEstimator):
         """
         utility, objective = self._check_params()
         X, names = _records.read_ids(X, ids, y=y, costs=self.costs, staying=self.staying)
+        if selected is None and rows is None:
+            selected = []
+        held = _records.read_selection(selected, rows, names)
         problem = utility.problem(X, y)
         n = problem.n
-        held = _records.places_of([] if selected is None else selected, names)
         items = np.setdiff1d(np.arange(n), held)
         budget = self._budget(items, n)
         most = len(held) + budget.most(items)
         bound = as_staying(self.staying).bind(n, k=most, labels=y)
         seed = int(seed_from(self.random_state))
-        task = Task(problem, bound, held, items, budget, self.optimizer, seed, most)
+        optimizer = self.optimizer
+        greedy = "lazy" if utility.is_submodular else "greedy"
+        if optimizer == "auto":
+            optimizer = greedy
+        by_enumeration = optimizer == ENUMERATION
+        task = Task(
+            problem, bound, held, items, budget, greedy if by_enumeration else optimizer, seed,
+            most, by_enumeration,
+        )  # fmt: skip
         solution = objective.solve(task)
         if isinstance(objective, CVaR) and objective.n_worst() < _FEW and not bound.is_certain:
             warnings.warn(
@@ -159,12 +196,17 @@ class SubsetSelector(BaseEstimator):
                 SelectionWarning,
                 stacklevel=2,
             )
+        classes = copy(y)  # a value is that of the y of now
+        self._fitted = Fitted(problem, names, classes, self.staying, objective, seed)
         self.n_records_in_ = n
+        self.held_ = held
+        self.optimizer_ = optimizer
         self.selected_ = np.array([j for j, _ in solution.chosen], dtype=np.int64)
         self.selected_ids_ = names[self.selected_]
         self.gains_ = np.array([gain for _, gain in solution.chosen])
         self.utility_ = solution.value
         self.utility_error_ = solution.standard_error
+        self.utility_exact_ = solution.exact
         self.n_evaluations_ = solution.n_evaluations
         return self
 
@@ -210,9 +252,10 @@ class SubsetSelector(BaseEstimator):
     def _check_params(self) -> tuple[Utility, Any]:
         utility = NearestNeighbor() if self.utility is None else check_utility(self.utility)
         objective = check_objective(self.objective)
-        if not isinstance(self.optimizer, str) or self.optimizer not in OPTIMIZERS:
+        known = ["auto", *OPTIMIZERS, ENUMERATION]
+        if not isinstance(self.optimizer, str) or self.optimizer not in known:
             raise InvalidParameterError(
-                f"optimizer={shorten(self.optimizer)}; expected one of {', '.join(OPTIMIZERS)}; "
+                f"optimizer={shorten(self.optimizer)}; expected one of {', '.join(known)}; "
                 "pass one of them"
             )
         whole = self.costs is None

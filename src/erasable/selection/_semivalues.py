@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from erasable.core.errors import InvalidParameterError
 from erasable.core.frames import as_frame, refuse_other_index
 from erasable.core.seeds import seed_from
-from erasable.selection._objectives import check_samples
+from erasable.selection._objectives import check_count
 from erasable.selection.staying import BetaBinomial, Sampler, Staying, as_staying
 from erasable.selection.utilities import Utility
 from erasable.selection.utilities._base import check_utility
@@ -71,7 +71,7 @@ def semivalues(
     >>> semivalues(NearestNeighbor("precomputed"), twins)
     array([1., 1., 1.])
     """
-    check_samples(n_samples, 0.5, 0.5)
+    check_count(n_samples, "n_samples")
     refuse_other_index(as_frame(X), y, "y")
     problem = check_utility(utility).problem(X, y)
     model: Staying = BetaBinomial(1, 1) if _is_shapley(weights) else as_staying(weights)
@@ -79,6 +79,7 @@ def semivalues(
     exact = problem.semivalues(bound)
     if exact is not None:
         return exact
+    n_samples = 1 if bound.is_certain else n_samples  # all would be alike
     seed = int(seed_from(random_state))
     sampler = Sampler(bound, n_samples, seed)
     stays = np.array([sampler.add(j) for j in range(problem.n)])

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._schema import Fields
+from erasable.core._schema_models import column_map, refuse_many, refuse_unbounded
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
@@ -22,6 +24,7 @@ from erasable.tree._flat_kernels import descend, importances
 from erasable.tree._forest import Draws, Forest
 from erasable.tree._layout import SQUARES, Floats, Ints, Rules
 from erasable.tree._rules import CRITERIA, rules_for
+from erasable.tree._schema import MOST_WEIGHT, tree_schema
 from erasable.tree._targets import Targets
 
 __all__ = ["TreeModel"]
@@ -173,12 +176,26 @@ class TreeModel(Erasable):
             told = forest_hash([flat.hash(regression) for flat in self._flats()])
         return {**self._targets.state(), **self._map_state(), "trees": told}
 
+    def _schema(self) -> Fields:
+        n_records, n_trees = int(self._book.n_records or 0), self._n_trees()
+        refuse_many(n_records)
+        d = self.n_features_in_
+        refuse_unbounded(self)
+        name, targets = self._target_schema(n_records)
+        weight = n_records * (MOST_WEIGHT if self._draws_bags() else 1)
+        trees = tree_schema(n_trees, d, weight, regression=name == "target")
+        return Fields({name: targets, "trees": trees}, {"map": column_map()})
+
+    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
+        """Return the name of the field of the targets, and what it holds."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
+
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._book.params)
         self._targets = self._targets_from(state)
         if "map" in state:
             self._map = (state["map"]["shift"], state["map"]["scale"])
-        self._kept_flats = from_arrays(state["trees"], self.n_features_in_)
+        self._kept_flats = from_arrays(state["trees"])
 
     def _reattach(self) -> None:
         held, mine, flats = self._attached(), self._targets, self._flats()

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from erasable.core.digest import LeafHash, merkle_root
-from erasable.core.errors import ArtifactError
 from erasable.tree._flat_kernels import index, outline_flat
 from erasable.tree._layout import Codes, Floats, Ints
 
@@ -133,29 +132,16 @@ def to_arrays(flats: Sequence[Flat]) -> dict[str, Any]:
     }
 
 
-def from_arrays(state: dict[str, Any], n_features: int) -> list[Flat]:
-    """Take the arrays of all trees apart again.
-
-    Raises
-    ------
-    ArtifactError
-        If they are no trees.
-    """
-    return list(_apart(state, n_features))
+def from_arrays(state: dict[str, Any]) -> list[Flat]:
+    """Take the arrays of all trees apart again."""
+    return list(_apart(state))
 
 
-def _apart(state: dict[str, Any], n_features: int) -> Iterator[Flat]:
+def _apart(state: dict[str, Any]) -> Iterator[Flat]:
     split = leaf = node = 0
     for size in state["n_nodes"].tolist():
         features = np.ascontiguousarray(state["features"][node : node + size], dtype=np.int32)
         n_leaves = int(np.count_nonzero(features < 0))
-        # As many leaves as splits and one more, and never more of them before the end: a tree.
-        height = np.cumsum(np.where(features < 0, -1, 1)) if size > 0 else np.zeros(1)
-        if height[-1] != -1 or (height[:-1] < 0).any() or (features >= n_features).any():
-            raise ArtifactError(
-                "the file holds nodes that are no tree; expected those of a model; "
-                "take it from a backup"
-            )
         yield Flat(
             features,
             state["thresholds"][split : split + size - n_leaves],

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from erasable.core._schema import Fields
+from erasable.core._schema_models import classes, grid
 from erasable.core.errors import InvalidParameterError
 from erasable.tree._base import TreeModel
 from erasable.tree._layout import Floats
@@ -34,6 +36,9 @@ class TreeClassifier(ClassifierMixin, TreeModel):
                         "class_weight= holds something that is no finite number from 0 on; "
                         "expected a weight for each class; pass {label: weight}"
                     )
+
+    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
+        return "classes", classes(n_records)
 
     def _fit_targets(self) -> ClassTargets:
         return ClassTargets.fit(self._attached(), self._settings["class_weight"])
@@ -110,6 +115,9 @@ class TreeRegressor(RegressorMixin, TreeModel):
     """Base of the regressors."""
 
     _targets: NumberTargets
+
+    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
+        return "target", grid(1)
 
     def _fit_targets(self) -> NumberTargets:
         return NumberTargets.fit(self._attached())

@@ -36,6 +36,9 @@ CONSTRAINTS: dict[str, Any] = {
 }
 """Of the parameters that all trees share."""
 
+_ANY = 2**60
+"""More records than there are: as good as any larger number, and kernels can hold twice as many."""
+
 OF_CLASSIFIERS: dict[str, Any] = {
     "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
     "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -85,7 +88,7 @@ def rules_for(
 
 def _share(given: Any, n: int) -> int:
     """Read a number of records, or a share of all of them."""
-    return int(given) if isinstance(given, Integral) else math.ceil(given * n)
+    return min(int(given), _ANY) if isinstance(given, Integral) else math.ceil(given * n)
 
 
 def _features(given: Any, d: int) -> int:

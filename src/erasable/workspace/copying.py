@@ -24,6 +24,7 @@ from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import PASSING, fragment, metadata, model_version, receipt
+from erasable.workspace.models import owed
 from erasable.workspace.site import ARTIFACTS, Site
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, Stored
 from erasable.workspace.store.disk import Disk
@@ -51,6 +52,8 @@ class Copied:
     log_size : int
     log_root : str
         Hexadecimal; that of the source.
+    hooks_due : list of str
+        Models whose hooks are due, in both from now on.
     """
 
     path: str
@@ -59,6 +62,7 @@ class Copied:
     n_receipts: int = 0
     log_size: int = 0
     log_root: str = ""
+    hooks_due: list[str] = field(default_factory=list)
 
 
 def copy(
@@ -102,7 +106,7 @@ def copy(
     with source.lock(), source.ledger.holding() as reading:
         try:
             beside.make(place.name)
-            copied = Copied(str(place))
+            copied = Copied(str(place), hooks_due=owed.due(source, reading))
             _copy_keys(source, disk)
             store: ArtifactStore = LocalStore(Disk(place / ARTIFACTS, private=True))
             if location is not None and objects is not None:

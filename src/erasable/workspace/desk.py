@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from erasable.core import errors
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
@@ -64,11 +65,13 @@ class Desk:
         dataset: str | None = None,
     ) -> Preview:
         """Say what requests would do, and change nothing."""
+        from erasable.workspace.identity import subjects
         from erasable.workspace.requests import intake, preview
 
         with self.site.ledger.reading() as connection:
             wanted = intake.asked(self.site, connection, values, type, where, dataset)
-        return preview.preview(self.site, wanted)
+            types = () if where is not None else subjects.types_tried(connection, type)
+        return preview.preview(self.site, wanted, types)
 
     def process(self, only: Sequence[str] | None = None) -> Processed:
         """Carry out what is asked; see `erasable.workspace.requests.process.process`."""
@@ -183,6 +186,7 @@ class Desk:
         column: str | None = None,
         features: Sequence[str] | None = None,
         components: int | None = None,
+        fill: str | None = None,
         score: Any = "density-ratio",
         budget: Any = None,
         cost: str | None = None,
@@ -200,8 +204,9 @@ class Desk:
 
         return planning.plan(
             self.site, dataset, where=where, keywords=keywords, column=column, features=features,
-            components=components, score=score, budget=budget, cost=cost, retain_where=retain_where,
-            retain_sample=retain_sample, fresh=fresh, delta=delta, random_state=random_state,
+            components=components, fill=fill, score=score, budget=budget, cost=cost,
+            retain_where=retain_where, retain_sample=retain_sample, fresh=fresh, delta=delta,
+            random_state=random_state,
         )  # fmt: skip
 
     def remove_domain(self, plan: RemovalPlan) -> Removed:
@@ -234,11 +239,18 @@ class Desk:
 
     # -- people ------------------------------------------------------------------------------------
 
-    def link(self, value: Any, other: Any, *, type: str = "id", other_type: str = "id") -> None:
-        """Say that two identities are one person."""
-        from erasable.workspace.identity import subjects
+    def link(
+        self, value: Any, other: Any, *, type: str | None = None, other_type: str | None = None
+    ) -> None:
+        """Say that two identities are one person.
 
-        subjects.link(self.site, value, type, other, other_type)
+        Their types are "id" by default; an address needs one that is named.
+        """
+        from erasable.workspace.identity import looks, subjects
+
+        subjects.link(
+            self.site, value, looks.settled(value, type), other, looks.settled(other, other_type)
+        )
 
     def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
         """Say what is kept of a person: records per data set, models, open requests."""
@@ -271,8 +283,17 @@ class Desk:
 
         return restoring.import_list(self.site, exported)
 
-    def release(self, value: Any, *, type: str | None = None) -> None:
-        """Let a person's records in again: they have given consent anew."""
-        from erasable.workspace.identity import suppression
+    def release(self, value: Any, *, type: str | None = None) -> list[str]:
+        """Let a person's records in again: they have given consent anew; return warnings.
+
+        See `erasable.workspace.identity.suppression.release`. The list that is kept outside is
+        written again.
+        """
+        from erasable.workspace.identity import outside, suppression
 
         suppression.release(self.site, value, type)
+        try:
+            outside.publish(self.site)
+        except (errors.EvidenceError, errors.WorkspaceDiskError) as error:
+            return [f"the list of the erased was not exported, and still names them: {error}"]
+        return []

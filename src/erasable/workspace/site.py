@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, delete, select
 
@@ -21,11 +21,12 @@ from erasable.core.errors import (
     NotInWorkspaceError,
     WorkspaceError,
 )
+from erasable.workspace.evidence import seals
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import fragment, garbage, model_version, step
 from erasable.workspace.ledger.sqlite import sqlite_url
-from erasable.workspace.locking import Claim, FolderLock, Lock
+from erasable.workspace.locking import Claim, FolderLock, Lock, hold
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, new_key, owner_of
 from erasable.workspace.store.disk import PARTIAL, Disk
@@ -103,6 +104,7 @@ class Site:
         self.ledger = (
             Ledger(sqlite_url(self.root / LEDGER)) if address is None else address.ledger()
         )
+        self.ledger.sealer = self._seal_setting
         self.locks = self._make_locks()
         self.progress: Progress = _silent
         self._wait = wait
@@ -147,6 +149,7 @@ class Site:
             )
         if address is not None:
             site.ledger = address.check_free()
+            site.ledger.sealer = site._seal_setting
             site.locks = site._make_locks()
         store = None if location is None else ObjectStore(location)
         if store is not None:
@@ -218,7 +221,7 @@ class Site:
         self.ledger.set(connection, "created_at", now.isoformat())
         self.ledger.set(connection, "key_id", self.keys.key_id)
         self.ledger.set(connection, "key_fingerprint", self.keys.fingerprint)
-        log.append(self, connection, "workspace", self.keys.key_id, {}, now)
+        log.append(self, connection, "workspace", self.keys.key_id, seals.MARK, now)
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], *, wait: float = 10.0) -> Site:
@@ -237,6 +240,8 @@ class Site:
         """
         site = cls.find(root, wait=wait)
         site.ledger.check()
+        if not site.ledger.is_read_only:
+            seals.seal_older(site)
         return site
 
     @classmethod
@@ -285,6 +290,9 @@ class Site:
             self._keys = keys
         return self._keys
 
+    def _seal_setting(self, name: str, value: Any) -> str:
+        return seals.of_setting(self.keys, name, value)
+
     def now(self) -> datetime:
         """Return the time, UTC."""
         return datetime.now(UTC)
@@ -312,7 +320,7 @@ class Site:
         owner = ""
         try:
             claim = Claim.of(changes, reads=reads)
-            with self.locks.hold(claim, self._wait if wait is None else wait):
+            with hold(self.locks, claim, self._wait if wait is None else wait, self.root):
                 before, self.store.owner = self.store.owner, self.locks.owner
                 owner = self.locks.owner
                 try:

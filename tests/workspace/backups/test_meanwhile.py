@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crashes import MARKERS, fork, make_workspace
+from crashes import ENDED, MARKERS, fork, make_workspace
 from sites import scan
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceBusyError
@@ -57,7 +57,7 @@ def test_an_erasure_that_ends_meanwhile(path: Path, tmp_path: Path, at: int) -> 
     assert not any(marker.encode() in (tmp_path / "backup.tar").read_bytes() for marker in MARKERS)
     assert [name.name for name in tmp_path.glob(".partial-*")] == []
     other = restored(tmp_path / "backup.tar", path, tmp_path / "new")
-    assert {each.state for each in other.requests()} == {"completed"}
+    assert {each.state for each in other.requests()} == ENDED
     assert scan(tmp_path / "new", *MARKERS) == []
 
 

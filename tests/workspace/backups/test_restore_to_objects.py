@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import stores
+from crashes import ENDED
 from offsite_scene import GONE, Scene, make
 from s3_server import Server
 from sites import scan
@@ -58,7 +59,7 @@ def test_nothing_is_left_of_who_was_erased_since(scene: Scene, s3: Server, bucke
     assert workspace.verify_log() == []
     assert {each.verdict for each in workspace.verify()} == {"equal"}
     workspace.process()  # and it is a workspace like any other
-    assert {each.state for each in workspace.requests()} == {"completed"}
+    assert {each.state for each in workspace.requests()} == ENDED
 
 
 def test_a_place_in_use_is_refused(scene: Scene, s3: Server, bucket: str) -> None:

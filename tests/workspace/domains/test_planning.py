@@ -11,7 +11,7 @@ from domain_scene import NORTH, PLANS, SHOP, TEXTS, bytes_of, opened_in, plan_of
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer as Words
 
-from erasable.core.errors import ErasableError
+from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.removal import Cost, Coverage, DomainRemoval, MaxShift, MinRemoval
 
 # -- a plan ----------------------------------------------------------------------------------------
@@ -217,3 +217,51 @@ def test_ids_that_the_workspace_takes_for_one_another_are_refused(folder: Path) 
     workspace.add_dataset("blanks", folder / "blanks.csv", id_column="id")
     with pytest.raises(ErasableError, match="differ by blanks"):
         workspace.plan_removal("blanks", where="ward = 'a'", budget=3)
+
+
+@pytest.mark.parametrize("by", ["identity", "condition", "another column"])
+def test_records_of_requests_on_hold_are_told(folder: Path, by: str) -> None:
+    """Whoever has reason to keep a record is not to lose it with a domain unawares."""
+    workspace = opened_in(folder)
+    asked = {"where": NORTH, "budget": Coverage(0.5)}
+    chosen = workspace.plan_removal("visits", **asked)
+    assert not [told for told in chosen.warnings if "on hold" in told]
+    data = read(folder, "visits")
+    leaving = np.isin(data["visit"].astype(int), [int(each) for each in chosen.ids])
+    patient = data["patient"][leaving][0]
+    mine = data["patient"] == patient
+    if by == "identity":
+        (request,) = workspace.request([patient], hold="a court")
+    elif by == "condition":
+        dose = float(data["dose"][leaving][0])
+        mine = data["dose"] >= dose
+        (request,) = workspace.request(where=f"dose >= {dose!r}", dataset="visits", hold="a court")
+    else:  # of somebody whose records stay
+        stays = min(set(data["patient"]) - set(data["patient"][leaving]))
+        (request,) = workspace.request([stays], hold="a court")
+        mine = np.zeros(len(leaving), dtype=bool)
+    told = [told for told in workspace.plan_removal("visits", **asked).warnings if "hold" in told]
+    n = int((mine & leaving).sum())
+    assert (n == 0) == (by == "another column")
+    expected = f"{n} of the records that would leave are asked for by request {request.id}, which"
+    assert [each.startswith(expected) for each in told] == [True] * bool(n)
+    workspace.resume(request.id)
+    again = workspace.plan_removal("visits", **asked).warnings
+    assert not [each for each in again if "hold" in each]
+
+
+def test_a_hold_that_came_after_the_plan_stops_the_removal(folder: Path) -> None:
+    """The plan could not warn of it; one that does is carried out."""
+    workspace = opened_in(folder)
+    asked = {"where": NORTH, "budget": Coverage(0.5)}
+    chosen = workspace.plan_removal("visits", **asked)
+    data = read(folder, "visits")
+    leaving = np.isin(data["visit"].astype(int), [int(each) for each in chosen.ids])
+    before = workspace.dataset("visits")["n_records"]
+    (request,) = workspace.request([data["patient"][leaving][0]], hold="a court")
+    with pytest.raises(WorkspaceError, match=f"request {request.id}, which was put on hold"):
+        workspace.remove_domain(chosen)
+    assert workspace.dataset("visits")["n_records"] == before
+    assert [each.id for each in workspace.requests()] == [request.id]
+    warned = workspace.plan_removal("visits", **asked)
+    assert workspace.remove_domain(warned).n_records == len(warned.ids)

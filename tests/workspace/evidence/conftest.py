@@ -10,7 +10,7 @@ import pytest
 from backends import copy_of
 from sqlalchemy import Connection, insert, select, update
 
-from erasable.workspace.evidence import entries, log, receipts
+from erasable.workspace.evidence import entries, log, receipts, seals
 from erasable.workspace.evidence.commitments import commit, new_salt
 from erasable.workspace.ledger.schema import (
     dataset,
@@ -31,9 +31,11 @@ def _made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with site.ledger.transaction() as connection:
         _add_dataset(site, connection)
         _fit_models(site, connection)
+        _seal(site, connection)
         _ask(site, connection)
     with site.ledger.transaction() as connection:
         _erase(site, connection)
+        _seal(site, connection)
     with site.ledger.transaction() as connection:
         receipts.issue(site, connection, ["R-DONE", "R-NONE"], DONE)
     with site.ledger.transaction() as connection:
@@ -56,6 +58,9 @@ def body(scene: Site) -> bytes:
         found = receipts.fetch(connection, "R-DONE")
     assert found is not None
     return found
+
+
+SEARCHED = [{"dataset": "visits", "column": "patient", "type": "email"}]
 
 
 def row_of(connection: Connection, table: Any, **where: Any) -> dict[str, Any]:
@@ -141,6 +146,12 @@ def _version(connection: Connection, id: int, number: int, cause: str) -> dict[s
     return row
 
 
+def _seal(site: Site, connection: Connection) -> None:
+    seals.put(site, connection, "dataset", 1)
+    for id in (1, 2, 3):
+        seals.put(site, connection, "model", id)
+
+
 def _ask(site: Site, connection: Connection) -> None:
     for id in ("R-DONE", "R-NONE", "R-DENIED", "R-CANCELLED", "R-LONG", "R-STARTED", "R-RESUMED"):
         acknowledge(site, connection, id)
@@ -194,6 +205,7 @@ def _erase(site: Site, connection: Connection) -> None:
         connection.execute(
             update(request)
             .where(request.c.id == id)
-            .values(state="purged", matched=matched, **gone)
+            .values(state="purged", matched=matched, searched=SEARCHED, **gone)
         )
-        log.append(site, connection, "request-erased", id, entries.erased(matched, mine), DONE)
+        body = entries.erased(matched, mine, searched=SEARCHED)
+        log.append(site, connection, "request-erased", id, body, DONE)

@@ -63,6 +63,7 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     (request, {"id": "R-DENIED"}, "salt", "00" * 32, "request 'R-DENIED'", "still holds"),
     (request, {"id": "R-DONE"}, "batch", "B-2", "request 'R-DONE'", "in its batch"),
     (request, {"id": "R-DONE"}, "matched", 0, "request 'R-DONE'", "records found"),
+    (request, {"id": "R-DONE"}, "searched", [], "request 'R-DONE'", "columns searched"),
     (request, {"id": "R-DONE"}, "completed_at", LATER, "request 'R-DONE'", "time of completion"),
     (receipt, {"request_id": "R-DONE"}, "body", b"{}", "request 'R-DONE'", "in its receipt"),
     (task, {"target_id": 2}, "treatment", "deleted", "request 'R-DONE'", "in its tasks"),
@@ -199,3 +200,11 @@ def test_a_receipt_that_a_stranger_would_refuse_is_named(scene: Site, part: str)
     (line,) = compare_ledger_with_log(scene)
     assert line.startswith("request 'R-DONE'")
     assert line.endswith("in its receipt")
+
+
+@pytest.mark.parametrize("name", ["note", "seal:model:99", "seal:nothing"])
+def test_a_setting_that_nobody_writes_is_told(scene: Site, name: str) -> None:
+    with scene.ledger.transaction() as connection:
+        scene.ledger.set(connection, name, "x")
+    (line,) = compare_ledger_with_log(scene)
+    assert line == f"the ledger has a setting {name!r}, which erasable does not write"

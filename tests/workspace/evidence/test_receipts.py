@@ -17,7 +17,7 @@ from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 from sqlalchemy import delete, select
 
-from erasable.core.errors import EvidenceError
+from erasable.core.errors import TamperedError
 from erasable.workspace.evidence import log, receipts
 from erasable.workspace.evidence.commitments import matches
 from erasable.workspace.evidence.envelope import peek
@@ -76,6 +76,8 @@ def test_it_says_what_was_done(scene: Site, body: bytes, backend: str) -> None:
         "in_time": True,
         "days_left": 11.77,
         "matched": True,
+        "outcome": "erased",
+        "searched": [{"dataset": "visits", "column": "patient", "type": "email"}],
         "records": 3,
         "datasets": [
             {
@@ -177,7 +179,7 @@ def test_no_receipt_without_an_acknowledgement(scene: Site) -> None:
     with scene.ledger.transaction() as connection:
         connection.execute(delete(log_entry).where(log_entry.c.subject == "R-LATER"))
     with (
-        pytest.raises(EvidenceError, match="does not know of request R-LATER"),
+        pytest.raises(TamperedError, match="request 'R-LATER': the log does not know of it"),
         scene.ledger.transaction() as connection,
     ):
         receipts.issue(scene, connection, ["R-LATER"], DONE)

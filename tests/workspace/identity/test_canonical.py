@@ -78,7 +78,7 @@ def test_floats_that_several_whole_numbers_round_to_are_refused(value):
         ("id", "-0.0", "0"),
         ("id", "-17.0", "-17"),
         ("id", "1e3", "1e3"),
-        ("id", "\uff11\uff17", "\uff11\uff17"),
+        ("id", "\uff11\uff17", "17"),
         ("id", "  A-7\n", "A-7"),
         ("id", "Patient 7", "Patient 7"),
         ("id", "cafe\u0301", "caf\u00e9"),
@@ -128,7 +128,9 @@ def test_case_of_an_email_does_not_matter(text):
     try:
         expected = canonical("email", text)
     except InvalidIdsError:
-        assert not text.strip()
+        shown = unicodedata.normalize("NFKC", text)
+        letters = [each for each in shown if "FILLER" not in unicodedata.name(each, "")]
+        assert "@" in shown or not any(map(str.isalnum, letters))  # several addresses, or none
         return
     # The dotless i is another letter than i, and the only one whose capital is that of another.
     plain = expected.replace("\u0131", "i")

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from effort import examples
 from erasable.core.errors import InvalidIdsError, InvalidParameterError, NotInWorkspaceError
@@ -19,7 +19,9 @@ def ensure(site, *identities):
     """Make subjects of (type, value) pairs, each one of its own."""
     with site.ledger.transaction() as connection:
         return subjects.ensure(
-            connection, [(site.keys.token(type, value), type) for type, value in identities]
+            site,
+            connection,
+            [(site.keys.token(type, value), type) for type, value in identities],
         )
 
 
@@ -43,9 +45,9 @@ def test_each_new_token_gets_a_subject_of_its_own(site):
 def test_many_tokens_take_several_statements(site):
     pairs = [(f"{number:032x}", "id") for number in range(12_000)]
     with site.ledger.transaction() as connection:
-        assert subjects.ensure(connection, pairs[:7_000]) == 7_000
+        assert subjects.ensure(site, connection, pairs[:7_000]) == 7_000
     with site.ledger.transaction() as connection:
-        assert subjects.ensure(connection, pairs) == 5_000
+        assert subjects.ensure(site, connection, pairs) == 5_000
         assert subjects.forget(connection, [token for token, _ in pairs[1:]]) == 11_999
     assert count(site) == 1
 
@@ -155,6 +157,15 @@ def test_links_are_logged_once_and_without_identity(site):
     for hidden in (found.subject, *(token for token, _ in found.tokens), "a@x.com"):
         assert hidden.encode() not in body
     assert log.verify_log(site) == []
+
+
+def test_the_type_of_a_request_counts_and_not_what_the_ledger_says_of_its_token(site):
+    """Somebody who alters the latter would have a request search other columns."""
+    ensure(site, ("id", "17"))
+    token = site.keys.token("id", "17")
+    with site.ledger.transaction() as connection:
+        connection.execute(update(identity).values(type="email"))
+        assert subjects.expand(connection, [["id", token]]) == [("id", token)]
 
 
 def test_expand_reaches_every_token_and_keeps_unknown_ones(site):

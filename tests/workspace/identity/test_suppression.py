@@ -42,6 +42,22 @@ def test_release_takes_one_identity_off(site):
     assert listing(site) == []
 
 
+@pytest.mark.parametrize(("value", "type"), [(17, "id"), ("A@X.com", "email")])
+def test_release_takes_off_the_other_identity_of_the_records(site, value, type):
+    suppress(site, ("id", 17), ("email", "a@x.com"), ("staff/id", 17))
+    suppress(site, ("email", "b@x.com"), request="R-2")
+    assert suppression.release(site, value, type) == type
+    left = {site.keys.token("staff/id", 17), site.keys.token("email", "b@x.com")}
+    assert {entry["token"] for entry in listing(site)} == left
+    assert suppressions.compare_list_with_log(site) == []
+
+
+def test_release_takes_off_one_record_of_a_condition(site):
+    suppress(site, ("record.visits/id", 17), ("record.visits/id", 18))
+    suppression.release(site, 17, "record.visits/id")
+    assert [entry["token"] for entry in listing(site)] == [site.keys.token("record.visits/id", 18)]
+
+
 def test_release_is_logged_without_identity(site):
     suppress(site, ("id", 17), request="R-7")
     token = site.keys.token("id", 17)

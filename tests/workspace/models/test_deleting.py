@@ -8,6 +8,7 @@ from sqlalchemy import select
 from erasable.core.errors import WorkspaceError
 from erasable.tree import _base
 from erasable.workspace.evidence import log
+from erasable.workspace.evidence.reliance import given
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import deleting, estimates, fitting, verifying
 from erasable.workspace.models.training import of_bytes
@@ -19,6 +20,7 @@ from workspace_models import (
     loaded,
     prepared,
     take_out_of_data,
+    written_down,
 )
 
 GONE = ["v3", "v4", "v5", "v77"]
@@ -78,7 +80,7 @@ def test_what_is_left_is_what_a_fit_without_the_records_makes(visits, tmp_path, 
 
     add_visits(visits, tmp_path, "never", LEFT)
     tables = Reader(visits).tables([2])
-    again = train(visits, model.recipe, tables, deleting.design_of(model))
+    again = train(visits, given(model.recipe), tables, deleting.design_of(model))
     assert loaded(visits, name).digest() == again.digest
     untouched = recipes.make(model.recipe)
     assert untouched.get_params().keys() == loaded(visits, name).get_params().keys()
@@ -211,6 +213,7 @@ def test_a_model_of_another_algorithm_is_fitted_again(visits):
         connection.execute(
             schema.model_version.update().values(algorithm="erasable.linear_model.Ridge/0")
         )
+    written_down(visits)
     made = erased(visits, "r", GONE)
     assert (made.treatment, made.exactness) == ("refitted", "bitwise")
     assert made.algorithm == "erasable.linear_model.Ridge/1"

@@ -37,7 +37,7 @@ TEXTS = [f"word{i % 7} word{i % 11} word{i % 13} common" for i in range(N)]
 def loaded(model, X, y=Y):
     held = io.BytesIO()
     model.fit(X, y).save(held)
-    return erasable.load(io.BytesIO(held.getvalue()))
+    return erasable.load(io.BytesIO(held.getvalue()), trusted=True)
 
 
 HOLD = {

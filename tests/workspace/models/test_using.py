@@ -89,3 +89,15 @@ def test_what_cannot_be_used_is_told(visits, tmp_path):
         using.export(visits, "scale", tmp_path)
     with pytest.raises(WorkspaceError, match="make it first"):
         using.export(visits, "scale", tmp_path / "no" / "out")
+
+
+def test_a_file_with_a_value_of_one_record_names_its_field(visits, tmp_path):
+    for name, steps in (
+        ("extremes", "preprocessing.MinMaxScaler,sklearn.linear_model.LogisticRegression"),
+        ("sums", "preprocessing.StandardScaler,sklearn.linear_model.LogisticRegression"),
+    ):
+        fitting.fit(visits, name, steps, datasets=["visits"], target="sick")
+    (told,) = using.export(visits, "extremes", tmp_path / "extremes")
+    assert "holds values that one record alone has, in steps.minmaxscaler.data_m" in told
+    assert "\n" not in told
+    assert using.export(visits, "sums", tmp_path / "sums") == []  # a control

@@ -8,7 +8,7 @@ from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.evidence import commitments
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import fitting, verifying
-from workspace_models import add_visits, erased, found, take_out_of_data
+from workspace_models import add_visits, erased, found, take_out_of_data, written_down
 
 COPY = f'{sys.executable} -c "import sys, shutil; shutil.copy(*sys.argv[1:])" {{data}} {{out}}'
 CHANCE = f"{sys.executable} -c \"import sys, secrets; open(sys.argv[2], 'w').write(secrets.token_hex())\" {{data}} {{out}}"  # noqa: E501
@@ -28,6 +28,7 @@ def judged(site, **options):
 def change(site, **values):
     with site.ledger.transaction() as connection:
         connection.execute(schema.model_version.update().values(**values))
+    written_down(site)
 
 
 def test_a_model_is_equal_to_its_refit(ridge):
@@ -70,6 +71,7 @@ def test_another_model_in_its_place_is_damaged_although_the_ledger_agrees(ridge)
         connection.execute(
             schema.model_version.update().where(at).values(key=other.key, sha256=other.sha256)
         )
+    written_down(ridge)
     assert [each.verdict for each in verifying.verify(ridge, ["r"])] == ["damaged"]
 
 
@@ -79,6 +81,7 @@ def test_another_recipe_comes_to_another_model(ridge):
         connection.execute(
             schema.model.update().values(recipe={**model.recipe, "params": {"alpha": 4}})
         )
+    written_down(ridge)
     assert judged(ridge)[0] == "different"
 
 

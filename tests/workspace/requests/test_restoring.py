@@ -12,7 +12,7 @@ from backends import copy_of
 from sites import scan
 from sqlalchemy import delete, select, update
 
-from erasable.core.errors import ErasableError, EvidenceError
+from erasable.core.errors import ErasableError, EvidenceError, TamperedError
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
 from erasable.workspace.ledger.schema import suppression, suppression_salt
@@ -76,22 +76,22 @@ def everything(workspace: Workspace) -> tuple[Any, ...]:
 def test_the_backup_holds_whom_the_list_names(backup: Workspace) -> None:
     """The control of what follows: without the list they are there, and can come in."""
     assert [backup.subject(person)["known"] for person in BACK] == [True, True, True]
-    assert len(backup.suppressed()) == 1
+    assert len(backup.suppressed()) == 2  # marker-p0 and the mail
 
 
 def test_a_restored_backup_is_brought_up_to_date(
     backup: Workspace, listed: dict[str, Any], made: Path
 ) -> None:
     done = backup.import_suppression_list(listed)
-    # marker-p0; p1, p2 with its mail, p3; record v15
-    assert (done.n_listed, done.n_new, done.n_released, done.n_mended) == (6, 5, 0, 0)
-    # p1 is asked for since before the backup; p2 is not linked yet in it: two people
-    assert done.n_waiting == 1
-    assert len(done.requests) == 4
+    # marker-p0, p1, p2 and p3, each with its mail; record v15
+    assert (done.n_listed, done.n_new, done.n_released, done.n_mended) == (9, 7, 0, 0)
+    # p1 is asked for since before the backup
+    assert done.n_waiting == 2
+    assert len(done.requests) == 3
     assert {each.state for each in done.requests} == {"pending"}
     assert backup.verify_log() == []
     processed = backup.process()
-    assert len(processed.requests) == 5
+    assert len(processed.requests) == 4
     assert processed.n_records == 10  # 3 of each of three people, and v15
     assert {row["name"]: row["n_records"] for row in backup.datasets()} == {"visits": 11}
     assert backup.verify_log() == []
@@ -116,7 +116,7 @@ def test_to_import_it_again_changes_nothing(backup: Workspace, listed: dict[str,
     backup.import_suppression_list(listed)
     before = everything(backup)
     again = backup.import_suppression_list(listed)
-    assert (again.n_new, again.requests, again.n_waiting) == (0, (), 5)
+    assert (again.n_new, again.requests, again.n_waiting) == (0, (), 7)
     assert everything(backup) == before
     backup.process()
     before = everything(backup)
@@ -142,31 +142,36 @@ def test_the_workspace_itself_has_nothing_to_bring_up_to_date(
     workspace = Workspace.open(tmp_path / "ws")
     before = everything(workspace)
     done = workspace.import_suppression_list(listed)
-    assert (done.n_listed, done.n_new, done.requests) == (6, 0, ())
+    assert (done.n_listed, done.n_new, done.requests) == (9, 0, ())
     assert everything(workspace) == before
     workspace.release("marker-p3")
     workspace.sync("visits")  # they come in again, with a new consent
     done = workspace.import_suppression_list(listed)
-    assert (done.n_released, done.requests) == (1, ())
+    assert (done.n_released, done.requests) == (2, ())
     assert workspace.subject("marker-p3")["known"]
 
 
 def test_whom_somebody_let_in_unseen_is_asked_for_again(
-    made: Path, tmp_path: Path, listed: dict[str, Any]
+    made: Path, tmp_path: Path, listed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the first of these leftovers was: a token is deleted, and its owner comes back."""
     copy_of(made / "ws", tmp_path / "ws")
     workspace = Workspace.open(tmp_path / "ws")
-    token = workspace.site.keys.token("id", "marker-p3")
+    token = workspace.site.keys.token
+    theirs = [token("id", "marker-p3"), token("email", "marker-p3@example.org")]
     with workspace.site.ledger.transaction() as connection:
-        connection.execute(delete(suppression).where(suppression.c.token == token))
-    workspace.sync("visits")
+        connection.execute(delete(suppression).where(suppression.c.token.in_(theirs)))
+    with pytest.raises(TamperedError, match="no identities, and not 2"):
+        workspace.sync("visits")
+    with monkeypatch.context() as patch:  # earlier versions did not look
+        patch.setattr("erasable.workspace.evidence.suppressions.check_list", lambda _: None)
+        workspace.sync("visits")
     assert workspace.subject("marker-p3")["known"]
     (line,) = workspace.verify_log()
-    assert "no identities, and not 1" in line
+    assert "no identities, and not 2" in line
     assert "erasable suppress import" in line
     done = workspace.import_suppression_list(listed)
-    assert (done.n_new, done.n_mended, len(done.requests)) == (1, 1, 1)
+    assert (done.n_new, done.n_mended, len(done.requests)) == (2, 1, 1)
     assert workspace.verify_log() == []
     workspace.process()
     assert not workspace.subject("marker-p3")["known"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from erasable.core.errors import InvalidIdsError
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
 
@@ -38,7 +39,7 @@ def says(workspace: Workspace, request: str) -> object:
 def test_a_stranger_has_a_receipt_that_says_what_was_tried_and_is_not_kept_out(
     workspace: Workspace,
 ) -> None:
-    (taken,) = workspace.request([MAIL])
+    (taken,) = workspace.request([MAIL], type="id")
     assert taken.types == ["id"]
     assert workspace.process().n_unmatched == 1
     assert workspace.requests()[0].types == ["id"]
@@ -54,8 +55,11 @@ def test_a_stranger_has_a_receipt_that_says_what_was_tried_and_is_not_kept_out(
 
 def test_a_type_that_is_named_waits_for_its_data(workspace: Workspace) -> None:
     """While the request is pending; a stranger is kept out under no type."""
-    (taken,) = workspace.request([MAIL], type="email")
     add_letters(workspace)
+    (taken,) = workspace.request(["new@example.org"], type="email")
+    source = workspace.site.root.parent / "more.csv"
+    source.write_text("letter,sender,length\nl3,New@Example.org,5\n")
+    workspace.append("letters", source)
     assert workspace.process().n_records == 1
     assert says(workspace, taken.id) == ["email"]
 
@@ -74,6 +78,14 @@ def test_a_condition_is_looked_for_under_none(workspace: Workspace) -> None:
     workspace.process()
     assert taken.types is None
     assert says(workspace, taken.id) is None
+
+
+def test_a_data_set_is_named_for_a_condition_alone(workspace: Workspace) -> None:
+    """Or the request would seem to be for that one, and erase from all of them."""
+    for look in (workspace.request, workspace.preview):
+        with pytest.raises(InvalidIdsError, match="erased from all data sets"):
+            look(["p1"], dataset="visits")
+    assert workspace.requests() == []
 
 
 def test_an_empty_workspace_looks_for_ids(tmp_path: Path) -> None:

@@ -65,9 +65,9 @@ def read_setting(
     n_forget: int, n_retain: int, n_deleted: int, divergence: float, delta: float
 ) -> tuple[float, float, float, float]:
     """Return kept over retained records, the share deleted, log(4 / delta), and KL(p1, p2)."""
-    read_count(n_forget, "n_forget", 1)
-    read_count(n_retain, "n_retain", 1)
-    read_count(n_deleted, "n_deleted", 0, n_forget)
+    n_forget = read_count(n_forget, "n_forget", 1)
+    n_retain = read_count(n_retain, "n_retain", 1)
+    n_deleted = read_count(n_deleted, "n_deleted", 0, n_forget)
     log_term = np.log(4 / read_number(delta, "delta", 0.0, 1.0, ends="()"))
     ratio = (n_forget - n_deleted) / n_retain
     return ratio, n_deleted / n_forget, float(log_term), read_divergence(divergence)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
+from erasable.core.errors import InvalidParameterError
+from erasable.core.ids import shorten
 from erasable.removal._reading import read_count, read_number
 from erasable.removal.bounds._bound import Bound, read_setting
 
@@ -47,13 +49,15 @@ def random_removal_deletions(
     >>> round(found.value), found.is_vacuous
     (355, False)
     """
-    log_term, apart = _targets(n_forget, n_retain, divergence, alpha, epsilon, delta)
+    log_term, apart = read_setting(n_forget, n_retain, 0, divergence, delta)[2:]
+    n_forget, n_retain = int(n_forget), int(n_retain)
+    alpha, epsilon = _targets(alpha, epsilon)
     removal = np.sqrt(max(2 * apart - alpha, 0.0) / (12 * apart)) if apart else 0.0
     preservation = min(1.0, np.sqrt(epsilon / (6 * apart))) if apart else 1.0
     least = 12 * log_term / min(epsilon, alpha)
     reason = ""
     if n_retain < least:
-        reason = f"it takes {int(np.ceil(least))} records of the wanted domain"
+        reason = f"it takes {np.ceil(least):.0f} records of the wanted domain"
     elif apart < 8 * alpha:
         reason = "alpha is more than an eighth of the divergence"
     return Bound(_deletions(n_forget, n_retain * min(removal, preservation)), reason)
@@ -94,16 +98,18 @@ def selective_removal_deletions(
     >>> round(found.value), found.is_vacuous
     (924, False)
     """
-    log_term, apart = _targets(n_forget, n_retain, divergence, alpha, epsilon, delta)
+    log_term, apart = read_setting(n_forget, n_retain, 0, divergence, delta)[2:]
+    n_forget, n_retain = int(n_forget), int(n_retain)
+    alpha, epsilon = _targets(alpha, epsilon)
     spare = max(apart - 4 * alpha, 0.0)
     least = 2 * log_term * max(1 / epsilon, epsilon**-0.5, 1 / alpha, np.sqrt(spare))
-    scale = np.sqrt(n_forget * n_retain) * np.exp(-apart)
+    scale = np.sqrt(float(n_forget) * n_retain) * np.exp(-apart)
     kept = scale * min((epsilon / (16 * np.pi)) ** 0.25, (spare / (8 * np.pi)) ** 0.25)
     share = 1.5 + np.sqrt(log_term / (2 * n_forget)) - float(ndtr(2 * np.sqrt(2 * apart)))
     deletions = max(_deletions(n_forget, kept), n_forget * share)
     reason = ""
     if n_retain < least:
-        reason = f"it takes {int(np.ceil(least))} records of the wanted domain"
+        reason = f"it takes {np.ceil(least):.0f} records of the wanted domain"
     elif apart < 4 * alpha:
         reason = "alpha is more than a quarter of the divergence"
     elif deletions > n_forget:
@@ -145,7 +151,9 @@ def simplified_deletions(
     >>> round(simplified_deletions(1000, epsilon=0.1, selective=False).value)
     684
     """
-    read_count(n_forget, "n_forget", 1)
+    n_forget = read_count(n_forget, "n_forget", 1)
+    if not isinstance(selective, bool | np.bool_):
+        raise InvalidParameterError(f"selective={shorten(selective)}; expected True or False")
     power = 0.25 if selective else 0.5
     kept = [1.0]
     if alpha is not None:
@@ -155,13 +163,11 @@ def simplified_deletions(
     return Bound(n_forget * (1 - min(kept)), "its constants are left out")
 
 
-def _targets(
-    n_forget: int, n_retain: int, divergence: float, alpha: float, epsilon: float, delta: float
-) -> tuple[float, float]:
-    _, _, log_term, apart = read_setting(n_forget, n_retain, 0, divergence, delta)
-    for value, name in ((alpha, "alpha"), (epsilon, "epsilon")):
-        read_number(value, name, 0.0, np.inf, ends="()")
-    return log_term, apart
+def _targets(alpha: float, epsilon: float) -> tuple[float, float]:
+    return (
+        read_number(alpha, "alpha", 0.0, np.inf, ends="()"),
+        read_number(epsilon, "epsilon", 0.0, np.inf, ends="()"),
+    )
 
 
 def _deletions(n_forget: int, kept: float) -> float:

@@ -49,7 +49,7 @@ def random_removal_bounds(
     (0.0515, 0.0182)
     """
     ratio, _, log_term, apart = read_setting(n_forget, n_retain, n_deleted, divergence, delta)
-    rest = 3 * log_term / n_retain * (1 + ratio)
+    rest = 3 * log_term / int(n_retain) * (1 + ratio)
     return _bounds((0.5 - 3 * ratio**2) * apart - rest / 2, 3 * ratio**2 * apart + rest, apart)
 
 
@@ -85,9 +85,9 @@ def selective_removal_bounds(
     (-0.76, 'a divergence is never below 0')
     """
     ratio, share, log_term, apart = read_setting(n_forget, n_retain, n_deleted, divergence, delta)
-    quantile = _folded_quantile(1 - share + np.sqrt(log_term / (2 * n_forget)), apart)
+    quantile = _folded_quantile(1 - share + np.sqrt(log_term / (2 * int(n_forget))), apart)
     reach = 0.0 if ratio == 0 else float(ratio * quantile) ** 2
-    rest = log_term / n_retain
+    rest = log_term / int(n_retain)
     return _bounds(apart / 2 - reach / 2 - rest, reach + 2 * rest, apart)
 
 
@@ -110,4 +110,4 @@ def _folded_quantile(p: float, divergence: float) -> float:
     def beyond(u: float) -> float:
         return float(ndtr(u - shift) - ndtr(-u - shift) - p)
 
-    return float(brentq(beyond, 0.0, shift + 40.0))
+    return float(brentq(beyond, 0.0, max(shift + 40.0, shift * (1 + 1e-9))))

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._gaussians import whitened
-from erasable.removal._reading import refuse_singular
+from erasable.removal._reading import as_numbers, refuse_singular
 from erasable.removal.frontiers._rays import CountRay, GaussianRay, Ray, WaitingRay
 
 __all__ = ["FAMILIES"]
 
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
+_LARGEST = 1e150  # of a mean, whose ratio to another float64 holds
 
 
 def _bernoulli(theta1: Any, theta2: Any) -> Ray | None:
@@ -66,9 +67,9 @@ def _gaussian(theta1: Any, theta2: Any) -> Ray | None:
         wanted = "(mean, covariance) of shapes (n_features,) and (n_features, n_features)"
         try:
             given_mean, given_covariance = theta
-            mean = np.atleast_1d(np.asarray(given_mean, dtype=np.float64))
-            covariance = np.atleast_2d(np.asarray(given_covariance, dtype=np.float64))
-        except (TypeError, ValueError, OverflowError):
+            mean = np.atleast_1d(as_numbers(given_mean))
+            covariance = np.atleast_2d(as_numbers(given_covariance))
+        except (TypeError, ValueError, NotImplementedError):
             raise _outside(theta, name, wanted) from None
         finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
         if mean.ndim != 1 or covariance.shape != 2 * mean.shape or not finite:
@@ -87,12 +88,10 @@ def _gaussian(theta1: Any, theta2: Any) -> Ray | None:
 
 
 def _positive(theta: Any, name: str, shape: tuple[int, ...] | None, wanted: str) -> Floats:
-    try:
-        mean = np.asarray(theta, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise _outside(theta, name, wanted) from None
-    if (shape is not None and mean.shape != shape) or not ((mean > 0) & (mean < np.inf)).all():
-        raise _outside(theta, name, wanted)
+    mean = as_numbers(theta)
+    within = mean.size > 0 and ((mean >= 1 / _LARGEST) & (mean <= _LARGEST)).all()
+    if (shape is not None and mean.shape != shape) or not within:
+        raise _outside(theta, name, f"{wanted}, from {1 / _LARGEST:g} to {_LARGEST:g}")
     return mean if mean.ndim else mean.reshape(1)
 
 

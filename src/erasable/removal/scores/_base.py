@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from erasable.core._grid_kernels import Floats, Ints
-from erasable.core.errors import InvalidInputError
+from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.removal._reading import as_numbers
 from erasable.removal._sets import Sets
 
-__all__ = ["Custom", "Ranking", "Reference", "RowScore", "Score", "by_score"]
+__all__ = ["Custom", "Ranking", "Reference", "RowScore", "Score", "by_score", "refuse_signature"]
 
 _LARGEST = 1e290  # of a score, so that differences and sums of many are finite
 
@@ -56,8 +57,31 @@ def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Rank
     return Ranking(scores, order, weights, **more)
 
 
+def refuse_signature(function: Any, name: str, given: tuple[str, ...]) -> None:
+    """Raise unless it is a function that takes so many arguments.
+
+    Raises
+    ------
+    InvalidParameterError
+    """
+    try:
+        signature(function).bind(*given)
+    except ValueError:  # compiled functions may have none to look at
+        return
+    except TypeError:
+        raise InvalidParameterError(
+            f"{name}={shorten(function)} cannot be called as {name}({', '.join(given)}); expected "
+            "a function that can"
+        ) from None
+
+
 class Score(BaseEstimator):
     """Base of the scores: a subclass has a `rank` method.
+
+    Attributes
+    ----------
+    needs_retain : bool
+        Whether it looks at the retain set; of a score that does not, `sets.retain` may be None.
 
     Examples
     --------
@@ -65,6 +89,8 @@ class Score(BaseEstimator):
     >>> isinstance(Norm(), Score)
     True
     """
+
+    needs_retain = True
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set.
@@ -80,6 +106,25 @@ class Score(BaseEstimator):
         Ranking
         """
         raise NotImplementedError
+
+    def rank_first(self, sets: Sets, seed: int, n_first: int) -> Ranking:
+        """Score the forget set, of which `n_first` records leave at most.
+
+        A score that takes one record after the other may stop there, and rank the others by less.
+
+        Parameters
+        ----------
+        sets : Sets
+        seed : int
+        n_first : int
+            From 1 to n_forget. The first `n_first` of the order are those of `rank`.
+
+        Returns
+        -------
+        Ranking
+            Of all records.
+        """
+        return self.rank(sets, seed)
 
 
 class RowScore(Score):
@@ -130,11 +175,9 @@ class Custom(Score):
         )
 
     def _call(self, forget: Any, retain: Any) -> Floats:
+        refuse_signature(self.function, "score", ("forget", "retain"))
         given = self.function(forget, retain)
-        try:
-            scores: NDArray[np.float64] = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            scores = np.empty((0, 0))
+        scores = as_numbers(given)
         n = forget.shape[0]
         if scores.shape != (n,) or not (np.abs(scores) <= _LARGEST).all():
             told = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"

@@ -17,10 +17,11 @@ from sklearn.preprocessing import StandardScaler
 from erasable.core._grid_kernels import Floats
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.removal._covariance import MAX_FEATURES, Scatter, shrunk_metric
+from erasable.removal._covariance import MAX_FEATURES, Scatter, shrunk_metric, varying
+from erasable.removal._reading import as_numbers
 from erasable.removal._sets import Sets
 
-__all__ = ["GaussianPair", "candidates", "check_classifier", "fitted", "log_ratio"]
+__all__ = ["GaussianPair", "candidates", "check_classifier", "fitted", "log_ratio", "shares"]
 
 _BLOCK = 2**21  # values that are scored at a time
 _PENALTIES = (1e-3, 3e-2, 1.0)
@@ -30,7 +31,10 @@ _CLIP = 1e-12
 
 
 class GaussianPair(ClassifierMixin, BaseEstimator):
-    """Two Gaussians with a mean and a covariance each, whose correlations are shrunk."""
+    """Two Gaussians with a mean and a covariance each, whose correlations are shrunk.
+
+    Columns that vary in neither class are left out.
+    """
 
     def fit(self, X: Any, y: Any) -> GaussianPair:
         """Fit one to the rows of each class, 0 and 1."""
@@ -38,9 +42,11 @@ class GaussianPair(ClassifierMixin, BaseEstimator):
         sets = Sets(groups[1], groups[0])
         self.classes_ = np.array([0, 1])
         self._metrics = []
-        for rows, name in zip(groups, ("retain", "forget"), strict=True):
-            centred = Scatter.fit(sets, rows).centred()
-            self._metrics.append(shrunk_metric(centred, max(len(rows) - 1, 1), "auto", name))
+        scatters = [Scatter.fit(sets, rows).centred() for rows in groups]
+        columns = varying(*scatters)
+        for rows, centred, name in zip(groups, scatters, ("retain", "forget"), strict=True):
+            metric = shrunk_metric(centred, max(len(rows) - 1, 1), "auto", name, columns)
+            self._metrics.append(metric)
         self._means = [rows.mean(axis=0, dtype=np.float64) for rows in groups]
         self._prior = np.log(len(groups[1]) / len(groups[0]))
         return self
@@ -49,7 +55,7 @@ class GaussianPair(ClassifierMixin, BaseEstimator):
         """Return log odds of class 1."""
         logs = []
         for metric, mean in zip(self._metrics, self._means, strict=True):
-            white = (X - mean) @ metric.weights.T
+            white = (X - mean)[:, metric.columns] @ metric.weights.T
             logs.append(-0.5 * (np.einsum("ij,ij->i", white, white) + metric.log_determinant))
         odds: Floats = logs[1] - logs[0] + self._prior
         return odds
@@ -79,9 +85,11 @@ def candidates(sparse: bool, n: int, n_features: int) -> list[Any]:
 
 
 def check_classifier(classifier: Any) -> None:
-    """Raise unless it is one of scikit-learn's kind."""
-    if not hasattr(classifier, "fit") or not (
-        hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
+    """Raise unless it is one of scikit-learn's kind, and no class of them."""
+    if (
+        isinstance(classifier, type)
+        or not hasattr(classifier, "fit")
+        or not (hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"))
     ):
         raise InvalidParameterError(
             f"classifier={shorten(classifier)}; expected one with predict_proba or "
@@ -121,7 +129,7 @@ def log_ratio(model: Any, rows: Any, correction: float) -> Floats:
         if direct:
             odds = np.asarray(model.decision_function(part), dtype=np.float64).ravel()
         else:
-            p = np.asarray(model.predict_proba(part), dtype=np.float64)[:, 1]
+            p = shares(model, part)[:, 1]
             odds = logit(np.clip(p, _CLIP, 1 - _CLIP))
         out[start : start + size] = odds
     if not np.isfinite(out).all():
@@ -132,13 +140,30 @@ def log_ratio(model: Any, rows: Any, correction: float) -> Floats:
     return out + (0.0 if _is_balanced(model) else correction)
 
 
+def shares(model: Any, rows: Any) -> Floats:
+    """Return the probabilities of both classes.
+
+    Raises
+    ------
+    InvalidInputError
+        They have another shape.
+    """
+    found = as_numbers(model.predict_proba(rows))
+    if found.shape != (rows.shape[0], 2):
+        raise InvalidInputError(
+            f"predict_proba of {type(model).__name__} returned an array of shape {found.shape}; "
+            f"expected two probabilities for each of {rows.shape[0]} records"
+        )
+    return found
+
+
 def _is_log_odds(model: Any, rows: Any) -> bool:
     if not hasattr(model, "decision_function"):
         return False
     if not hasattr(model, "predict_proba"):
         return True
     odds = np.asarray(model.decision_function(rows), dtype=np.float64).ravel()
-    p = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, 1]
+    p = shares(model, rows)[:, 1]
     return bool(np.allclose(expit(odds), p, rtol=1e-5, atol=1e-6))
 
 

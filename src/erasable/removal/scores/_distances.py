@@ -19,6 +19,11 @@ from erasable.removal.scores._base import RowScore
 
 __all__ = ["Coreset", "MeanDistance", "MeanMargin", "Norm"]
 
+_ROUNDED = 2.0**-32  # of cosines that differ by less, 20 bits of 52 are left
+_ALIKE = (
+    "all records have nearly one direction, and their cosines differ by little more than rounding; "
+    "subtract what they have in common, or choose another score"
+)
 METRICS = ("euclidean", "cosine", "mahalanobis")
 
 
@@ -29,6 +34,8 @@ class MeanDistance(RowScore):
     ----------
     metric : {"euclidean", "cosine", "mahalanobis"}, default="euclidean"
         Euclidean distances are squared. The covariance of Mahalanobis' is that of the retain set.
+        Columns that vary in neither set are left out of it, as of `Frontier`; those that vary in
+        forget alone are refused, because distances in them would be infinite.
     shrinkage : "auto" or float, default="auto"
         How far correlations are shrunk to 0: from 0 to 1, or by oracle approximating shrinkage.
 
@@ -55,7 +62,7 @@ class MeanDistance(RowScore):
         if self.metric == "euclidean":
             return distances_to(centre, rows)
         if self.metric == "cosine":
-            return 1.0 - _cosine(centre, rows, "retain")
+            return 1.0 - _cosine(sets, centre, rows, "retain")
         metric = metric_of(sets, sets.retain, self.shrinkage, "retain")
         return np.sqrt(metric.distances(sets, rows, [centre])[0])
 
@@ -88,7 +95,7 @@ class MeanMargin(RowScore):
         _check(self)
         own, other = sets.forget_moments.mean(), sets.retain_moments.mean()
         if self.metric == "cosine":
-            return _cosine(own, rows, "forget") - _cosine(other, rows, "retain")
+            return _cosine(sets, own, rows, "forget") - _cosine(sets, other, rows, "retain")
         if self.metric == "euclidean":
             far, near = distances_to(other, rows), distances_to(own, rows)
         else:
@@ -107,6 +114,7 @@ class Norm(RowScore):
     array([1., 5.])
     """
 
+    needs_retain = False
     _contrasts = False
 
     def _scores(self, sets: Sets, rows: Any) -> Floats:
@@ -123,6 +131,7 @@ class Coreset(RowScore):
     array([1, 0, 2])
     """
 
+    needs_retain = False
     _contrasts = False
 
     def _scores(self, sets: Sets, rows: Any) -> Floats:
@@ -137,7 +146,7 @@ def _check(score: Any) -> None:
     check_shrinkage(score.shrinkage)
 
 
-def _cosine(centre: Floats, rows: Any, name: str) -> Floats:
+def _cosine(sets: Sets, centre: Floats, rows: Any, name: str) -> Floats:
     size = float(np.sqrt(np.dot(centre, centre)))
     if size == 0.0:
         raise InvalidInputError(
@@ -151,4 +160,7 @@ def _cosine(centre: Floats, rows: Any, name: str) -> Floats:
             f"{zero} of {len(norms)} records of forget are all zero, and have no direction; "
             "expected none for a cosine; drop them, or choose another score"
         )
-    return products_with(centre, rows) / (norms * size)
+    found: Floats = products_with(centre, rows) / (norms * size)
+    if 0.0 < np.ptp(found) < _ROUNDED:
+        sets.note(_ALIKE, np.arange(sets.n_features))
+    return found

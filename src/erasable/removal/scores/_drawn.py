@@ -9,9 +9,9 @@ import numpy as np
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.core.seeds import is_integer
+from erasable.removal._reading import as_numbers, read_count, read_number
 from erasable.removal._sets import Sets, distances_to
-from erasable.removal.scores._base import Ranking, Score
+from erasable.removal.scores._base import Ranking, Score, refuse_signature
 
 __all__ = ["CCS", "Random", "in_order"]
 
@@ -32,6 +32,8 @@ class Random(Score):
     >>> sorted(Random().rank(Sets(np.zeros((3, 1)), np.zeros((1, 1))), 7).order.tolist())
     [0, 1, 2]
     """
+
+    needs_retain = False
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
@@ -67,6 +69,8 @@ class CCS(Score):
     True
     """
 
+    needs_retain = False
+
     def __init__(self, n_strata: int = 50, *, hardest: float = 0.0, difficulty: Any = None) -> None:
         self.n_strata = n_strata
         self.hardest = hardest
@@ -74,15 +78,8 @@ class CCS(Score):
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
-        if not is_integer(type(self.n_strata)) or self.n_strata < 1:
-            raise InvalidParameterError(
-                f"n_strata={shorten(self.n_strata)}; expected an integer of 1 or more; pass one"
-            )
-        number = isinstance(self.hardest, int | float | np.number)
-        if not number or isinstance(self.hardest, bool) or not 0 <= self.hardest < 1:
-            raise InvalidParameterError(
-                f"hardest={shorten(self.hardest)}; expected a share from 0 to below 1; pass one"
-            )
+        n_strata = read_count(self.n_strata, "n_strata", 1)
+        hardest = read_number(self.hardest, "hardest", 0.0, 1.0, ends="[)")
         if self.difficulty is not None and not callable(self.difficulty):
             raise InvalidParameterError(
                 f"difficulty={shorten(self.difficulty)}; expected a function of the forget set, or "
@@ -92,12 +89,12 @@ class CCS(Score):
         n = difficulty.size
         rng = np.random.default_rng(seed)
         ascending = np.argsort(difficulty, kind="stable")
-        easy = ascending[: n - int(self.hardest * n)]
+        easy = ascending[: n - int(hardest * n)]
         low, high = difficulty[easy[0]], difficulty[easy[-1]]
-        width = (high - low) / self.n_strata
+        width = (high - low) / n_strata
         stratum = np.zeros(easy.size, dtype=np.int64)
         if width > 0:
-            stratum = np.minimum((difficulty[easy] - low) // width, self.n_strata - 1).astype(int)
+            stratum = np.minimum((difficulty[easy] - low) // width, n_strata - 1).astype(int)
         drawn = rng.permutation(easy.size)
         turn = np.empty(easy.size, dtype=np.int64)
         for each in np.unique(stratum):
@@ -110,7 +107,8 @@ class CCS(Score):
     def _difficulty(self, sets: Sets) -> Floats:
         if self.difficulty is None:
             return distances_to(sets.forget_moments.mean(), sets.forget)
-        found = np.asarray(self.difficulty(sets.forget), dtype=np.float64)
+        refuse_signature(self.difficulty, "difficulty", ("forget",))
+        found = as_numbers(self.difficulty(sets.forget))
         if found.shape != (sets.forget.shape[0],) or not np.isfinite(found).all():
             raise InvalidInputError(
                 f"difficulty returned an array of shape {found.shape}; expected a finite number "

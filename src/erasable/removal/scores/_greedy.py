@@ -8,16 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 from scipy.sparse import issparse
 
 from erasable.core._grid_kernels import Floats
-from erasable.core.errors import InvalidParameterError
-from erasable.core.ids import shorten
-from erasable.removal._sets import Sets, distances_to
+from erasable.core.sparse import take_rows
+from erasable.removal._reading import read_number
+from erasable.removal._sets import Sets, distances_to, products_with
 from erasable.removal.scores._base import Ranking, Score
 from erasable.removal.scores._drawn import in_order
 
 __all__ = ["Craig", "GradMatch", "KCenter"]
+
+_NOTHING = 1e-9  # of what a pursuit began with: below it is rounding
 
 
 def _row(rows: Any, place: int) -> Floats:
@@ -41,6 +44,8 @@ class KCenter(Score):
     >>> KCenter().rank(Sets(np.array([[0.0], [4.0], [5.0], [9.0]]), np.zeros((1, 1))), 0).order
     array([1, 3, 0, 2])
     """
+
+    needs_retain = False
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
@@ -81,6 +86,8 @@ class Craig(Score):
     array([1, 3, 0, 2])
     """
 
+    needs_retain = False
+
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
         rows = sets.forget
@@ -112,10 +119,16 @@ class Craig(Score):
 class GradMatch(Score):
     """Orthogonal matching pursuit of the forget set's gradient: ``gradmatch``.
 
-    Minimises ``|sum_i w_i g_i - sum_all g|**2 + lam |w|**2`` greedily. Without a model, the
-    gradient of a record is that of a linear model of one class: its features and a constant. Once a
-    pursuit has taken as many records as there are dimensions, or left nothing, another starts on
-    the records that are left, so that there is an order of all.
+    Minimises ``|sum_i w_i g_i - sum_all g|**2 + lam |w|**2`` over weights of 0 or more, greedily:
+    each step takes the record along whose gradient the objective falls most, and fits the weights
+    of all that were taken anew by non-negative least squares. Without a model, the gradient of a
+    record is that of a linear model of one class: its features and a constant. Once a pursuit has
+    taken as many records as there are dimensions, or no record lowers the objective, another starts
+    on the records that are left.
+
+    The pursuit stops at a budget that is known before, a `Count` or a `Share`: each of its records
+    costs a pass over the forget set. The other records follow by the product of their gradient and
+    the sum of the gradients that are left.
 
     Parameters
     ----------
@@ -126,45 +139,102 @@ class GradMatch(Score):
     ----------
     Killamsetty, Sivasubramanian, Ramakrishnan, De and Iyer, GRAD-MATCH, ICML 2021.
 
+    Bruckstein, Elad and Zibulevsky, On the Uniqueness of Nonnegative Sparse Solutions to
+    Underdetermined Systems of Equations, IEEE Trans. Inf. Theory 54, 2008.
+
     Examples
     --------
     >>> GradMatch().rank(Sets(np.array([[1.0], [5.0], [2.0]]), np.zeros((1, 1))), 0).order[0]
     np.int64(1)
     """
 
+    needs_retain = False
+
     def __init__(self, lam: float = 0.5) -> None:
         self.lam = lam
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
-        number = isinstance(self.lam, int | float | np.number) and not isinstance(self.lam, bool)
-        if not number or not 0 <= self.lam < np.inf:
-            raise InvalidParameterError(
-                f"lam={shorten(self.lam)}; expected a number of 0 or more; pass one"
-            )
-        rows, n = sets.forget, sets.forget.shape[0]
-        left = np.ones(n, dtype=bool)
-        order: list[int] = []
-        while len(order) < n:
-            taken = self._pursue(rows, left)
-            order += taken
-            left[taken] = False
-        return in_order(np.array(order, dtype=np.int64))
+        return self.rank_first(sets, seed, sets.forget.shape[0])
 
-    def _pursue(self, rows: Any, left: Any) -> list[int]:
-        target = np.append(np.asarray(left @ rows, dtype=np.float64).ravel(), float(left.sum()))
-        residual, free = target, left.copy()
-        taken: list[int] = []
-        atoms = np.empty((0, target.size))
-        while free.any() and len(taken) < target.size:
-            if np.linalg.norm(residual) <= 1e-9 * np.linalg.norm(target) and taken:
-                break
-            match = np.asarray(rows @ residual[:-1]).ravel() + residual[-1]
-            place = int(np.argmax(np.where(free, np.abs(match), -1.0)))
-            taken.append(place)
-            free[place] = False
-            atoms = np.vstack([atoms, np.append(_row(rows, place), 1.0)])
-            system = atoms @ atoms.T + self.lam * np.eye(len(taken))
-            weights = np.linalg.lstsq(system, atoms @ target, rcond=None)[0]
-            residual = target - weights @ atoms
-        return taken
+    def rank_first(self, sets: Sets, seed: int, n_first: int) -> Ranking:
+        """Score the forget set, by pursuits up to `n_first` records."""
+        lam = read_number(self.lam, "lam", 0.0, np.inf, ends="[)")
+        rows, left = sets.forget, np.arange(sets.forget.shape[0])
+        order: list[int] = []
+        while len(order) < n_first:
+            taken = _pursue(rows, n_first - len(order), lam)
+            order += left[taken].tolist()
+            left = np.delete(left, taken)
+            rows = take_rows(sets.forget, left)
+        match = _products(_gradient(rows), rows)
+        rest = left[np.argsort(-match, kind="stable")]
+        return in_order(np.append(order, rest).astype(np.int64))
+
+
+def _pursue(rows: Any, most: int, lam: float) -> list[int]:
+    """Take records of one pursuit, up to a number."""
+    target = _gradient(rows)
+    to_target = _products(target, rows)
+    match = to_target.copy()
+    least = _NOTHING * float(match.max())
+    taken: list[int] = []
+    weights, gram = np.empty(0), np.empty((0, 0))
+    while len(taken) < min(most, target.size):
+        place = int(np.argmax(match))
+        if taken and match[place] <= least:
+            break
+        taken.append(place)
+        atoms = rows[taken]
+        new = _products(np.append(_row(rows, place), 1.0), atoms)
+        gram = np.pad(gram, (0, 1))
+        gram[-1], gram[:, -1] = new, new
+        gram[-1, -1] += lam
+        solved = _solved(gram, to_target[taken], np.append(weights, 1.0))
+        weights = _non_negative(atoms, target, lam) if solved is None else solved
+        residual = target - np.append(weights @ atoms, weights.sum())
+        if np.linalg.norm(residual) <= _NOTHING * np.linalg.norm(target):
+            break
+        match = _products(residual, rows)
+        match[taken] = -np.inf
+    return taken
+
+
+def _gradient(rows: Any) -> Floats:
+    """Return the sum of the gradients of the rows: of their features, and their number."""
+    ones = np.ones(rows.shape[0])
+    return np.append(np.asarray(ones @ rows, dtype=np.float64).ravel(), float(ones.size))
+
+
+def _products(direction: Floats, rows: Any) -> Floats:
+    """Return the product of each row's gradient with a direction; equal rows have equal ones."""
+    found: Floats = products_with(direction[:-1], rows) + direction[-1]
+    return found
+
+
+def _solved(gram: Floats, right: Floats, guess: Floats) -> Floats | None:
+    """Return the least ``w' gram w - 2 right' w`` with ``w >= 0``, if `guess` has its support.
+
+    Records seldom lose their weight when another is taken. Whether they have is told by the
+    conditions of Karush, Kuhn and Tucker, which are sufficient.
+    """
+    active = guess > 0
+    weights = np.zeros(guess.size)
+    try:
+        weights[active] = np.linalg.solve(gram[np.ix_(active, active)], right[active])
+    except np.linalg.LinAlgError:
+        return None
+    descent = right - gram @ weights
+    rounding = _NOTHING * float(np.abs(right).max())
+    solved = (weights >= 0).all() and (np.abs(descent[active]) <= rounding).all()
+    return weights if solved and (descent <= rounding).all() else None
+
+
+def _non_negative(atoms: Any, target: Floats, lam: float) -> Floats:
+    """Return the weights of 0 or more that match a target best, regularised by `lam`."""
+    dense = atoms.toarray() if issparse(atoms) else atoms
+    n = dense.shape[0]
+    system = np.vstack([dense.T.astype(np.float64), np.ones((1, n)), np.sqrt(lam) * np.eye(n)])
+    right = np.concatenate([target, np.zeros(n)])
+    weights: Floats = nnls(system, right, maxiter=100 * n)[0]
+    return weights

@@ -64,12 +64,14 @@ class NeighborRatio(Score):
             raise InvalidInputError(
                 "forget has 1 record, which has no neighbour; expected 2 or more; pass more"
             )
-        own = self._squares(sets.forget, None)
-        other = self._squares(sets.retain, sets.forget)
+        forget, retain = _shifted(sets, sets.forget), _shifted(sets, sets.retain)
+        own, other = self._squares(forget, None), self._squares(retain, forget)
         return by_score(_ratio(own, other), reference=self._outside, learns_from_forget=True)
 
     def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
-        return _ratio(self._squares(sets.forget, rows), self._squares(sets.retain, rows))
+        queries = _shifted(sets, rows)
+        both = (_shifted(sets, X) for X in (sets.forget, sets.retain))
+        return _ratio(*(self._squares(records, queries) for records in both))
 
     def _squares(self, records: Any, queries: Any) -> Floats:
         own = queries is None
@@ -77,6 +79,11 @@ class NeighborRatio(Score):
         index = NearestNeighbors(n_neighbors=k, algorithm=self.algorithm).fit(records)
         found: Floats = index.kneighbors(queries)[0][:, -1].astype(np.float64) ** 2
         return found
+
+
+def _shifted(sets: Sets, rows: Any) -> Any:
+    """Subtract the origin: scikit-learn's products of far rows lose the distance between them."""
+    return rows - sets.grid.origin if sets.grid.origin.any() else rows
 
 
 def _ratio(own: Floats, other: Floats) -> Floats:

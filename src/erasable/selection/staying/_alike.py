@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection.staying._base import Bound, Staying, check_probabilities
@@ -54,7 +55,8 @@ class Exchangeable(_Alike):
     r: Any = field()
 
     def __post_init__(self) -> None:
-        given = check_probabilities(list(self.r) if isinstance(self.r, Iterable) else self.r, "r")
+        is_list = isinstance(self.r, Iterable) and not isinstance(self.r, np.ndarray)
+        given = check_probabilities(list(self.r) if is_list else self.r, "r")
         if len(given) < 2 or abs(given.sum() - 1) > _SUM:
             told = f"sums to {given.sum():.6g}" if len(given) >= 2 else f"has {len(given)} values"
             raise InvalidInputError(
@@ -161,7 +163,7 @@ class BetaBinomial(_Alike):
         for name in ("alpha", "beta"):
             value = getattr(self, name)
             is_number = isinstance(value, int | float | np.integer | np.floating)
-            if not is_number or isinstance(value, bool) or not 0 < value < np.inf:
+            if not is_number or isinstance(value, bool) or not 0 < value <= LARGEST:
                 raise InvalidParameterError(
                     f"{name}={shorten(value)}; expected a number above 0; count who stayed "
                     "(alpha) and who left (beta), and add 1 to each"

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.seeds import integer_below
+from erasable.selection._records import as_reals
 from erasable.selection.staying._sizes import Sizes
 
-__all__ = ["Bound", "Staying", "check_probabilities", "check_probability"]
+__all__ = ["Bound", "Staying", "check_probabilities", "check_probability", "check_size"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,7 +27,8 @@ class Bound:
 
     Records of one `unit` stay or leave together. Units of block -1 decide on their own, with
     `probability`; those of block b >= 0 are alike, and `laws[b]` says how many of them stay. What
-    blocks do is independent of each other.
+    blocks do is independent of each other. Where everybody stays, all models say the same, and are
+    kept as one: each record decides on its own. So their selections agree to the last bit.
 
     Attributes
     ----------
@@ -47,6 +50,12 @@ class Bound:
     laws: list[Sizes] = field(default_factory=list)
     unit: Ints | None = None
 
+    def __post_init__(self) -> None:
+        if self.is_certain:
+            object.__setattr__(self, "block", np.full(len(self.probability), -1, dtype=np.int64))
+            object.__setattr__(self, "laws", [])
+            object.__setattr__(self, "unit", None)
+
     @property
     def is_certain(self) -> bool:
         """Whether everybody stays."""
@@ -57,8 +66,8 @@ class Staying(ABC):
     """How likely owners are to leave their data with you.
 
     A staying model says with which probability exactly a given part of the owners stays. Every one
-    here is a margin of one law over all the records, which is what keeps an expected utility
-    monotone and submodular (propositions 1 and 2).
+    here is a margin of one law over all the records, which is what keeps the expectation of a
+    monotone and submodular utility monotone and submodular (propositions 1 and 2).
 
     Examples
     --------
@@ -131,8 +140,9 @@ class Staying(ABC):
         return self._sizes_of(t, k).size_pmf(t)
 
     def _sizes_of(self, t: int, k: int | None) -> Sizes:
-        k = t if k is None else k
-        if not 0 <= t <= k:
+        check_size(t, "t")
+        k = t if k is None else check_size(k, "k")
+        if t > k:
             raise InvalidParameterError(
                 f"t={t} of k={k} owners; expected t from 0 to k; pass how many were chosen so far"
             )
@@ -164,9 +174,28 @@ class Staying(ABC):
         """
         from erasable.selection.staying._sampling import Sampler
 
+        check_size(n, "n")
+        if not check_size(n_samples, "n_samples"):
+            raise InvalidParameterError("n_samples=0; expected 1 or more")
         sampler = Sampler(self.bind(n, k=n, labels=labels), n_samples, random_state)
         columns = [sampler.add(j) for j in range(n)]
         return np.array(columns, dtype=bool).reshape(n, n_samples).T
+
+
+def check_size(value: Any, name: str) -> int:
+    """Return how many there are as an int.
+
+    Raises
+    ------
+    InvalidParameterError
+        It is no whole number of 0 or more that an array can have.
+    """
+    size = integer_below(value, 2**40)
+    if size is None:
+        raise InvalidParameterError(
+            f"{name}={shorten(value)}; expected a whole number of 0 or more; pass how many"
+        )
+    return size
 
 
 def check_probability(value: Any, name: str) -> float:
@@ -175,7 +204,7 @@ def check_probability(value: Any, name: str) -> float:
     Raises
     ------
     InvalidParameterError
-        It is none.
+        It is not a number from 0 to 1.
     """
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or isinstance(value, bool) or not 0 <= value <= 1:
@@ -195,7 +224,7 @@ def check_probabilities(values: Any, name: str) -> Floats:
         They are none.
     """
     try:
-        given = np.asarray(values, dtype=np.float64)
+        given = as_reals(values)
     except (TypeError, ValueError):
         raise InvalidInputError(
             f"{name} is a {type(values).__name__} that holds no numbers; expected probabilities "

@@ -9,6 +9,7 @@ import numpy as np
 
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import name_some, shorten
+from erasable.selection._records import as_labels
 from erasable.selection.staying._alike import BetaBinomial
 from erasable.selection.staying._base import Staying
 from erasable.selection.staying._independent import PerClass
@@ -72,8 +73,13 @@ def from_history(requested: Any, held: Any, *, by: Any = None) -> Staying:
 
 
 def _by_class(counts: Any, by: Any, name: str) -> dict[Any, Any]:
-    labels = list(np.asarray(by).tolist())
-    values = list(np.atleast_1d(np.asarray(counts)).tolist())
+    classes = as_labels(by, "by")
+    if classes.ndim != 1:
+        raise InvalidInputError(
+            f"by has shape {classes.shape}; expected a list of classes, one for each count"
+        )
+    labels = classes.tolist()
+    values = np.atleast_1d(as_labels(counts, name)).tolist()
     if len(labels) != len(values) or len(set(labels)) != len(labels):
         raise InvalidInputError(
             f"{name} has {len(values)} counts for {len(labels)} classes in by; expected one for "

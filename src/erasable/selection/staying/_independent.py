@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some
-from erasable.selection._records import codes_of
+from erasable.selection._records import as_labels, codes_of
 from erasable.selection.staying._alike import BetaBinomial
 from erasable.selection.staying._base import (
     Bound,
@@ -50,7 +50,7 @@ class Independent(Staying):
             ours: Any = {
                 label: check_probability(p, f"s[{label!r}]") for label, p in self.s.items()
             }
-        elif np.ndim(self.s) == 0:
+        elif not isinstance(self.s, list | tuple) and np.ndim(self.s) == 0:
             ours = check_probability(self.s, "s")
         else:
             ours = check_probabilities(self.s, "s")
@@ -173,7 +173,7 @@ class Groups(Staying):
     s: Any
 
     def __post_init__(self) -> None:
-        labels = np.asarray(self.labels)
+        labels = as_labels(self.labels, "labels")
         if labels.ndim != 1:
             raise InvalidInputError(
                 f"labels has shape {labels.shape}; expected one group for each record; pass a list"
@@ -213,7 +213,7 @@ def as_staying(given: Any) -> Staying:
     Raises
     ------
     InvalidParameterError
-        It is none.
+        It is not a staying model, and cannot be made into one.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def rows_by_class(by: Mapping[Any, Any], labels: Any, n: int) -> dict[Any, NDArr
             "the staying model differs by class, and there are no labels; expected one for each "
             "record; pass y"
         )
-    labels = np.asarray(labels)
+    labels = as_labels(labels, "labels")
     if labels.shape != (n,):
         raise InvalidInputError(
             f"labels have shape {labels.shape} for {n} records; expected one for each record; "

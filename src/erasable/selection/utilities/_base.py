@@ -55,9 +55,16 @@ class Problem(ABC):
 
 
 class Utility(BaseEstimator, ABC):
-    """How much a set of records is worth for training: monotone and submodular.
+    """How much a set of records is worth for training.
 
     Utilities are parameters of a selection, and take their data when it is fitted.
+
+    Attributes
+    ----------
+    is_submodular : bool
+        Whether a record never adds more to some records than to a part of them, and never takes
+        anything away. Then the lazy optimiser chooses what the greedy one does, and that is worth
+        at least 1 - 1/e of the best. A class that does not say so is held not to be.
 
     Examples
     --------
@@ -65,6 +72,8 @@ class Utility(BaseEstimator, ABC):
     >>> NearestNeighbor(metric="cosine").get_params()
     {'metric': 'cosine', 'n_neighbors': None, 'neighbors': None}
     """
+
+    is_submodular = False
 
     @abstractmethod
     def problem(self, X: Any, y: Any = None) -> Problem:
@@ -83,7 +92,7 @@ def check_utility(given: Any) -> Utility:
     Raises
     ------
     InvalidParameterError
-        It is none.
+        It is not a utility.
 
     Examples
     --------

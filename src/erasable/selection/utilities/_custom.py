@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.errors import InvalidParameterError
+from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.selection._callables import refuse_signature
 from erasable.selection._functions import SetFunction
 from erasable.selection._records import n_rows
 from erasable.selection._sampled import Samples
@@ -32,9 +33,10 @@ class Custom(Utility):
     ----------
     start : callable
         ``start(X, y)`` returns a state of no records, with two methods: ``gain(j)`` returns what
-        record j would add, a float, and changes nothing; ``add(j)`` adds it. The lazy optimiser
-        trusts that gains do not grow when records are added (submodularity); take ``greedy`` where
-        they may, and ``random-greedy`` where they may be below 0.
+        record j would add, a float, and changes nothing; ``add(j)`` adds it. By default every
+        gain is looked at in each round. If gains never grow when records are added
+        (submodularity), ``optimizer="lazy"`` chooses the same, sooner; where they may be below 0,
+        take ``random-greedy``.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Custom(Utility):
                 f"start={shorten(self.start)}; expected a function of (X, y); pass one that "
                 "returns an object with gain(j) and add(j)"
             )
+        refuse_signature(self.start, "start", "X, y")
         return CustomProblem(lambda: self.start(X, y), n_rows(X))
 
 
@@ -72,6 +75,13 @@ class CustomProblem(Problem):
             raise InvalidParameterError(
                 f"start returned a {type(state).__name__} without {' and '.join(missing)}; "
                 "expected methods gain(j) and add(j); write them"
+            )
+        refuse_signature(state.gain, "gain", "j")
+        refuse_signature(state.add, "add", "j")
+        if start() is state:
+            raise InvalidParameterError(
+                f"start returned the same {type(state).__name__} twice; expected a new state of no "
+                "records each time"
             )
 
     def expected(self, bound: Bound, k: int) -> SetFunction | None:
@@ -95,10 +105,10 @@ class _Plain(SetFunction):
 
     def gains(self, items: Ints) -> Floats:
         self.n_evaluations += len(items)
-        return np.array([float(self.state.gain(int(j))) for j in items])
+        return np.array([_gain(self.state, int(j)) for j in items])
 
     def add(self, j: int, gain: float | None = None) -> None:
-        self.value += float(self.state.gain(j)) if gain is None else gain
+        self.value += _gain(self.state, j) if gain is None else gain
         self.state.add(j)
 
 
@@ -111,9 +121,29 @@ class _States(Samples):
         self.states = states
 
     def gains(self, j: int) -> Floats:
-        return np.array([float(state.gain(j)) for state in self.states])
+        return np.array([_gain(state, j) for state in self.states])
 
     def add(self, j: int, stays: NDArray[np.bool_]) -> None:
         for state, stay in zip(self.states, stays, strict=True):
             if stay:
                 state.add(j)
+
+
+def _gain(state: Any, j: int) -> float:
+    """Return what a state says that a record would add.
+
+    Raises
+    ------
+    InvalidInputError
+        That is not a finite number.
+    """
+    value = state.gain(j)
+    try:
+        gain = None if isinstance(value, str | bytes) else float(value)
+    except (OverflowError, TypeError, ValueError):
+        gain = None
+    if gain is None or not np.isfinite(gain):
+        raise InvalidInputError(
+            f"gain({j}) returned {shorten(value)}; expected a finite number, what record {j} adds"
+        )
+    return gain

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
-from erasable.selection._functions import Queue, SetFunction
+from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
@@ -83,34 +83,7 @@ class ExpectedCounts(SetFunction):
                 self._weigh(cell)
 
     def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
-        return _Sweep(self, items, weights)
-
-
-class _Sweep(Queue):
-    """Records by marginal gain, all of which are computed in each round."""
-
-    def __init__(
-        self, function: ExpectedCounts, items: Ints, weights: Floats | None = None
-    ) -> None:
-        self.counts, self.items = function, np.sort(items)
-        self.weights = np.ones(len(items)) if weights is None else weights[self.items]
-        self.left = np.ones(len(items), dtype=bool)
-        self.gains: Floats | None = None
-
-    def pop(self) -> tuple[int, float]:
-        if self.gains is None:
-            self.gains = self.counts.gains(self.items)
-            self.worth = np.where(self.left, self.gains * self.weights, -np.inf)
-        at = int(np.argmax(self.worth))
-        self.left[at] = False
-        self.worth[at] = -np.inf
-        return int(self.items[at]), float(self.gains[at])
-
-    def next_round(self) -> None:
-        self.gains = None
-
-    def __len__(self) -> int:
-        return int(self.left.sum())
+        return Sweep(self, items, weights)
 
 
 class CountSamples(Samples):

@@ -8,14 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
+from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
-from erasable.selection.utilities import _gaussian_kernels as kernels
 from erasable.selection.utilities._base import Problem, Utility
+from erasable.selection.utilities._definite import is_definite_by_form, largest, refuse_indefinite
+from erasable.selection.utilities._gaussian_factor import FactorFunction
+from erasable.selection.utilities._gaussian_samples import FactorSamples
 from erasable.selection.utilities._reading import read_numbers
 
 __all__ = [
@@ -30,14 +33,12 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_LEAST = 1e-12  # a share of a variance that is nothing but rounding
-_FEWER = "draw fewer samples, or choose fewer records"
-
 
 class MutualInformation(Utility):
     """What observing the chosen tells of a Gaussian process: how diverse they are.
 
-    ``log det(I + gamma K_S)``. Its expected value after deletions is sampled.
+    ``log det(I + gamma K_S)``. It is exact where nobody leaves; its expected value after deletions
+    is sampled.
 
     Parameters
     ----------
@@ -57,36 +58,41 @@ class MutualInformation(Utility):
     1.386294
     """
 
+    is_submodular = True
+
     def __init__(self, kernel: Any = None, *, gamma: float = 1.0) -> None:
         self.kernel = kernel
         self.gamma = gamma
 
     def problem(self, X: Any, y: Any = None) -> InformationProblem:
         gamma = _positive(self.gamma, "gamma", "how much signal there is to noise")
-        return InformationProblem(gamma * read_kernel(X, self.kernel))
+        return InformationProblem(read_kernel(X, self.kernel), gamma)
 
 
 class InformationProblem(Problem):
-    """A kernel, times its scale."""
+    """A kernel, and its scale: as if what is observed had noise of variance 1 / gamma."""
 
-    def __init__(self, K: Floats) -> None:
-        self.K, self.n = K, len(K)
+    def __init__(self, K: Floats, gamma: float) -> None:
+        self.K, self.gamma, self.n = K, gamma, len(K)
 
     def expected(self, bound: Bound, k: int) -> SetFunction | None:
-        return None
+        return FactorFunction(self.K, 1 / self.gamma, None, k) if bound.is_certain else None
 
     def samples(self, n_samples: int, k: int) -> Samples:
-        return _InformationSamples(self.K, n_samples, k)
+        return FactorSamples(self.K, 1 / self.gamma, None, n_samples, k)
 
     def value(self, chosen: Ints) -> float:
-        part = self.K[np.ix_(chosen, chosen)]
+        part = self.gamma * self.K[np.ix_(chosen, chosen)]
         return float(np.linalg.slogdet(np.eye(len(chosen)) + part)[1])
 
 
 class VarianceReduction(Utility):
     """By how much the chosen lower the variance of a Gaussian process, summed over targets.
 
-    Its expected value after deletions is sampled.
+    It is exact where nobody leaves; its expected value after deletions is sampled.
+
+    It is not submodular: of a sum of two signals a record of one tells nothing of the other, and
+    much once the sum is known. The greedy choice has no bound, and the lazy one may be another.
 
     Parameters
     ----------
@@ -101,6 +107,8 @@ class VarianceReduction(Utility):
     References
     ----------
     Krause, McMahan, Guestrin and Gupta, Robust submodular observation selection, JMLR 2008.
+    Das and Kempe, Algorithms for subset selection in linear regression, STOC 2008: on when it is
+    submodular.
     Sim et al., Deletion-Anticipative Data Selection with a Limited Budget, appendix C.2.
 
     Examples
@@ -125,7 +133,13 @@ class VarianceReduction(Utility):
         if self.targets is None or isinstance(self.kernel, str):
             return read_cross(self.targets, K)
         kernel = RBF() if self.kernel is None else self.kernel
-        return np.asarray(kernel(read_numbers(X), read_numbers(self.targets)), dtype=np.float64)
+        records, targets = read_numbers(X), read_numbers(self.targets)
+        if targets.shape[1] != records.shape[1]:
+            raise InvalidInputError(
+                f"targets has shape {targets.shape} for records of shape {records.shape}; expected "
+                "the same features"
+            )
+        return np.asarray(kernel(records, targets), dtype=np.float64)
 
 
 class VarianceProblem(Problem):
@@ -134,13 +148,13 @@ class VarianceProblem(Problem):
     def __init__(self, K: Floats, noise: float, cross: Floats) -> None:
         check_memory(8.0 * len(K) ** 2, "products of the kernel", "choose from fewer records")
         self.K, self.noise, self.cross, self.n = K, noise, cross, len(K)
-        self.Q = cross @ cross.T
+        self.Q = _products(cross)
 
     def expected(self, bound: Bound, k: int) -> SetFunction | None:
-        return None
+        return FactorFunction(self.K, self.noise, self.Q, k) if bound.is_certain else None
 
     def samples(self, n_samples: int, k: int) -> Samples:
-        return _VarianceSamples(self, n_samples, k)
+        return FactorSamples(self.K, self.noise, self.Q, n_samples, k)
 
     def value(self, chosen: Ints) -> float:
         part = self.K[np.ix_(chosen, chosen)] + self.noise * np.eye(len(chosen))
@@ -148,53 +162,18 @@ class VarianceProblem(Problem):
         return float((cross * np.linalg.solve(part, cross)).sum()) if len(chosen) else 0.0
 
 
-class _GaussianSamples(Samples):
-    """Who stays, and the Cholesky factor of their matrix, in each sample."""
+def _products(cross: Floats) -> Floats:
+    """Return the products of rows, shape (n_records, n_records): equal rows have equal ones.
 
-    scale = 1.0
-
-    def __init__(self, K: Floats, noise: float, n_samples: int, k: int) -> None:
-        check_memory(
-            8.0 * n_samples * k * (k + 1),
-            f"matrices of {k:,} records in {n_samples:,} samples", _FEWER,
-        )  # fmt: skip
-        self.K, self.noise = K, noise
-        self.least = _LEAST * float(K.diagonal().max(initial=1.0))
-        self.members = np.zeros((n_samples, k), dtype=np.int64)
-        self.sizes = np.zeros(n_samples, dtype=np.int64)
-        self.factors = np.zeros((n_samples, k, k))
-
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
-        kernels.extend(
-            j, self.K, self.scale, self.noise, self.members, self.sizes, self.factors, self.least,
-            stays,
-        )  # fmt: skip
-
-
-class _InformationSamples(_GaussianSamples):
-    def __init__(self, K: Floats, n_samples: int, k: int) -> None:
-        super().__init__(K, 1.0, n_samples, k)
-
-    def gains(self, j: int) -> Floats:
-        out = np.empty(len(self.sizes))
-        kernels.determinant_gains(
-            j, self.K, self.scale, self.noise, self.members, self.sizes, self.factors, self.least,
-            out,
-        )  # fmt: skip
-        return out
-
-
-class _VarianceSamples(_GaussianSamples):
-    def __init__(self, problem: VarianceProblem, n_samples: int, k: int) -> None:
-        super().__init__(problem.K, problem.noise, n_samples, k)
-        self.Q = problem.Q
-
-    def gains(self, j: int) -> Floats:
-        out = np.empty(len(self.sizes))
-        kernels.variance_gains(
-            j, self.K, self.Q, self.noise, self.members, self.sizes, self.factors, self.least, out
-        )
-        return out
+    A matrix product rounds by where a row is, and then records that are worth the same differ.
+    """
+    Q = cross @ cross.T
+    first: dict[bytes, int] = {}
+    same = np.array([first.setdefault(row.tobytes(), j) for j, row in enumerate(cross)])
+    again = np.flatnonzero(same != np.arange(len(same)))
+    Q[again] = Q[same[again]]
+    Q[:, again] = Q[:, same[again]]
+    return Q
 
 
 def read_kernel(X: Any, kernel: Any) -> Floats:
@@ -203,10 +182,10 @@ def read_kernel(X: Any, kernel: Any) -> Floats:
     Raises
     ------
     InvalidInputError, InvalidDataError, InvalidParameterError
-        No kernel, not square, not symmetric, or with a variance below 0.
+        No kernel, not square, not symmetric, or not positive semi-definite.
     """
     if isinstance(kernel, str) and kernel == "precomputed":
-        K = read_numbers(X).astype(np.float64)
+        K = read_numbers(X).astype(np.float64, copy=False)
         if K.shape[0] != K.shape[1]:
             raise InvalidInputError(
                 f"the kernel has shape {K.shape}; expected (n_records, n_records); pass a square "
@@ -221,13 +200,26 @@ def read_kernel(X: Any, kernel: Any) -> Floats:
             f"kernel={shorten(kernel)}; expected a kernel of sklearn.gaussian_process or "
             "'precomputed'; pass RBF(1.0), or a matrix as X"
         )
-    scale = float(np.abs(K).max(initial=0.0))
-    if np.abs(K - K.T).max(initial=0.0) > 1e-6 * scale or K.diagonal().min(initial=0.0) < 0:
+    scale = largest(K)
+    if not np.isfinite(scale):
+        raise InvalidDataError("the kernel holds NaN or infinity; expected finite numbers")
+    if _asymmetry(K) > 1e-6 * scale or K.diagonal().min(initial=0.0) < 0:
         raise InvalidDataError(
             "the kernel is not symmetric, or has a variance below 0; expected a positive "
             "semi-definite matrix; pass (K + K.T) / 2, or another kernel"
         )
+    if scale and not is_definite_by_form(RBF() if kernel is None else kernel):
+        refuse_indefinite(K)
     return np.ascontiguousarray(K)
+
+
+def _asymmetry(K: Floats) -> float:
+    """Return the largest difference of K and its transpose, without a copy of either."""
+    worst, width = 0.0, 256
+    for low in range(0, len(K), width):
+        rows, columns = K[low : low + width, low:], K[low:, low : low + width]
+        worst = max(worst, float(np.abs(rows - columns.T).max(initial=0.0)))
+    return worst
 
 
 def read_cross(targets: Any, K: Floats) -> Floats:
@@ -255,14 +247,14 @@ def read_noise(value: Any) -> float:
     Raises
     ------
     InvalidParameterError
-        It is none.
+        It is not a number above 0.
     """
     return _positive(value, "noise", "the variance of what is observed")
 
 
 def _positive(value: Any, name: str, meaning: str) -> float:
     is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or isinstance(value, bool) or not 0 < value < np.inf:
+    if not is_number or isinstance(value, bool) or not 0 < value <= LARGEST:
         raise InvalidParameterError(
             f"{name}={shorten(value)}; expected a number above 0: {meaning}; pass 1.0"
         )

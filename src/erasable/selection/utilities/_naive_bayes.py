@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
@@ -15,9 +16,12 @@ from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._feature_counts import CountSamples, ExpectedCounts
-from erasable.selection.utilities._reading import read_categories, read_classes
+from erasable.selection.utilities._group_counts import ExpectedGroupCounts
+from erasable.selection.utilities._reading import read_categories, read_classes, refuse_measurements
 
 __all__ = ["NaiveBayes"]
+
+_LEAST = 1e-200  # of a smoothing, by which counts are divided
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,7 +34,7 @@ class NaiveBayes(Utility):
     the records of that class and value, and `S` those chosen. A selection that is worth much by it
     trains a good naive Bayes classifier. It needs classes and categories; bin numbers first. Its
     expected value after deletions is exact where owners of a class decide on their own, or are
-    alike.
+    alike, or decide for groups of records.
 
     Parameters
     ----------
@@ -57,12 +61,18 @@ class NaiveBayes(Utility):
     2.0794
     """
 
+    is_submodular = True
+
     def __init__(self, smoothing: float = 1.0) -> None:
         self.smoothing = smoothing
 
     def problem(self, X: Any, y: Any = None) -> NaiveBayesProblem:
         is_number = isinstance(self.smoothing, int | float | np.integer | np.floating)
-        if not is_number or isinstance(self.smoothing, bool) or not 0 < self.smoothing < np.inf:
+        if (
+            not is_number
+            or isinstance(self.smoothing, bool)
+            or not _LEAST <= self.smoothing <= LARGEST
+        ):
             raise InvalidParameterError(
                 f"smoothing={shorten(self.smoothing)}; expected a number above 0; pass 1, or the "
                 "alpha of the classifier"
@@ -77,6 +87,10 @@ class NaiveBayes(Utility):
         cells, n_cells = np.empty(table.shape, dtype=np.int64), 0
         for number, column in enumerate(table.T):
             codes = codes_of(column, f"feature {number}")
+            refuse_measurements(
+                column, codes, f"feature {number}", "categories",
+                "bin it, as with KBinsDiscretizer(encode='ordinal')",
+            )  # fmt: skip
             pairs, cell = np.unique(classes * (codes.max() + 1) + codes, return_inverse=True)
             cells[:, number] = n_cells + cell
             n_cells += len(pairs)
@@ -102,7 +116,10 @@ class NaiveBayesProblem(Problem):
 
     def expected(self, bound: Bound, k: int) -> SetFunction | None:
         if bound.unit is not None:
-            return None
+            if (bound.block >= 0).any():
+                return None
+            logarithms = self.logarithms(k + 1)
+            return ExpectedGroupCounts(self.cells, self.weights, logarithms, bound)
         mixed = any(
             len(np.unique(bound.block[self.classes == label])) > 1
             for label in range(int(self.classes.max()) + 1)

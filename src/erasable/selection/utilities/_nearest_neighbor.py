@@ -68,6 +68,8 @@ class NearestNeighbor(Utility):
     (1.8, 2.8)
     """
 
+    is_submodular = True
+
     def __init__(
         self, metric: str = "euclidean", *, n_neighbors: int | None = None, neighbors: Any = None
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ from sklearn.utils import Tags
 
 from erasable.core.errors import InvalidInputError
 from erasable.core.inputs import read_table
-from erasable.selection._records import codes_of
+from erasable.selection._records import as_labels, codes_of
+from erasable.selection._warning import SelectionWarning
 
-__all__ = ["read_categories", "read_classes", "read_numbers"]
+__all__ = ["read_categories", "read_classes", "read_numbers", "refuse_measurements"]
+
+_FEW = 20  # records of which each may have a class of its own, as for scikit-learn
+_CALLER = 5  # frames from here to `fit`, or to who called it
 
 
 class _Numbers(BaseEstimator):
@@ -36,7 +41,7 @@ def read_numbers(X: Any) -> NDArray[np.floating]:
     Raises
     ------
     InvalidDataError
-        It is none.
+        It is not a table of finite numbers.
     """
     return np.asarray(read_table(X, estimator=_Numbers()).matrix)
 
@@ -47,7 +52,7 @@ def read_categories(X: Any) -> NDArray[Any]:
     Raises
     ------
     InvalidDataError
-        It is none, or numbers are missing.
+        It is not a table, or numbers are missing.
     """
     return np.asarray(read_table(X, estimator=_Categories()).matrix)
 
@@ -58,12 +63,74 @@ def read_classes(y: Any, n: int) -> NDArray[np.int64]:
     Raises
     ------
     InvalidInputError
-        There is not one for each record, or some are missing.
+        There is not one for each record, some are missing, or they are measurements.
+
+    Warns
+    -----
+    SelectionWarning
+        More than half of the records are of a class of their own.
     """
-    labels = np.asarray(y)
+    labels = as_labels(y, "y")
     if labels.shape != (n,):
         raise InvalidInputError(
             f"y has shape {labels.shape} for {n} records; expected one class for each record; "
             "pass them in the order of the rows"
         )
-    return codes_of(labels, "y")
+    codes = codes_of(labels, "y")
+    refuse_measurements(
+        labels, codes, "y", "classes",
+        "leave y out where the utility can do without classes, or bin it",
+    )  # fmt: skip
+    return codes
+
+
+def refuse_measurements(
+    values: NDArray[Any], codes: NDArray[np.int64], name: str, expected: str, advice: str
+) -> None:
+    """Refuse numbers with a fraction where classes or categories are expected.
+
+    That is what scikit-learn's `type_of_target` calls continuous. Each would be a class of its
+    own, and nothing could stand for it.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_records,)
+        None of them is missing.
+    codes : ndarray of shape (n_records,), int64
+        The values as numbers from 0.
+    name, expected, advice : str
+        For the message.
+
+    Raises
+    ------
+    InvalidInputError
+
+    Warns
+    -----
+    SelectionWarning
+        Nearly every value occurs once, as measurements do that were rounded.
+    """
+    n, different = len(values), int(codes.max(initial=-1)) + 1
+    numbers = _floats(values)
+    if numbers is not None and not np.array_equal(numbers, np.rint(numbers)):
+        raise InvalidInputError(
+            f"{name} holds numbers with a fraction, {different} different ones in {n} records; "
+            f"expected {expected}; {advice}"
+        )
+    if n > _FEW and different > n / 2:
+        warnings.warn(
+            f"{name} has {different} different values in {n} records; expected {expected}, each "
+            f"of several records; {advice}",
+            SelectionWarning,
+            stacklevel=_CALLER,
+        )
+
+
+def _floats(values: NDArray[Any]) -> NDArray[np.floating] | None:
+    """Return values as floats where some are; None where all are texts or integers."""
+    if values.dtype.kind == "f":
+        return values
+    if values.dtype != object:
+        return None
+    some = [each for each in values.tolist() if isinstance(each, float | np.floating)]
+    return np.array(some) if some else None

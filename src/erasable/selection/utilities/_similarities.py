@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise
 
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
 from erasable.selection.utilities._neighbors import Neighbors
 
@@ -142,7 +143,8 @@ def made_blocks(
     for label in range(len(counts)):
         records = np.flatnonzero(codes == label)
         if neighbors is None or neighbors.has_all(len(records)):
-            made.append((records, _DENSE[metric](X[records])))
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+                made.append((records, _DENSE[metric](X[records])))
         else:
             distances = neighbors.distances(X[records])
             if metric == "cosine":
@@ -150,7 +152,13 @@ def made_blocks(
             made.append((records, distances.T.tocsr().astype(kind, copy=False)))
     if metric in _DISTANCES:
         # The largest distance of all is similarity 0; one for all classes, which are compared.
-        largest = max((_values(rows).max() for _, rows in made if _values(rows).size), default=0)
+        found = [_values(rows).max() for _, rows in made if _values(rows).size]
+        largest = np.max(found, initial=0)
+        if not np.isfinite(largest):
+            raise InvalidDataError(
+                "the distances of records are beyond what float64 holds; expected smaller "
+                "magnitudes; divide X by a constant"
+            )
         for _, rows in made:
             np.subtract(largest, _values(rows), out=_values(rows))
     return [_block(records, rows) for records, rows in made]
@@ -179,8 +187,8 @@ _DENSE = {"euclidean": pairwise.euclidean_distances, "sqeuclidean": _squared, "c
 def check_metric(metric: Any) -> None:
     """Refuse a metric that is not known."""
     known = [*_DENSE, "precomputed"]
-    if metric not in known:
+    if not isinstance(metric, str) or metric not in known:
         raise InvalidParameterError(
-            f"metric={metric!r}; expected one of {', '.join(known)}; compute other similarities "
-            "yourself, and pass them as X with metric='precomputed'"
+            f"metric={shorten(metric)}; expected one of {', '.join(known)}; compute other "
+            "similarities yourself, and pass them as X with metric='precomputed'"
         )

@@ -146,7 +146,7 @@ def read_inputs(X: Any) -> NDArray[np.floating]:
     Raises
     ------
     InvalidDataError
-        It is none.
+        It is not a table of finite numbers.
     """
     if np.ndim(X) <= 2:
         return read_numbers(X)

@@ -23,7 +23,7 @@ from erasable.workspace.backups.backup import files_of, troubles
 from erasable.workspace.backups.manifest import Manifest
 from erasable.workspace.backups.place import Ground, marked
 from erasable.workspace.data.holders import tokens_held
-from erasable.workspace.evidence import log, receipts
+from erasable.workspace.evidence import log, receipts, seals
 from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS, Keys
 from erasable.workspace.identity.outside import Listed
@@ -288,6 +288,8 @@ def _fill(site: Site, ground: Ground, given: _Given) -> None:
         site.ledger.build(connection)
         _check_log(connection, given)
         _tell(site, connection, ground, given)
+        if not seals.sealed(connection):  # an older version made it, and signed the whole
+            seals.seal_all(site, connection)
         wanted = files_of(connection)
     for stored in wanted:
         _refuse_stray(given, stored.key)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
 from erasable.workspace.site import Site
 
@@ -80,6 +81,11 @@ class Gate:
     ----------
     site : Site
     known : DataSet
+
+    Raises
+    ------
+    TamperedError
+        The list of whom to keep out is not what the log says.
     """
 
     def __init__(self, site: Site, known: DataSet) -> None:
@@ -88,7 +94,9 @@ class Gate:
         self._named = record_type(known.name)
         self._lately: dict[tuple[str, str], dict[Any, str | None]] = {}
         with site.ledger.reading() as connection:
-            self._banned = pa.array(suppression.every(connection), pa.string())
+            suppressions.check_list(connection)  # who was taken off it would come in
+            banned = suppression.every(connection)
+            self._banned, self._banned_tokens = pa.array(banned, pa.string()), set(banned)
             self._bans_records = suppression.uses(connection, self._named)
 
     def admit(self, raw: pa.Table) -> tuple[pa.Table, pa.ChunkedArray | None]:
@@ -133,6 +141,10 @@ class Gate:
             lately.clear()
             new = list({None, *values})
         lately.update(zip(new, self._keys.tokens(kind, new), strict=True))
+        for value in new if self._banned_tokens else ():
+            before = self._keys.former_token(kind, value)
+            if before in self._banned_tokens:
+                lately[value] = before
         return list(map(lately.__getitem__, values))
 
 

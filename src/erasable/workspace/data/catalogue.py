@@ -12,6 +12,7 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.data import fragments
+from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version as version_table
 from erasable.workspace.ledger.schema import fragment
@@ -105,9 +106,18 @@ def find(connection: Connection, name: str) -> DataSet:
 
 
 def get(connection: Connection, dataset_id: int) -> DataSet:
-    """Return the data set of an id."""
+    """Return the data set of an id.
+
+    Raises
+    ------
+    LedgerError
+        There is none: an id is never a user's.
+    """
     query = select(dataset_table).where(dataset_table.c.id == dataset_id)
-    return _described(connection.execute(query).one())
+    row = connection.execute(query).first()
+    if row is None:
+        raise tampered(f"no data set {dataset_id}", dataset_table.c.id)
+    return _described(row)
 
 
 def every(connection: Connection) -> list[DataSet]:

@@ -22,7 +22,7 @@ from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import DataSet, Part, every, find, parts
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import entries, log
+from erasable.workspace.evidence import entries, log, reliance, seals
 from erasable.workspace.identity import subjects as subjects_of
 from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing
 from erasable.workspace.ledger.schema import dataset as dataset_table
@@ -74,7 +74,7 @@ def add(
     source: Source,
     *,
     id_column: str,
-    subjects: Sequence[tuple[str, str]] = (),
+    subjects: Sequence[tuple[str, str | None]] = (),
 ) -> Change:
     """Take a data set into the workspace.
 
@@ -87,7 +87,8 @@ def add(
         Names each record; integers or text, each once.
     subjects : sequence of (column, type)
         Columns that say whose records they are, and how their values are made canonical; see
-        `erasable.workspace.identity.canonical`. Only tokens of them are kept.
+        `erasable.workspace.identity.canonical`. Only tokens of them are kept. Where the type is
+        None it is "id", unless the values look as if another were meant.
 
     Returns
     -------
@@ -100,7 +101,8 @@ def add(
     SourceError
         The source cannot be read, or lacks a column.
     InvalidIdsError
-        Ids or subjects are missing, repeat, or are of a wrong type.
+        Ids or subjects are missing, repeat, or are of a wrong type; or a column without a type
+        holds addresses or telephone numbers.
     """
     if not _NAME.fullmatch(name):
         raise WorkspaceError(
@@ -115,8 +117,10 @@ def add(
                     f"there is a data set {name!r} already; expected a new name; choose another, "
                     f"or use `erasable dataset append {name}`"
                 )
-        known = DataSet(0, name, source.to_json(), id_column, tuple(subjects), (), 1, 1, site.now())
-        with pulled(site, source, known, new=True) as found:
+        typed = tuple((column, kind or subjects_of.DEFAULT_TYPE) for column, kind in subjects)
+        untyped = [column for column, kind in subjects if kind is None]
+        known = DataSet(0, name, source.to_json(), id_column, typed, (), 1, 1, site.now())
+        with pulled(site, source, known, new=True, untyped=untyped) as found:
             change = Change(
                 name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
                 found.n_without_subject, found.remarks or _without_subjects(known),
@@ -125,7 +129,7 @@ def add(
         with site.ledger.transaction() as connection:
             dataset_id = _insert(connection, known)
             record_version(site, connection, dataset_id, "add", change, known)
-            keep(connection, dataset_id, 1, stored)
+            keep(site, connection, dataset_id, 1, stored)
     return change
 
 
@@ -154,8 +158,9 @@ def append(site: Site, name: str, source: Source) -> Change:
             )  # fmt: skip
             stored = _put(site, found)
         with site.ledger.transaction() as connection:
+            reliance.check_one(site, connection, "dataset", name)
             record_version(site, connection, known.id, "append", change, known)
-            keep(connection, known.id, change.version, stored)
+            keep(site, connection, known.id, change.version, stored)
     return change
 
 
@@ -211,7 +216,11 @@ def record_version(
 
 
 def keep(
-    connection: Connection, dataset_id: int, version: int, stored: Sequence[dict[str, Any]]
+    site: Site,
+    connection: Connection,
+    dataset_id: int,
+    version: int,
+    stored: Sequence[dict[str, Any]],
 ) -> None:
     """Write new fragments into the ledger, and who is in them."""
     rows = [
@@ -230,9 +239,10 @@ def keep(
                 held["token"] += known
                 held["bucket"] += [each["bucket"]] * len(known)
         if named:
-            subjects_of.ensure(connection, named.items())
+            subjects_of.ensure(site, connection, named.items())
             held["dataset_id"] = [dataset_id] * len(held["token"])
             insert_missing(connection, holding, held)
+    seals.put(site, connection, "dataset", dataset_id)
 
 
 def _together(stored: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

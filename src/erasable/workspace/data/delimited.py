@@ -6,7 +6,9 @@ once, wherever blocks begin. What is wrong is said in one line, without repeatin
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pyarrow as pa
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data.arrow_files import csv_reader
+from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
 from erasable.workspace.data.files import check_there
 
 __all__ = ["csv_batches"]
@@ -48,23 +51,25 @@ def csv_batches(
     """
     check_there(path)
     try:
-        if _is_utf16(path):
-            raise _misencoded(path)
+        head = _head(path)
+        _refuse_other_files(path, head)
         known = dict.fromkeys(text_columns, pa.string())
         types, whole = _types(path, separator, known)
         if whole is not None:
-            _check_text(path, whole.schema)
+            _check_text(path, head, whole.schema)
             yield whole
             return
         reader = csv_reader(path, separator, types, _BLOCK)
-        _check_text(path, reader.schema)
+        _check_text(path, head, reader.schema)
         yield pa.RecordBatch.from_pylist([], reader.schema)
         yield from reader
     except SourceError:
         raise
     except UnicodeDecodeError:
-        raise _misencoded(path) from None
-    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _misencoded(path, head) from None
+    except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error) as error:
+        if _tells_of_encoding(str(error)):
+            raise _misencoded(path, head) from None
         raise _complaint(path, str(error)) from None
 
 
@@ -109,26 +114,49 @@ def _next(kind: pa.DataType, value: str | None) -> pa.DataType:
     return rest[0]
 
 
-def _check_text(path: Path, schema: pa.Schema) -> None:
-    if any("\0" in name for name in schema.names) or any(map(pa.types.is_binary, schema.types)):
-        raise _misencoded(path)
-
-
-def _is_utf16(path: Path) -> bool:
+def _head(path: Path) -> bytes:
+    """Read the beginning of the text in a file."""
     with path.open("rb") as file:
-        return file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        head = file.read(HEAD)
+    if not path.name.lower().endswith(".gz"):
+        return head
+    if not head.startswith(b"\x1f\x8b"):
+        raise SourceError(
+            f"{str(path)!r} is not compressed by gzip; expected that, by its name; rename it, or "
+            "compress it"
+        )
+    with gzip.open(path) as unpacked:
+        return unpacked.read(HEAD)
 
 
-def _misencoded(path: Path) -> SourceError:
-    return SourceError(
-        f"{str(path)!r} is not encoded in UTF-8; expected that; convert it, as with "
+def _refuse_other_files(path: Path, head: bytes) -> None:
+    found = kind_of_file(head)
+    if found is not None:
+        name, remedy = found
+        raise SourceError(f"{str(path)!r} is {name}; expected text with separators; {remedy}")
+    # Text in UTF-16 has zeros, or a mark that is no UTF-8; some of it would be read all the same.
+    if (b"\0" in head or head[:2] in (b"\xff\xfe", b"\xfe\xff")) and why_not_utf8(head):
+        raise _misencoded(path, head)
+
+
+def _check_text(path: Path, head: bytes, schema: pa.Schema) -> None:
+    if any("\0" in name for name in schema.names) or any(map(pa.types.is_binary, schema.types)):
+        raise _misencoded(path, head)
+
+
+def _misencoded(path: Path, head: bytes) -> SourceError:
+    why = why_not_utf8(head) or (
+        "in some of its lines; expected that in all of them; convert it, as with "
         "`iconv -f latin1 -t utf-8`"
     )
+    return SourceError(f"{str(path)!r} is not encoded in UTF-8, {why}")
+
+
+def _tells_of_encoding(told: str) -> bool:
+    return "invalid UTF8" in told or "codec can't" in told
 
 
 def _complaint(path: Path, told: str) -> SourceError:
-    if "invalid UTF8" in told or "codec can't" in told:
-        return _misencoded(path)
     if "Empty CSV" in told:
         return SourceError(
             f"{str(path)!r} is empty; expected a line of column names and records; "

@@ -19,6 +19,7 @@ from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts
 from erasable.workspace.data.conditions import Condition
+from erasable.workspace.evidence import reliance, seals
 from erasable.workspace.ledger.schema import fragment, garbage, holding
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
@@ -73,6 +74,12 @@ class Erasure:
         Per fragment that changes.
     seconds : float
         For looking and writing.
+    asked : mapping of token to list of request ids
+        Whose records were looked for.
+    vacated : dict of bucket to set of tokens
+        Who has no record left in it; see `erasable.workspace.data.leavers`.
+    companions : dict of token to set of request ids
+        Other identities of those who asked, which their records hold.
 
     Examples
     --------
@@ -84,6 +91,9 @@ class Erasure:
     dataset: DataSet
     found: list[_Found] = field(default_factory=list)
     seconds: float = 0.0
+    asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    vacated: dict[int, set[str]] = field(default_factory=dict)
+    companions: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def n_records(self) -> int:
@@ -133,7 +143,7 @@ def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wa
     every = parts(connection, dataset_id)
     buckets = _buckets(connection, known, wanted)
     every = [part for part in every if buckets is None or part.bucket in buckets]
-    erasure = Erasure(known)
+    erasure = Erasure(known, asked=wanted.tokens)
     with site.progress(f"looking through {known.name}", len(every)) as advance:
         for part in every:
             found = _look(site, known, part, wanted)
@@ -156,8 +166,9 @@ def prepare(site: Site, erasure: Erasure) -> None:
     erasure.seconds += time.perf_counter() - began
 
 
-def swap(connection: Connection, erasure: Erasure) -> None:
+def swap(site: Site, connection: Connection, erasure: Erasure) -> None:
     """Put the new fragments in the place of the old."""
+    reliance.check_one(site, connection, "dataset", erasure.dataset.name)
     for each in erasure.found:
         at = fragment.c.id == each.part.id
         connection.execute(insert(garbage).values(key=each.part.key))
@@ -171,6 +182,7 @@ def swap(connection: Connection, erasure: Erasure) -> None:
                     n_records=each.table.num_rows - len(each.ids),
                 )
             )  # fmt: skip
+    seals.put(site, connection, "dataset", erasure.dataset.id)
 
 
 def forget(connection: Connection, tokens: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ held in the bucket where its records are. Whom the index lacks, an erasure would
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from sqlalchemy import Connection, select
 
@@ -14,11 +14,12 @@ from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceSe
 from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import record_type, tokens_in
 from erasable.workspace.data.catalogue import DataSet, Part, every, parts
-from erasable.workspace.identity.subjects import held
-from erasable.workspace.ledger.schema import fragment, holding, identity
+from erasable.workspace.data.leavers import unheld
+from erasable.workspace.identity.subjects import batches, held
+from erasable.workspace.ledger.schema import fragment, holding, identity, vacated
 from erasable.workspace.site import Site
 
-__all__ = ["compare_index_with_data", "tokens_held"]
+__all__ = ["compare_index_with_data", "missed", "tokens_held"]
 
 
 def tokens_held(site: Site, connection: Connection, tokens: Mapping[str, str]) -> set[str]:
@@ -54,6 +55,62 @@ def tokens_held(site: Site, connection: Connection, tokens: Mapping[str, str]) -
     return found
 
 
+def missed(
+    site: Site, connection: Connection, tokens: Mapping[str, str], found_elsewhere: Set[str]
+) -> set[str]:
+    """Return which tokens are in the data where the index lacks them.
+
+    The bucket of a person, as the first subject of a data set, follows from the token. It is read
+    in each data set where the index does not have the token there. People who are in other columns
+    alone are found by `compare_index_with_data`.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+    tokens : mapping of token to type
+    found_elsewhere : set of str
+        Tokens of people with other records. They need not wait for a damaged data set that the
+        index does not have them in.
+
+    Raises
+    ------
+    WorkspaceError
+        A fragment is not there, or is not what was put.
+    """
+    found: set[str] = set()
+    for known in every(connection):
+        kind = known.subjects[0][1] if known.subjects else None
+        of_kind = {token for token, of in tokens.items() if of == kind}
+        at = {token: fragments.bucket_of(token, known.n_buckets) for token in of_kind}
+        wanted = of_kind - _indexed(connection, known.id, at)
+        buckets = {at[token] for token in wanted}
+        for part in parts(connection, known.id) if buckets else []:
+            if part.bucket in buckets:
+                try:
+                    table = fragments.read(site, part.key, part.sha256, known.subject_columns)
+                except (WorkspaceDiskError, WorkspaceServerError):
+                    raise
+                except WorkspaceError:
+                    if {token for token in wanted if at[token] == part.bucket} <= found_elsewhere:
+                        continue
+                    raise
+                for column in known.subject_columns:
+                    found.update(wanted.intersection(tokens_in(table[column])))
+    return found
+
+
+def _indexed(connection: Connection, dataset_id: int, at: Mapping[str, int]) -> set[str]:
+    """Return which tokens the index has in the buckets that they belong to."""
+    found: set[str] = set()
+    for some in batches(sorted(at)):
+        query = select(holding.c.token, holding.c.bucket).where(
+            holding.c.dataset_id == dataset_id, holding.c.token.in_(some)
+        )
+        found.update(token for token, bucket in connection.execute(query) if at[token] == bucket)
+    return found
+
+
 def compare_index_with_data(site: Site) -> list[str]:
     """Tell of data sets whose people the ledger would not find; every fragment is read.
 
@@ -72,7 +129,21 @@ def compare_index_with_data(site: Site) -> list[str]:
         for known in every(connection):
             if known.subjects:
                 found += _compare(site, connection, known)
+        nobody = set(unheld(connection))
+        if nobody and not found:
+            found.append(f"{_HOLDS.format(n=len(nobody))}; {_ADVICE[_is_to_tidy(connection)]}")
     return found
+
+
+_HOLDS = "the ledger holds {n} pseudonyms of people of whom no record is left"
+_ADVICE = {
+    True: "expected none; run `erasable process`, which removes them",
+    False: "expected none; restore the ledger from a backup",
+}
+
+
+def _is_to_tidy(connection: Connection) -> bool:
+    return connection.execute(select(vacated.c.bucket).limit(1)).first() is not None
 
 
 def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
@@ -80,6 +151,7 @@ def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
     index = {(token, bucket) for token, bucket in connection.execute(query)}
     tokens: set[str] = set()
     missed: set[str] = set()
+    seen: set[tuple[str, int]] = set()
     found = []
     for part in parts(connection, known.id):
         try:
@@ -93,12 +165,19 @@ def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
         own = {token for column in known.subject_columns for token in tokens_in(table[column])}
         missed |= {token for token in own if (token, part.bucket) not in index}
         tokens |= own
+        seen |= {(token, part.bucket) for token in own}
     missed |= tokens - held(connection, identity.c.token, tokens)
     if missed:
         found.append(
             f"data set {known.name!r} has records of {len(missed)} of its {len(tokens)} people "
             "that the ledger does not know to be there: their erasure would miss them; restore "
             "the ledger from a backup"
+        )
+    elif not found and index - seen:
+        n = len({token for token, _ in index - seen})
+        found.append(
+            f"data set {known.name!r}: {_HOLDS.format(n=n)} where it says; "
+            f"{_ADVICE[_is_to_tidy(connection)]}"
         )
     return found
 

@@ -19,12 +19,15 @@ import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidIdsError, SourceError
 from erasable.workspace.data import fragments, nobody
+from erasable.workspace.data import untyped as types_missing
 from erasable.workspace.data.admission import Gate, plain
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.sources import Source
-from erasable.workspace.data.spooling import Spool
+from erasable.workspace.data.spooling import Spool, overflow_told
 from erasable.workspace.data.widening import Widening
+from erasable.workspace.identity.looks import Looks
+from erasable.workspace.identity.subjects import DEFAULT_TYPE
 from erasable.workspace.site import Site
 
 __all__ = ["Pulled", "pulled"]
@@ -51,6 +54,7 @@ class Pulled:
 
     known: DataSet
     spool: Spool
+    looks: Looks
     n_read: int = 0
     n_suppressed: int = 0
     n_without_subject: int = 0
@@ -66,7 +70,8 @@ class Pulled:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What may not be as it was meant, a line each."""
-        return nobody.remarks(self.doubtful, self.n_read)
+        told = nobody.remarks(self.doubtful, self.n_read)
+        return told + types_missing.remarks(self.looks)
 
     def bucket(self, number: int) -> pa.Table:
         """Return the records of a bucket, in the columns and types of the data set, by their ids.
@@ -77,11 +82,19 @@ class Pulled:
             A value does not fit the type of its column.
         """
         found = self.spool.read(range(number, fragments.PARTS, self.known.n_buckets))
-        return _retyped(found, self.known).sort_by(self.known.id_column)
+        with overflow_told(self.spool.place):
+            return _retyped(found, self.known).sort_by(self.known.id_column)
 
 
 @contextmanager
-def pulled(site: Site, source: Source, known: DataSet, *, new: bool = False) -> Iterator[Pulled]:
+def pulled(
+    site: Site,
+    source: Source,
+    known: DataSet,
+    *,
+    new: bool = False,
+    untyped: Sequence[str] = (),
+) -> Iterator[Pulled]:
     """Read a source to its end; what it takes on the disk goes with the context.
 
     Parameters
@@ -93,6 +106,8 @@ def pulled(site: Site, source: Source, known: DataSet, *, new: bool = False) -> 
     new : bool, default=False
         The source says which columns it has, and, by how many records there are, in how many
         buckets they go.
+    untyped : sequence of str, default=()
+        Subject columns of a new data set for which nobody has named a type.
 
     Raises
     ------
@@ -100,13 +115,15 @@ def pulled(site: Site, source: Source, known: DataSet, *, new: bool = False) -> 
         The source cannot be read, or lacks a column; columns are missing, new, or hold values of
         another type.
     InvalidIdsError
-        Ids or subjects are missing, repeat, or are of a wrong type.
+        Ids or subjects are missing, repeat, or are of a wrong type; or values of `untyped` need
+        one.
     """
     names = known.subject_columns
     _check_named_once(known.id_column, names)
     wide, gate = Widening(source.place), Gate(site, known)
     with Spool(site, source.place) as spool:
-        found = Pulled(known, spool, doubtful=dict.fromkeys(names, 0))
+        watched = untyped if new else [c for c, kind in known.subjects if kind == DEFAULT_TYPE]
+        found = Pulled(known, spool, Looks(watched), doubtful=dict.fromkeys(names, 0))
         with (
             closing(source.batches([known.id_column, *names])) as batches,
             site.progress(f"reading {known.name}", None) as advance,
@@ -123,6 +140,7 @@ def pulled(site: Site, source: Source, known: DataSet, *, new: bool = False) -> 
                 advance(batch.num_rows)
         _check_ids(found.ids, known.id_column)
         if new:
+            types_missing.refuse(found.looks)
             whole = plain(spool.wide.schema.empty_table()).schema
             columns = tuple((each.name, str(each.type)) for each in whole)
             n_buckets = fragments.buckets_for(found.n_read)
@@ -140,6 +158,7 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
         return  # it will be refused, once all are counted
     for column, n in nobody.doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
+    found.looks.add(raw)
     records, stays = gate.admit(raw)
     if stays is not None:
         found.left_out.add(raw[known.id_column].filter(pc.invert(stays)))

@@ -7,8 +7,8 @@ after a crash, by the next command.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from erasable.core.errors import SourceError
 from erasable.workspace.data.arrow_files import ipc_batches, ipc_writer
 from erasable.workspace.data.fragments import PARTS
 from erasable.workspace.data.widening import Widening
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import told
 
-__all__ = ["Spool"]
+__all__ = ["Spool", "overflow_told"]
 
 _HELD = 1 << 25  # bytes of records in memory, before they go to the disk
 
@@ -41,6 +42,7 @@ class Spool:
     ----------
     wide : Widening
         The types of all records that came in.
+    place : str
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Spool:
 
     def __init__(self, site: Site, place: str) -> None:
         self.wide = Widening(place)
+        self.place = place
         self._site = site
         self._held: list[tuple[pa.Table, pa.Array]] = []
         self._n_bytes = 0
@@ -122,7 +125,8 @@ class Spool:
         del held
         order = pc.sort_indices(parts)
         bounds = np.searchsorted(parts.take(order).to_numpy(), np.arange(PARTS + 1))
-        return table.combine_chunks().take(order), bounds
+        with overflow_told(self.place):
+            return table.combine_chunks().take(order), bounds
 
     def _spill(self) -> None:
         if self._folder is None:
@@ -139,6 +143,24 @@ class Spool:
                     for batch in batches:
                         writer.write_batch(batch)
         self._runs.append(run)
+
+
+@contextmanager
+def overflow_told(place: str) -> Iterator[None]:
+    """Say that texts are more than Arrow can hold together, where records are put in an order.
+
+    Raises
+    ------
+    SourceError
+        They are.
+    """
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowCapacityError):
+        raise SourceError(
+            f"{place!r} has a column with more than 2 GB of text in the records that are kept "
+            "together, those of a person; expected less; leave the column out, or shorten its texts"
+        ) from None
 
 
 class _Run:

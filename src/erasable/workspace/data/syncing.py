@@ -10,12 +10,13 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
 from erasable.workspace import locking
-from erasable.workspace.data import fragments
+from erasable.workspace.data import fragments, leavers
 from erasable.workspace.data.catalogue import Part, find, get, parts
 from erasable.workspace.data.datasets import Change, keep, put_part, record_version, writing
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
+from erasable.workspace.evidence import reliance, seals
 from erasable.workspace.ledger.schema import fragment, garbage, model, model_version
 from erasable.workspace.site import Site
 
@@ -104,19 +105,24 @@ def sync(site: Site, name: str, source: Source) -> Change:
         )  # fmt: skip
         ended = [part.id for part in present if part.bucket in compared.buckets]
         with site.ledger.transaction() as connection:
+            reliance.check_one(site, connection, "dataset", name)
             if ended:
                 connection.execute(
                     update(fragment).where(fragment.c.id.in_(ended)).values(until=version)
                 )
             record_version(site, connection, known.id, "sync", change, known)
-            keep(connection, known.id, version, compared.stored)
-            drop_unused(connection, known.id)
+            keep(site, connection, known.id, version, compared.stored)
+            drop_unused(site, connection, known.id)
+        leavers.tidy(site, [known.id])
         site.clean()
     return change
 
 
-def drop_unused(connection: Connection, dataset_id: int) -> int:
-    """Let go of fragments that neither the newest version nor a model needs; return how many."""
+def drop_unused(site: Site, connection: Connection, dataset_id: int) -> int:
+    """Let go of fragments that neither the newest version nor a model needs; return how many.
+
+    Their buckets are to be looked through for who has no record left: `leavers.tidy`.
+    """
     wanted = {get(connection, dataset_id).version}
     query = select(model.c.datasets, model_version.c.dataset_versions).join(
         model_version,
@@ -132,6 +138,8 @@ def drop_unused(connection: Connection, dataset_id: int) -> int:
     if unused:
         connection.execute(delete(fragment).where(fragment.c.id.in_([part.id for part in unused])))
         connection.execute(insert(garbage), [{"key": part.key} for part in unused])
+        leavers.note_vacated(connection, dataset_id, [part.bucket for part in unused])
+        seals.put(site, connection, "dataset", dataset_id)
     return len(unused)
 
 

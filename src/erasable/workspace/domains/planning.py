@@ -20,18 +20,20 @@ from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.conditions import Condition
+from erasable.workspace.data.filling import check_fill, filled
 from erasable.workspace.domains.fresh import Fresh, read_fresh
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.domains.samples import alike, sample
 from erasable.workspace.domains.vectors import choose_features, vectors
 from erasable.workspace.models.catalogue import models_of
+from erasable.workspace.requests.holds import held_among
 from erasable.workspace.requests.preview import Preview, preview
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RemovalPlan", "columns_of", "plan", "state_of", "tokens_of"]
+__all__ = ["RemovalPlan", "columns_of", "on_hold", "plan", "state_of", "tokens_of"]
 
 _NUMBERS = ("int64", "uint64", "double")
 
@@ -106,6 +108,7 @@ def plan(
     column: str | None = None,
     features: Sequence[str] | None = None,
     components: int | None = None,
+    fill: str | None = None,
     score: Any = "density-ratio",
     budget: Any = None,
     cost: str | None = None,
@@ -131,6 +134,8 @@ def plan(
         Columns to compare records by; see `choose_features`.
     components : int, default=None
         Compare text by so many components of its words: `maha-mu2` and `lr-maha` need them.
+    fill : {"mean", "median", "most_frequent"}, default=None
+        What gaps in numbers are filled in with, to compare records by. The data set stays as it is.
     score, budget, delta
         As for `erasable.removal.DomainRemoval`.
     cost : str, default=None
@@ -157,6 +162,7 @@ def plan(
         Another process is at work.
     """
     as_score(score)
+    check_fill(fill)
     predicate = Predicate.of(where, keywords, column)
     amount = _amount(cost, budget)
     with site.lock(reads=locking.datasets([dataset])), site.ledger.reading() as connection:
@@ -176,7 +182,10 @@ def plan(
     forget = np.flatnonzero(mask)
     retain = _retained(table, known, mask, retain_where, retain_sample, random_state)
     _refuse_few(forget.size, retain.size, mask.size, known.name)
-    both = vectors(table.take(np.concatenate([forget, retain])), chosen, components)
+    compared = table.take(np.concatenate([forget, retain]))
+    numbers = [name for name in chosen if str(compared[name].type) != "string"]
+    compared, told = filled(compared, numbers, fill)
+    both = vectors(compared, chosen, components)
     if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
         raise WorkspaceError(
             f"score={score!r} needs a covariance, and words have too many columns for one; "
@@ -194,11 +203,14 @@ def plan(
     ids = [names[row] for row in removal.selected_.tolist()]
     foreseen = preview(site, [(tokens_of(site, known.name, ids), None)])
     _refuse_confused(foreseen, len(ids), known)
+    with site.ledger.reading() as connection:
+        held = held_among(site, connection, known, table.take(forget[removal.selected_]))
+    told = [*told, *(on_hold(each, n) for each, n in held.items())]
     return RemovalPlan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
         removal, chosen, components, left_out, certificate, uncertified,
         _copies(table, known, forget, forget[removal.selected_]),
-        foreseen, given, _told(raised), predicate, retain_where, state,
+        foreseen, given, [*told, *_told(raised)], predicate, retain_where, state,
         known,
     )  # fmt: skip
 
@@ -207,6 +219,14 @@ def tokens_of(site: Site, dataset: str, ids: Sequence[Any]) -> list[tuple[str, s
     """Return what a request for some records asks for."""
     kind = record_type(dataset)
     return [(kind, token) for token in site.keys.tokens(kind, ids) if token is not None]
+
+
+def on_hold(request: str, n: int) -> str:
+    """Warn of records that would leave though a request on hold asks for them."""
+    return (
+        f"{n} of the records that would leave are asked for by request {request}, which is on "
+        "hold: they would leave with the domain; look why it is on hold first"
+    )
 
 
 def state_of(connection: Connection, known: DataSet) -> tuple[str, ...]:

@@ -6,12 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.domains.judging import Judged, judges
-from erasable.workspace.domains.planning import RemovalPlan, state_of, tokens_of
+from erasable.workspace.domains.planning import RemovalPlan, on_hold, state_of, tokens_of
 from erasable.workspace.requests import intake, process
+from erasable.workspace.requests.holds import held_among
 from erasable.workspace.site import Site
 
 __all__ = ["Removed", "remove"]
@@ -63,8 +67,9 @@ def remove(site: Site, plan: RemovalPlan) -> Removed:
     Raises
     ------
     WorkspaceError
-        Nothing was chosen, records have changed since, or a model cannot be updated; no data set
-        and no model has changed, and the request, if it was taken in, is cancelled.
+        Nothing was chosen, records have changed since, requests for some of them were put on hold
+        since, or a model cannot be updated; no data set and no model has changed, and the request,
+        if it was taken in, is cancelled.
     """
     if not plan.ids:
         raise WorkspaceError(
@@ -72,6 +77,7 @@ def remove(site: Site, plan: RemovalPlan) -> Removed:
             "one or more to delete; nothing was changed, ask for more"
         )
     judged = judges(site, plan)
+    _refuse_held(site, plan)
     with site.ledger.transaction() as connection:
         known = catalogue.find(connection, plan.dataset)
         if state_of(connection, known) != plan.state:
@@ -103,3 +109,20 @@ def remove(site: Site, plan: RemovalPlan) -> Removed:
         request.id, done.n_records, done.treatments,
         [each.after(each.name in updated) for each in judged], done.seconds, done.warnings,
     )  # fmt: skip
+
+
+def _refuse_held(site: Site, plan: RemovalPlan) -> None:
+    """Refuse a plan that does not warn of records which a request on hold asks for by now."""
+    with site.ledger.reading() as connection:
+        known = catalogue.find(connection, plan.dataset)
+        records = catalogue.table(site, connection, known.id)
+        ids = pa.array(plan.ids, records[known.id_column].type)
+        leaving = records.filter(pc.is_in(records[known.id_column], ids))
+        held = held_among(site, connection, known, leaving)
+    for request, n in held.items():
+        if on_hold(request, n) not in plan.warnings:
+            raise WorkspaceError(
+                f"{n} of the records that would leave are asked for by request {request}, which "
+                "was put on hold since the removal was planned; expected none that the plan does "
+                "not warn of; nothing was changed, plan it again"
+            )

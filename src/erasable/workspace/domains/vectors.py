@@ -9,6 +9,7 @@ import numpy as np
 
 from erasable.core.errors import InvalidDataError, WorkspaceError
 from erasable.core.ids import name_some
+from erasable.workspace.data.filling import with_gaps
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,13 +140,12 @@ def vectors(table: pa.Table, features: Sequence[str], components: int | None = N
 
 
 def _scaled(table: pa.Table, names: Sequence[str]) -> Any:
-    import pyarrow.compute as pc
-
-    gaps = [name for name in names if pc.any(pc.is_null(table[name], nan_is_null=True)).as_py()]
+    gaps = with_gaps(table, names)
     if gaps:
         raise InvalidDataError(
-            f"there are gaps in {name_some(gaps)}; expected a number in each record to compare "
-            "them by; name columns without gaps with --features"
+            f"there are gaps in {name_some(list(gaps))}; expected a number in each record to "
+            "compare them by; fill them in with --fill median, as preprocessing.SimpleImputer does "
+            "before a model, or name columns without gaps with --features"
         )
     matrix = np.column_stack([table[name].to_numpy().astype(np.float64) for name in names])
     with np.errstate(over="ignore", invalid="ignore"):

@@ -11,17 +11,21 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from erasable.core.errors import EvidenceError
-from erasable.workspace.evidence import entries
+from erasable.workspace.evidence import entries, seals
 from erasable.workspace.evidence.envelope import peek
 from erasable.workspace.evidence.receipts import check
 from erasable.workspace.evidence.wire import pack, unpack
 from erasable.workspace.ledger.schema import (
+    SEAL,
+    SEALED,
+    SETTINGS,
     dataset,
     dataset_version,
     log_entry,
+    meta,
     model,
     model_version,
     receipt,
@@ -32,10 +36,23 @@ from erasable.workspace.ledger.schema import (
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = ["compare_ledger_with_log"]
+__all__ = [
+    "FACTS",
+    "TABLES",
+    "Said",
+    "compare_ledger_with_log",
+    "differences",
+    "facts_of_dataset",
+    "facts_of_model",
+    "facts_of_request",
+    "newest",
+    "note",
+]
 
 _ROOMS = {"request": "request", "dataset": "data set", "model": "model"}
 _OPEN = ("pending", "in_progress")
+_UNSAID = {"types", "tasks"}
+"""What the ledger may have before the log says it: attempts that failed, and types long ago."""
 _WORDS = {
     "received_at": "time of receipt",
     "due_at": "due date",
@@ -43,6 +60,7 @@ _WORDS = {
     "completed_at": "time of completion",
     "scope": "identities or condition",
     "matched": "records found",
+    "searched": "columns searched",
     "n_records": "number of records",
     "n_suppressed": "number of suppressed records",
     "n_buckets": "number of buckets",
@@ -52,12 +70,14 @@ _WORDS = {
 }
 
 
-class _Said(NamedTuple):
+class Said(NamedTuple):
+    """What the log says of a column, and where."""
+
     value: Any
     position: int
 
 
-_Log = dict[tuple[str, str], dict[str, _Said]]
+_Log = dict[tuple[str, str], dict[str, Said]]
 
 
 def compare_ledger_with_log(site: Site) -> list[str]:
@@ -77,14 +97,32 @@ def compare_ledger_with_log(site: Site) -> list[str]:
             if about is None:
                 found.append(f"{name} is in the ledger, but the log does not know of it")
                 continue
-            found += [f"{name}: {line}" for line in _differences(facts, about)]
+            found += [f"{name}: {line}" for line in differences(facts, about)]
         for (room, subject), about in said.items():
             position = min(one.position for one in about.values())
             found.append(
                 f"{_ROOMS[room]} {subject!r} is not in the ledger; entry {position} of the log "
                 "says that it was"
             )
+        if seals.sealed(connection):
+            for room in TABLES:
+                found += seals.unsealed_files(site, connection, room)
+            found += seals.unsealed_settings(site, connection)
+        found += _strays(connection)
     return found
+
+
+def _strays(connection: Connection) -> list[str]:
+    """Tell of settings that no version of erasable writes."""
+    ids = {f"dataset:{id}" for id in connection.execute(select(dataset.c.id)).scalars()}
+    ids |= {f"model:{id}" for id in connection.execute(select(model.c.id)).scalars()}
+    known = {*SETTINGS, "frontier", "signed_head", *(f"{SEAL}{name}" for name in {*ids, *SEALED})}
+    names = connection.execute(select(meta.c.name).order_by(meta.c.name)).scalars()
+    return [
+        f"the ledger has a setting {name!r}, which erasable does not write"
+        for name in names
+        if name not in known
+    ]
 
 
 def _read(connection: Connection) -> _Log:
@@ -92,23 +130,29 @@ def _read(connection: Connection) -> _Log:
     said: _Log = {}
     columns = select(log_entry.c.position, log_entry.c.body).order_by(log_entry.c.position)
     for position, data in connection.execute(columns):
-        try:
-            body = unpack(data, "it")
-        except EvidenceError:
-            continue  # verify_log says so
-        kind, subject = str(body.pop("kind", "")), str(body.pop("subject", ""))
-        room = kind.partition("-")[0]
-        if room not in _ROOMS:
-            continue
-        about = said.setdefault((room, subject), {})
-        body["at"] = None  # so that an empty body is remembered, too
-        if kind in entries.STATES:
-            body["state"] = entries.STATES[kind]
-        about.update({name: _Said(value, position) for name, value in body.items()})
+        note(said, position, data)
     return said
 
 
-def _differences(facts: dict[str, Any], about: dict[str, _Said]) -> Iterator[str]:
+def note(said: _Log, position: int, data: bytes) -> None:
+    """Take down what an entry says; those after it count more."""
+    try:
+        body = unpack(data, "it")
+    except EvidenceError:
+        return  # verify_log says so
+    kind, subject = str(body.pop("kind", "")), str(body.pop("subject", ""))
+    room = kind.partition("-")[0]
+    if room not in _ROOMS:
+        return
+    about = said.setdefault((room, subject), {})
+    body["at"] = None  # so that an empty body is remembered, too
+    if kind in entries.STATES:
+        body["state"] = entries.STATES[kind]
+    about.update({name: Said(value, position) for name, value in body.items()})
+
+
+def differences(facts: dict[str, Any], about: dict[str, Said]) -> Iterator[str]:
+    """Tell in which columns a row is not what the log says of it."""
     for name, one in about.items():
         if name not in facts:
             continue
@@ -116,7 +160,7 @@ def _differences(facts: dict[str, Any], about: dict[str, _Said]) -> Iterator[str
         same = (
             value in one.value
             if name == "state" and isinstance(one.value, tuple)
-            else (pack(value) == pack(one.value))
+            else _same(value, one.value)
         )
         if name == "scope" and facts["state"] not in _OPEN:
             if value is not None:
@@ -125,6 +169,17 @@ def _differences(facts: dict[str, Any], about: dict[str, _Said]) -> Iterator[str
         if not same:
             words = _WORDS.get(name, name.replace("_", " "))
             yield f"the ledger differs from entry {one.position} of the log in its {words}"
+    for name in facts.keys() - about.keys() - _UNSAID:
+        if facts[name] not in (None, []):
+            words = _WORDS.get(name, name.replace("_", " "))
+            yield f"the log says nothing of its {words}, which the ledger has"
+
+
+def _same(value: Any, said: Any) -> bool:
+    """Tell whether two values are written as the same JSON; most are texts, or nothing."""
+    if value is None or value.__class__ is str:
+        return said.__class__ is value.__class__ and bool(said == value)
+    return pack(value) == pack(said)
 
 
 def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -138,33 +193,47 @@ def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[
         for row in connection.execute(select(receipt))
     }
     for row in connection.execute(select(request).order_by(request.c.id)):
-        facts = entries.request(site.keys, row._asdict())
-        yield (
-            "request",
-            row.id,
-            {
-                **facts,
-                "state": row.state,
-                "tasks": tasks.get(row.id, []),
-                "receipt": receipts.get(row.id),
-            },
-        )
-    versions = {
-        (row.dataset_id, row.number): row._asdict()
-        for row in connection.execute(select(dataset_version))
-    }
-    for row in connection.execute(select(dataset).order_by(dataset.c.name)):
-        nothing = {"n_records": None, "n_suppressed": None, "number": None}
-        current = versions.get((row.id, row.version), nothing)
-        yield "dataset", row.name, entries.dataset(site.keys, row._asdict(), current)
-    for row in connection.execute(select(model).order_by(model.c.name)):
-        at = (model_version.c.model_id == row.id) & (model_version.c.number == row.version)
-        version = connection.execute(select(model_version).where(at)).first()
-        yield (
-            "model",
-            row.name,
-            entries.model(site.keys, row._asdict(), None if version is None else version._asdict()),
-        )
+        facts = facts_of_request(site, row, tasks.get(row.id, []))
+        yield "request", row.id, {**facts, "receipt": receipts.get(row.id)}
+    for room, facts_of in FACTS.items():
+        for row, version in newest(connection, room):
+            yield room, row.name, facts_of(site, row, version)
+
+
+def facts_of_request(site: Site, row: Row[Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what entries may say of a request, but for its receipt."""
+    return {**entries.request(site.keys, row._asdict()), "state": row.state, "tasks": tasks}
+
+
+def facts_of_dataset(site: Site, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
+    """Return what entries say of a data set and its newest version."""
+    nothing = {"n_records": None, "n_suppressed": None, "number": None}
+    current = nothing if version is None else version._asdict()
+    return entries.dataset(site.keys, row._asdict(), current)
+
+
+def facts_of_model(site: Site, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
+    """Return what entries say of a model and its newest version."""
+    return entries.model(site.keys, row._asdict(), None if version is None else version._asdict())
+
+
+def newest(
+    connection: Connection, room: str, name: str | None = None
+) -> list[tuple[Row[Any], Row[Any] | None]]:
+    """Return the rows of data sets or models, by default of all, each with its newest version."""
+    table, versions = TABLES[room]
+    owner = versions.c[f"{room}_id"]
+    rows = select(table).order_by(table.c.name)
+    at = (owner == table.c.id) & (versions.c.number == table.c.version)
+    current = select(versions).join(table, at)
+    if name is not None:
+        rows, current = rows.where(table.c.name == name), current.where(table.c.name == name)
+    found = {getattr(row, owner.name): row for row in connection.execute(current)}
+    return [(row, found.get(row.id)) for row in connection.execute(rows)]
+
+
+FACTS = {"dataset": facts_of_dataset, "model": facts_of_model}
+TABLES = {"dataset": (dataset, dataset_version), "model": (model, model_version)}
 
 
 def _digest(body: bytes, public_pem: bytes) -> str | None:

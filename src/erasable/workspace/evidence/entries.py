@@ -12,7 +12,7 @@ can be held against the ledger and says nothing else:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,10 @@ def changed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def erased(
-    matched: int, tasks: Iterable[Mapping[Any, Any]], suppressed: str | None = None
+    matched: int,
+    tasks: Iterable[Mapping[Any, Any]],
+    suppressed: str | None = None,
+    searched: Sequence[Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
     """Tell what was done for a request (request-erased).
 
@@ -90,14 +93,16 @@ def erased(
         Its rows of table `task`.
     suppressed : str, default=None
         The commitment to whom it keeps out from now on; None where it adds nobody.
+    searched : sequence of mapping, default=None
+        In which columns of which data sets an identity was looked for: dataset, column and type.
 
     Examples
     --------
     >>> erased(0, ())
-    {'matched': 0, 'tasks': [], 'suppressed': None}
+    {'matched': 0, 'tasks': [], 'suppressed': None, 'searched': None}
     """
     done = sorted(map(task, tasks), key=lambda one: (one["target"], one["target_id"]))
-    return {"matched": matched, "tasks": done, "suppressed": suppressed}
+    return {"matched": matched, "tasks": done, "suppressed": suppressed, "searched": searched}
 
 
 def completed(at: datetime, receipt: str) -> dict[str, Any]:
@@ -157,7 +162,10 @@ def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     scope = None
     if row["salt"] is not None:
         text = pack({"tokens": row["tokens"], "condition": row["condition"], "type": row["type"]})
-        scope = commitment(row["salt"], text.decode())
+        try:
+            scope = commitment(row["salt"], text.decode())
+        except ValueError:
+            scope = "under a salt that is none"
     elif row["tokens"] is not None or row["condition"] is not None:
         scope = "without a salt"
     return {
@@ -165,7 +173,7 @@ def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
         **{name: _moment(row[name]) for name in _MOMENTS},
         **{name: _keyed(keys, row[name]) for name in ("extension", "hold", "reason")},
         "scope": scope,
-        **{name: row[name] for name in ("batch", "matched", "types")},
+        **{name: row[name] for name in ("batch", "matched", "searched", "types")},
     }
 
 
@@ -192,6 +200,7 @@ _EMPTY = dict.fromkeys(
         "types",
         "batch",
         "matched",
+        "searched",
         "reason",
         "extension",
         *_MOMENTS,

@@ -10,14 +10,16 @@ with everything in it. That is what a head kept elsewhere is for; see `verify_si
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from erasable.core.errors import EvidenceError
-from erasable.workspace.evidence.envelope import seal, unseal
+from erasable.core.errors import EvidenceError, TamperedError
+from erasable.workspace.evidence import seals
+from erasable.workspace.evidence.envelope import seal
+from erasable.workspace.evidence.heads import HEAD_TYPE, read_head, read_kept
 from erasable.workspace.evidence.merkle import Frontier, Tree, leaf_hash, verify_consistency
 from erasable.workspace.evidence.wire import hexadecimal, pack, stamp, unpack
 from erasable.workspace.ledger.schema import log_entry
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Entry",
+    "altered",
     "append",
     "append_many",
+    "check_unbroken",
     "consistency",
     "entries",
     "head",
@@ -41,9 +45,6 @@ __all__ = [
     "verify_log",
     "verify_since",
 ]
-
-HEAD_TYPE = "application/vnd.erasable.log-head+json"
-"""Media type of what a signed head holds."""
 
 _RESERVED = frozenset({"kind", "subject", "at"})
 
@@ -111,8 +112,11 @@ def append_many(
         position = frontier.size
         frontier.append(leaf)
         rows.append(
-            {"position": position, "kind": kind, "subject": subject, "body": entry, "leaf": leaf}
-        )
+            {
+                "position": position, "kind": kind, "subject": subject, "body": entry,
+                "leaf": leaf, "seal": seals.of_entry(site.keys, position, leaf),
+            }
+        )  # fmt: skip
     if rows:
         connection.execute(log_entry.insert(), rows)
         site.ledger.set(connection, "frontier", frontier.to_json())
@@ -159,8 +163,14 @@ def head(site: Site, connection: Connection) -> dict[str, Any]:
     dict
         workspace (its id), size (number of entries), root (of their Merkle tree, hexadecimal),
         time, and envelope (all of it, signed; DSSE).
+
+    Raises
+    ------
+    TamperedError
+        The log does not go on from the last signed head, or has entries of somebody else's.
     """
     frontier = _frontier(site, connection)
+    _refuse_forged(site, connection, frontier)
     payload = {
         "workspace": site.ledger.get(connection, "workspace"),
         "size": frontier.size,
@@ -170,6 +180,17 @@ def head(site: Site, connection: Connection) -> dict[str, Any]:
     envelope = seal(site.keys.signer, pack(payload), HEAD_TYPE)
     site.ledger.set(connection, "signed_head", envelope)
     return {**payload, "envelope": envelope}
+
+
+def check_unbroken(site: Site, connection: Connection) -> None:
+    """Hold the log against its last signed head, as `head` does before it signs the next.
+
+    Raises
+    ------
+    TamperedError
+        The log does not go on from there, or has entries of somebody else's.
+    """
+    _refuse_forged(site, connection, _frontier(site, connection))
 
 
 def last_head(site: Site, connection: Connection) -> dict[str, Any] | None:
@@ -182,54 +203,6 @@ def last_head(site: Site, connection: Connection) -> dict[str, Any] | None:
     """
     envelope = site.ledger.get(connection, "signed_head")
     return None if envelope is None else read_head(envelope, site.keys.public_pem)
-
-
-def read_head(envelope: Any, public_pem: bytes) -> dict[str, Any]:
-    """Check a signed head with nothing but the public key.
-
-    Parameters
-    ----------
-    envelope : dict
-        What `head` returned under this name.
-    public_pem : bytes
-
-    Returns
-    -------
-    dict
-        What `head` returned.
-
-    Raises
-    ------
-    EvidenceError
-        It is no head, was changed, or another key signed it.
-    """
-    payload = unpack(unseal(envelope, public_pem, HEAD_TYPE), "the log head")
-    expected = {"workspace": str, "size": int, "root": str, "time": str}
-    if {name: type(value) for name, value in payload.items()} != expected:
-        raise EvidenceError(
-            "the log head does not say what a head says; expected the workspace, the size, the "
-            "root and the time; pass a head that this version of erasable can read"
-        )
-    hexadecimal(payload["root"], "the root in the log head")
-    return {**payload, "envelope": envelope}
-
-
-def read_kept(kept: Any, public_pem: bytes) -> dict[str, Any]:
-    """Check a head that was kept elsewhere: what `head` returned, or its envelope alone.
-
-    Raises
-    ------
-    EvidenceError
-        It is no head, was changed, or another key signed it.
-    """
-    whole = isinstance(kept, Mapping) and "envelope" in kept
-    signed = read_head(kept["envelope"] if whole else kept, public_pem)
-    if whole and kept != signed:
-        raise EvidenceError(
-            "the log head says something else than what was signed; expected the same; "
-            "pass the file as it was written"
-        )
-    return signed
 
 
 def tree(connection: Connection) -> Tree:
@@ -322,6 +295,39 @@ def verify_since(site: Site, kept: Any) -> list[str]:
         return _against(site, connection, leaves, signed)
 
 
+def _refuse_forged(site: Site, connection: Connection, frontier: Frontier) -> None:
+    """Hold the log against the last signed head, and what came since against its seals."""
+    leaves = tree(connection)
+    told = []
+    if (frontier.size, frontier.root()) != (len(leaves), leaves.root()):
+        told.append("the entries of the log do not hash to the root that the ledger keeps")
+    try:
+        signed = last_head(site, connection)
+    except EvidenceError as error:
+        signed = None
+        told.append(f"its last signed head: {error}")
+    if signed is not None:
+        told += _against(site, connection, leaves, signed)
+    if seals.sealed(connection):
+        since = log_entry.c.position >= (0 if signed is None else signed["size"])
+        for row in connection.execute(select(log_entry).where(since)):
+            told += altered(site, row)
+    if told:
+        raise TamperedError(
+            f"the ledger was tampered with: {told[0]}; expected the log as erasable wrote it; "
+            "nothing was signed, run `erasable log verify`, and restore the ledger from a backup"
+        )
+
+
+def altered(site: Site, row: Any, *, is_sealed: bool = True) -> list[str]:
+    """Tell whether an entry is another one than its leaf and its seal are of."""
+    if leaf_hash(row.body) != row.leaf:
+        return [f"entry {row.position} of the log was altered: it is not what its leaf is"]
+    if is_sealed and row.seal != seals.of_entry(site.keys, row.position, row.leaf):
+        return [f"entry {row.position} of the log was not written with the workspace's keys"]
+    return []
+
+
 def _against(site: Site, connection: Connection, leaves: Tree, signed: dict[str, Any]) -> list[str]:
     size, at = signed["size"], signed["time"]
     if signed["workspace"] != site.ledger.get(connection, "workspace"):
@@ -357,6 +363,7 @@ def _since_restored(site: Site, connection: Connection) -> str:
 def _recomputed(site: Site, connection: Connection) -> tuple[Tree, list[str]]:
     """Hash every entry anew, and say which of them is not as it was written."""
     found, leaves, expected = [], [], 0
+    is_sealed = seals.sealed(connection)
     rows = connection.execute(select(log_entry).order_by(log_entry.c.position))
     for row in rows:
         if row.position != expected:
@@ -366,8 +373,7 @@ def _recomputed(site: Site, connection: Connection) -> tuple[Tree, list[str]]:
             found.append(missing)
         expected = row.position + 1
         leaves.append(leaf_hash(row.body))
-        if leaves[-1] != row.leaf:
-            found.append(f"entry {row.position} of the log was altered: it is not what its leaf is")
+        found += altered(site, row, is_sealed=is_sealed)
         try:
             body = unpack(row.body, "it")
         except EvidenceError:

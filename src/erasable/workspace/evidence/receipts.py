@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, Table, select, update
 
-from erasable.core.errors import EvidenceError
+from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.evidence.envelope import peek, seal, unseal
@@ -33,7 +33,7 @@ from erasable.workspace.ledger.schema import request as request_table
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = ["Checked", "check", "fetch", "issue", "show"]
+__all__ = ["Checked", "check", "check_kept", "fetch", "issue", "show"]
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
@@ -94,9 +94,14 @@ def issue(
     ------
     EvidenceError
         The log does not know of a request.
+    TamperedError
+        Rows of the ledger are not what the log says of them.
     """
+    from erasable.workspace.evidence import reliance
+
     if not requests:
         return {}
+    reliance.check(site, connection, requests)
     rows = {row.id: row for row in _where(connection, request_table, "id", requests)}
     tasks: dict[str, list[Row[Any]]] = {id: [] for id in requests}
     for row in _where(connection, task, "request_id", requests):
@@ -192,6 +197,26 @@ def check(body: bytes, public_pem: bytes) -> Checked:
     if predicate["workspace"] != head["workspace"] or predicate["log"] != {"position": position}:
         raise _broken("its log is of another workspace, or has it at another place")
     return Checked(predicate["request"], said, position, size, head["root"], head["time"])
+
+
+def check_kept(body: bytes, request: str, public_pem: bytes) -> None:
+    """Hold what the ledger has as the receipt of a request against the request and the key.
+
+    Raises
+    ------
+    TamperedError
+        It does not hold, or is of another request.
+    """
+    try:
+        found = check(body, public_pem).request
+        told = None if found == request else "it is of another request"
+    except EvidenceError as error:
+        told = str(error)
+    if told is not None:
+        raise TamperedError(
+            f"the ledger was tampered with: the receipt of {request}: {told}; expected the one "
+            "that was signed; restore the ledger from a backup"
+        )
 
 
 def show(body: bytes) -> dict[str, Any]:

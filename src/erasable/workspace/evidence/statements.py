@@ -116,6 +116,8 @@ def statement(
             "types": request.types,  # under which an identity was looked for
             **_times(request, at),
             "matched": bool(request.matched),
+            "outcome": "erased" if request.matched else "no match",
+            "searched": request.searched,  # the columns; of a condition there are none
             "records": request.matched or 0,
             "datasets": changed,
             "models": models,

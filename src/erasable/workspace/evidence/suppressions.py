@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, delete, select
 
-from erasable.core.errors import EvidenceError
+from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence.commitments import commitment, matches, new_salt
 from erasable.workspace.evidence.wire import pack, stamp, unpack
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
@@ -22,7 +22,15 @@ from erasable.workspace.ledger.schema import log_entry, suppression, suppression
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = ["KINDS", "Kept", "commit_to", "compare_list_with_log", "kept_out", "vouched"]
+__all__ = [
+    "KINDS",
+    "Kept",
+    "check_list",
+    "commit_to",
+    "compare_list_with_log",
+    "kept_out",
+    "vouched",
+]
 
 KINDS = ("request-erased", "suppression-released", "suppression-imported")
 """The entries of the log that say whom a request keeps out: the last one counts."""
@@ -169,6 +177,19 @@ def compare_list_with_log(site: Site) -> list[str]:
         for request, kept in every
         if (told := kept.difference()) is not None
     ]
+
+
+def check_list(connection: Connection) -> None:
+    """Hold the whole list against the log, before it is signed.
+
+    Raises
+    ------
+    TamperedError
+        It was changed behind the log's back.
+    """
+    for request, kept in sorted(kept_out(connection).items()):
+        if (told := kept.difference()) is not None:
+            raise TamperedError(_told(request, kept, told))
 
 
 def _told(request: str, kept: Kept, told: str) -> str:

@@ -53,7 +53,7 @@ def unpack(data: bytes | str, what: str) -> dict[str, Any]:
     Raises
     ------
     EvidenceError
-        It is none.
+        It is not a JSON object.
 
     Examples
     --------
@@ -61,8 +61,11 @@ def unpack(data: bytes | str, what: str) -> dict[str, Any]:
     {'size': 3}
     """
     try:
-        value = json.loads(data if isinstance(data, str) else data.decode())
-    except (ValueError, RecursionError):
+        text = data if isinstance(data, str) else data.decode()
+        value = json.loads(text)
+        if "\\u" in text:  # an escape may be half of a character
+            pack(value)
+    except (ValueError, RecursionError, EvidenceError):
         value = None
     if not isinstance(value, dict):
         raise EvidenceError(

@@ -12,11 +12,20 @@ from collections.abc import Callable
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
+from urllib.parse import unquote
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import InvalidIdsError
 
-__all__ = ["KINDS", "canonical", "check_type", "kind_of"]
+__all__ = [
+    "KINDS",
+    "canonical",
+    "check_type",
+    "former",
+    "is_record_type",
+    "kind_of",
+    "may_be_one_person",
+]
 
 KINDS = ("id", "integer", "email", "exact")
 
@@ -61,6 +70,33 @@ def kind_of(type: str) -> str:
     return check_type(type).rpartition("/")[2]
 
 
+def is_record_type(type: str) -> bool:
+    """Tell whether a type is of records, which no person has; see `data.admission.record_type`.
+
+    Examples
+    --------
+    >>> is_record_type("record.visits/id"), is_record_type("staff/id")
+    (True, False)
+    """
+    return type.startswith("record.")
+
+
+def may_be_one_person(type: str, other: str) -> bool:
+    """Tell whether identities that a record holds side by side are taken for one person's.
+
+    They are if their types differ and their namespaces do not, as in ``who:id,mail:email``. Two of
+    one type are two people's, and a namespace is a register of its own people.
+
+    Examples
+    --------
+    >>> may_be_one_person("id", "email"), may_be_one_person("email", "email")
+    (True, False)
+    >>> may_be_one_person("staff/id", "email")
+    False
+    """
+    return type != other and type.rpartition("/")[0] == other.rpartition("/")[0]
+
+
 def canonical(type: str, value: Any) -> str:
     """Return the one spelling of an identity.
 
@@ -68,9 +104,12 @@ def canonical(type: str, value: Any) -> str:
     ----------
     type : str
         "id": a whole number, in whatever type or as text that a program printed ("17.0"), becomes
-        its digits; other text is stripped and composed (NFC), so "007" and "A-7" stay.
+        its digits; other text is stripped, so "007" and "A-7" stay.
         "integer": digits that may be padded; "007" becomes "7".
-        "email": text, stripped, composed, case folded.
+        "email": one address, stripped, case folded; "mailto:", a name before it and quotation marks
+        around it go; a domain is as people read it ("xn--bcher-kva.de" is "b\u00fccher.de").
+        In these three, full-width and other compatible letters become the ordinary ones (NFKC),
+        and characters that do not show go.
         "exact": text as it is, composed; whole numbers become their digits.
         A namespace and a slash may stand before each; they do not change the spelling.
     value : str, int, float, Decimal or a NumPy scalar
@@ -78,7 +117,7 @@ def canonical(type: str, value: Any) -> str:
     Raises
     ------
     InvalidIdsError
-        It is missing, empty, a boolean, or does not suit the type.
+        It is missing, empty, a boolean, does not suit the type, or is several addresses.
 
     Examples
     --------
@@ -86,16 +125,46 @@ def canonical(type: str, value: Any) -> str:
     ['17', '17', '17', '17', '007']
     >>> canonical("email", " Alice@X.com")
     'alice@x.com'
+    >>> canonical("email", "Alice <mailto:alice@\uff58.com>"), canonical("id", "17\u200b")
+    ('alice@x.com', '17')
     """
+    # The id of a record is not a person's: two that differ stay apart.
+    return _spelled(type, value, _FORMER if is_record_type(check_type(type)) else _SPELLINGS)
+
+
+def former(type: str, value: Any) -> str | None:
+    """Return the spelling of an identity that earlier versions hashed, if it was another.
+
+    They only composed text (NFC) and folded the case of addresses. Tokens of theirs are in data
+    and on lists of whom to keep out.
+
+    Examples
+    --------
+    >>> former("id", "17\u200b") == "17\u200b", former("id", "17"), former("email", "Al <al@x.org>")
+    (True, None, 'al <al@x.org>')
+    """
+    if not isinstance(value, str):
+        return None
+    try:
+        before = _spelled(type, value, _FORMER)
+    except InvalidIdsError:
+        return None
+    try:
+        return None if before == canonical(type, value) else before
+    except InvalidIdsError:
+        return before
+
+
+def _spelled(type: str, value: Any, spellings: _Spellings) -> str:
     kind = kind_of(type)
     if isinstance(value, str):
-        spelled = _SPELLINGS[kind](_composed(value, type))
+        spelled = spellings[kind](_composed(value, type))
     elif kind == "email":
         raise _unfit(type, value, "text")
     else:
         spelled = _digits(value, type)
     if spelled is None:
-        raise _unfit(type, value, "a whole number")
+        raise _unfit(type, value, "one address" if kind == "email" else "a whole number")
     if not spelled:
         raise InvalidIdsError(
             f"an identity of type {type!r} is empty; expected text or a whole number; "
@@ -137,10 +206,85 @@ def _spell_email(text: str) -> str:
     return unicodedata.normalize("NFC", folded)
 
 
-_SPELLINGS: dict[str, Callable[[str], str | None]] = {
+def _plain(text: str) -> str:
+    """Return a text in ordinary letters, without what does not show."""
+    if text.isascii() and text.isprintable():
+        return text
+    before = None
+    while text != before:  # what goes may let its neighbours compose
+        before = text
+        text = unicodedata.normalize("NFKC", "".join(filter(_shows, text)))
+    return text
+
+
+def _shows(character: str) -> bool:
+    kind = unicodedata.category(character)
+    if kind in ("Cf", "Cc"):
+        return character.isspace()
+    return not any(first <= character <= last for first, last in _UNSEEN)
+
+
+_UNSEEN = (
+    ("\u034f", "\u034f"), ("\u115f", "\u1160"), ("\u17b4", "\u17b5"), ("\u180b", "\u180f"),
+    ("\u3164", "\u3164"), ("\ufe00", "\ufe0f"), ("\uffa0", "\uffa0"),
+    ("\U000e0100", "\U000e01ef"),
+)  # fmt: skip
+"""Of what Unicode says not to show (Default_Ignorable), what is of no category of its own."""
+
+
+def _spell_address(text: str) -> str | None:
+    before = None
+    while text != before:
+        before = text
+        text = _plain(_spell_email(text)).strip().strip(",;").strip()
+        if text.startswith("mailto:"):
+            text = unquote(text.removeprefix("mailto:").partition("?")[0])
+        for around in (_NAMED, _QUOTED):
+            inner = around.fullmatch(text)
+            if inner is not None:
+                text = inner[1]
+        local, at, domain = text.rpartition("@")
+        text = f"{local}{at}{_spell_domain(domain)}" if at else text
+    return None if "@" in text and _SEVERAL.search(text) else text
+
+
+def _spell_domain(text: str) -> str:
+    """Return a domain in the letters that people read, without the dot of the root."""
+    labels = _STOPS.split(text)
+    while len(labels) > 1 and not labels[-1]:
+        del labels[-1]
+    return ".".join(map(_unpunycoded, labels))
+
+
+def _unpunycoded(label: str) -> str:
+    """Return what a label such as "xn--bcher-kva" stands for; others are returned as they are."""
+    if not label.startswith("xn--"):
+        return label
+    try:
+        read = label.removeprefix("xn--").encode("ascii").decode("punycode")
+        read.encode()
+    except (UnicodeError, OverflowError):
+        return label
+    # "xn--x-" is no other spelling of "x"
+    return read if read.isprintable() and not read.isascii() else label
+
+
+_STOPS = re.compile("[.\u3002\uff61]")  # IDNA: full stops of all scripts divide labels
+_NAMED = re.compile(r"[^<>]*<([^<>]*@[^<>]*)>")  # Ann <ann@x.org>
+_QUOTED = re.compile("['\"\u2018\u201c](.*@.*)['\"\u2019\u201d]", re.DOTALL)
+_SEVERAL = re.compile(r"@.*@|[\s,;<>]", re.DOTALL)
+_Spellings = dict[str, Callable[[str], str | None]]
+
+_FORMER: _Spellings = {
     "id": _spell_id,
     "integer": _spell_integer,
     "email": _spell_email,
+    "exact": str,
+}
+_SPELLINGS: _Spellings = {
+    "id": lambda text: _spell_id(_plain(text)),
+    "integer": lambda text: _spell_integer(_plain(text)),
+    "email": _spell_address,
     "exact": str,
 }
 

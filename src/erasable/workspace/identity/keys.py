@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError
-from erasable.workspace.identity.canonical import canonical, check_type
+from erasable.workspace.identity.canonical import canonical, check_type, former
 from erasable.workspace.store.disk import Disk
 
 if TYPE_CHECKING:
@@ -136,12 +136,20 @@ class Keys:
         InvalidIdsError
             It is missing, empty, or does not suit the type; see `canonical`.
         """
+        return self._hash(type, canonical(type, value))
+
+    def former_token(self, type: str, value: Any) -> str | None:
+        """Return the token that earlier versions made of an identity, if it was another."""
+        spelled = former(type, value)
+        return None if spelled is None else self._hash(type, spelled)
+
+    def _hash(self, type: str, spelled: str) -> str:
         keyed = self._keyed.get(type)
         if keyed is None:
             opening = f"{check_type(type)}\0".encode()
             keyed = self._keyed[type] = hmac.new(self._secret, opening, "sha256")
         keyed = keyed.copy()
-        keyed.update(canonical(type, value).encode())
+        keyed.update(spelled.encode())
         return keyed.hexdigest()[:_TOKEN]
 
     def tokens(self, type: str, values: Sequence[Any]) -> list[str | None]:

@@ -62,8 +62,17 @@ def export(site: Site) -> dict[str, Any]:
     """Return the list as signed JSON (a DSSE envelope), to be kept outside the workspace.
 
     It holds tokens, which say nothing without the workspace's keys.
+
+    Raises
+    ------
+    TamperedError
+        It is not what the log says.
     """
+    from erasable.workspace.evidence import reliance, suppressions
+
     with site.ledger.reading() as connection:
+        reliance.check(site, connection)
+        suppressions.check_list(connection)
         kept = {
             "version": _VERSION,
             "workspace": site.ledger.get(connection, "workspace"),

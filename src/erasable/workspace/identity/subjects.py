@@ -18,12 +18,13 @@ from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.ledger.bulk import insert_missing
 from erasable.workspace.ledger.engine import setting
-from erasable.workspace.ledger.schema import identity, meta
+from erasable.workspace.ledger.schema import identity
 
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
 __all__ = [
+    "DEFAULT_TYPE",
     "Found",
     "batches",
     "candidates",
@@ -32,6 +33,7 @@ __all__ = [
     "expand",
     "expand_many",
     "find",
+    "fit_two_people",
     "forget",
     "hashed",
     "held",
@@ -74,11 +76,12 @@ class Found:
     tokens: tuple[tuple[str, str], ...]
 
 
-def ensure(connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
+def ensure(site: Site, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
     """Make a subject of each token that nobody has yet.
 
     Parameters
     ----------
+    site : Site
     connection : Connection
         Of a transaction.
     identities : iterable of (token, type)
@@ -100,7 +103,7 @@ def ensure(connection: Connection, identities: Iterable[tuple[str, str]]) -> int
             "subject": [names[at : at + 32] for at in range(0, len(names), 32)],
         },
     )
-    _note_types(connection, wanted.values())
+    _note_types(site, connection, wanted.values())
     return n_new
 
 
@@ -131,7 +134,11 @@ def candidates_of(
     site: Site, connection: Connection, values: Sequence[Any], types: Sequence[str]
 ) -> list[list[tuple[str, str]]]:
     """Do for many what `candidates` does for one, in as many statements."""
-    tried = [hashed(site, value, types) for value in values]
+    tried = []
+    with site.progress("reading identities", len(values)) as advance:
+        for some in batches(values):
+            tried += [hashed(site, value, types) for value in some]
+            advance(len(some))
     known: dict[str, Row[Any]] = {}
     for some in batches(sorted({token for each in tried for token in each})):
         known.update((row.token, row) for row in _rows(connection, some))
@@ -140,13 +147,25 @@ def candidates_of(
 
 def _told_apart(tried: dict[str, str], known: dict[str, Row[Any]]) -> list[tuple[str, str]]:
     rows = [known[token] for token in sorted(tried) if token in known]
-    if len({row.subject for row in rows}) > 1:
+    if fit_two_people(rows):
         told = ", ".join(sorted(repr(row.type) for row in rows))
         raise InvalidIdsError(
             f"the identity belongs to different subjects, by its types {told}; expected one; "
             "name the type with --type, or link the subjects"
         )
     return [(row.type, row.token) for row in rows] or [(kind, t) for t, kind in tried.items()]
+
+
+def fit_two_people(rows: Iterable[Any]) -> bool:
+    """Tell whether rows of table `identity`, found by one value, are of two people.
+
+    They are if types disagree. Under one type a value is one person's, however it was spelled.
+    """
+    owners: dict[str, set[str]] = {}
+    for row in rows:
+        owners.setdefault(row.type, set()).add(row.subject)
+    first, *others = list(owners.values()) or [set()]
+    return any(first.isdisjoint(other) for other in others)
 
 
 def find(site: Site, connection: Connection, value: Any, type: str | None = None) -> Found | None:
@@ -196,7 +215,7 @@ def expand_many(
             owned.setdefault(row.subject, {})[row.token] = row.type
     for each in asked:
         for subject in {subjects[token] for token in each if token in subjects}:
-            each.update(owned[subject])
+            each.update({token: of for token, of in owned[subject].items() if token not in each})
     return [[(each[token], token) for token in sorted(each)] for each in asked]
 
 
@@ -212,6 +231,9 @@ def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
     for type in types or [DEFAULT_TYPE]:
         try:
             found[site.keys.token(type, value)] = type
+            before = site.keys.former_token(type, value)
+            if before is not None:
+                found[before] = type
         except InvalidIdsError as error:
             refusal = error
     if found or refusal is None:
@@ -293,16 +315,12 @@ def types_tried(connection: Connection, type: str | None) -> list[str]:
     return [type] if type is not None else types_in_use(connection) or [DEFAULT_TYPE]
 
 
-def _note_types(connection: Connection, types: Iterable[str]) -> None:
+def _note_types(site: Site, connection: Connection, types: Iterable[str]) -> None:
     """Add to what `types_in_use` returns."""
     before = types_in_use(connection)
     after = sorted({*before, *map(check_type, set(types))})
-    if after == before:
-        return
-    if before:
-        connection.execute(meta.update().where(meta.c.name == _TYPES).values(value=after))
-    else:
-        connection.execute(meta.insert().values(name=_TYPES, value=after))
+    if after != before:
+        site.ledger.set(connection, _TYPES, after)
 
 
 def held(connection: Connection, column: Column[str], tokens: Iterable[str]) -> set[str]:
@@ -333,7 +351,7 @@ def _known(site: Site, connection: Connection, value: Any, type: str | None) -> 
             "name it with --type or --other-type"
         )
     token = site.keys.token(type, value)
-    ensure(connection, [(token, type)])
+    ensure(site, connection, [(token, type)])
     return str(
         connection.execute(select(identity.c.subject).where(identity.c.token == token)).scalar_one()
     )

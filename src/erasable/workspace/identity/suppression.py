@@ -7,14 +7,21 @@ The log commits to all of it; see `evidence.suppressions`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress as suppress_errors
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, delete, func, select
 
-from erasable.core.errors import EvidenceError, InvalidIdsError, NotInWorkspaceError
+from erasable.core.errors import (
+    EvidenceError,
+    InvalidIdsError,
+    NotInWorkspaceError,
+    WorkspaceBusyError,
+)
 from erasable.workspace.evidence import log, suppressions
+from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import batches, hashed, held, types_in_use
 from erasable.workspace.ledger.schema import suppression
 
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TakenIn",
+    "entries_of",
     "every",
     "listing",
     "release",
@@ -118,10 +126,12 @@ def suppress(
 
 
 def release(site: Site, value: Any, type: str | None = None) -> str:
-    """Take an identity off the list: its owner has consented again.
+    """Take a person off the list: they have consented again.
 
-    Only this identity is released; others of the same person stay on the list. The log says that
-    a release happened and of which request, not of whom.
+    With it go the identities beside it in the records that were erased, or one of these would keep
+    them out; identities of other people stay, and those that were linked to it by hand. Nothing of
+    a token is left in the ledger, nor in the list that is kept outside. The log says that a release
+    happened and of which request, not of whom.
 
     Returns
     -------
@@ -150,20 +160,29 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
                 "the identity is not on the suppression list; expected one that is; "
                 "correct it or its type"
             )
-        if len(rows) > 1:
+        if len({row.type for row in rows}) > 1:
             several = ", ".join(sorted(repr(row.type) for row in rows))
             raise InvalidIdsError(
                 f"the identity is on the suppression list under the types {several}; expected one; "
                 "name the type with --type"
             )
-        (row,) = rows
-        kept = suppressions.vouched(connection, row.request_id)
-        connection.execute(delete(suppression).where(suppression.c.token == row.token))
-        left = [each for each in kept if each["token"] != row.token]
-        made = suppressions.commit_to(connection, {row.request_id: left})
-        body = {"suppressed": made[row.request_id]}
-        log.append(site, connection, "suppression-released", row.request_id, body, site.now())
-        return str(row.type)
+        for row in rows:
+            _release(site, connection, row)
+    with suppress_errors(WorkspaceBusyError):  # then the next one that processes empties it
+        site.ledger.purge()
+    return str(rows[0].type)
+
+
+def _release(site: Site, connection: Connection, row: Any) -> None:
+    kept = suppressions.vouched(connection, row.request_id)
+    theirs = {each["token"] for each in kept if may_be_one_person(each["type"], row.type)}
+    gone = {row.token, *theirs}
+    for some in batches(sorted(gone)):
+        connection.execute(delete(suppression).where(suppression.c.token.in_(some)))
+    left = [each for each in kept if each["token"] not in gone]
+    made = suppressions.commit_to(connection, {row.request_id: left})
+    body = {"suppressed": made[row.request_id]}
+    log.append(site, connection, "suppression-released", row.request_id, body, site.now())
 
 
 def uses(connection: Connection, type: str) -> bool:
@@ -184,6 +203,16 @@ def listing(connection: Connection) -> list[dict[str, Any]]:
         select(suppression).order_by(suppression.c.since, suppression.c.token)
     )
     return [dict(row) for row in rows.mappings()]
+
+
+def entries_of(connection: Connection, tokens: Iterable[str]) -> list[dict[str, Any]]:
+    """Return what the list holds of some tokens, the oldest first: type, request_id and since."""
+    c = suppression.c
+    found: list[dict[str, Any]] = []
+    for some in batches(sorted(tokens)):
+        query = select(c.type, c.request_id, c.since).where(c.token.in_(some))
+        found += [dict(row) for row in connection.execute(query).mappings()]
+    return sorted(found, key=lambda each: (each["since"], each["type"]))
 
 
 def take_in(site: Site, connection: Connection, listed: Sequence[dict[str, Any]]) -> TakenIn:

@@ -140,6 +140,7 @@ class Address:
         ledger = self.ledger()
         with ledger.reading() as connection:
             self.refuse_taken(connection)
+            ledger.backend.check_making(connection)
         return ledger
 
     def refuse_taken(self, connection: Connection) -> None:

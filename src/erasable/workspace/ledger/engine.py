@@ -7,7 +7,7 @@ rows nothing is left after `purge`, in the files that the database keeps its tab
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
@@ -15,13 +15,13 @@ from sqlalchemy import Connection, Engine, bindparam, select, text
 
 from erasable.core.errors import WorkspaceVersionError
 from erasable.workspace.ledger.kinds import fits, tampered
-from erasable.workspace.ledger.schema import SETTINGS, meta
+from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
 from erasable.workspace.store.points import at
 
-__all__ = ["REVISION", "Backend", "Ledger", "setting"]
+__all__ = ["REVISION", "Backend", "Ledger", "setting", "settings"]
 
-REVISION = "0002"
+REVISION = "0004"
 """The newest migration; a test compares it with Alembic's."""
 
 _SETTING = select(meta.c.value).where(meta.c.name == bindparam("wanted"))
@@ -42,12 +42,27 @@ class Backend(Protocol):
     unreached : tuple of str
         What the database keeps of deleted rows beside its tables, where `rewrite` and `empty_log`
         do not reach.
+    is_read_only : bool
+        Whether nothing can be written to it: it is a copy, or the role may only read.
     """
 
     url: str
     engine: Engine
     upgrades_itself: bool
     unreached: tuple[str, ...]
+
+    @property
+    def is_read_only(self) -> bool:
+        """See above."""
+
+    def check_rights(self, connection: Connection) -> None:
+        """Refuse a role that lacks a right on the tables, unless it may read all of them."""
+
+    def check_making(self, connection: Connection) -> None:
+        """Refuse a role that may not make the tables."""
+
+    def refuse_reader(self) -> None:
+        """Refuse a role that may only read."""
 
     def make_room(self, connection: Connection) -> None:
         """Make what the tables are in, before the first migration."""
@@ -80,6 +95,9 @@ class Ledger:
     fence : callable or None
         Called at the start of each transaction that changes something, with its connection; raises
         where whoever it is may not change anything any more.
+    sealer : callable or None
+        Given the name and the value of a setting that others rely on, returns its keyed hash,
+        which is kept beside it; see `erasable.workspace.evidence.seals`.
 
     Examples
     --------
@@ -97,6 +115,7 @@ class Ledger:
     def __init__(self, url: str, schema: str | None = None) -> None:
         self.url = url
         self.fence: Callable[[Connection], None] | None = None
+        self.sealer: Callable[[str, Any], str] | None = None
         self._open = threading.local()
         self.backend: Backend
         if schema is None:
@@ -110,6 +129,11 @@ class Ledger:
     def engine(self) -> Engine:
         """The engine of SQLAlchemy."""
         return self.backend.engine
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written to it: it is a copy, or the role may only read."""
+        return self.backend.is_read_only
 
     @property
     def unreached(self) -> tuple[str, ...]:
@@ -147,8 +171,11 @@ class Ledger:
             They were made by a newer version.
         LedgerError
             It is no ledger.
+        WorkspaceServerError
+            The role in the database lacks a right.
         """
         with self.reading() as connection:
+            self.backend.check_rights(connection)
             found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         if found is None or str(found) > REVISION:
             raise WorkspaceVersionError(
@@ -193,6 +220,7 @@ class Ledger:
         WorkspaceServerError
             The database's server cannot be reached, or refuses.
         """
+        self.backend.refuse_reader()
         with self.backend.explained(), self.engine.connect() as connection:
             connection = connection.execution_options(erasable_writes=True)
             with connection.begin() as transaction:
@@ -262,10 +290,12 @@ class Ledger:
         return setting(connection, name, default)
 
     def set(self, connection: Connection, name: str, value: Any) -> None:
-        """Write an entry of the table `meta`."""
+        """Write an entry of the table `meta`, and the seal of one that is relied on."""
         changed = connection.execute(meta.update().where(meta.c.name == name).values(value=value))
         if changed.rowcount == 0:
             connection.execute(meta.insert().values(name=name, value=value))
+        if name in SEALED and self.sealer is not None:
+            self.set(connection, f"{SEAL}{name}", self.sealer(name, value))
 
     def purge(self) -> None:
         """Write the tables anew, and empty the write-ahead log: what was deleted is gone.
@@ -302,8 +332,16 @@ def setting(connection: Connection, name: str, default: Any = None) -> Any:
         It is not what is written there.
     """
     row = connection.execute(_SETTING, {"wanted": name}).first()
-    if row is None:
-        return default
-    if not fits(row[0], SETTINGS.get(name, ...)):
+    return default if row is None else _fitting(name, row[0])
+
+
+def settings(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
+    """Return those entries of the table `meta` that there are; see `setting`."""
+    found = connection.execute(select(meta.c.name, meta.c.value).where(meta.c.name.in_(names)))
+    return {name: _fitting(name, value) for name, value in found}
+
+
+def _fitting(name: str, value: Any) -> Any:
+    if not fits(value, SETTINGS.get(name, ...)):
         raise tampered(f"what does not belong there for {name!r}", meta.c.value)
-    return row[0]
+    return value

@@ -11,11 +11,34 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, Dialect, MetaData, TypeDecorator
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Dialect,
+    Float,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    TypeDecorator,
+)
+from sqlalchemy.types import TypeEngine
 
 from erasable.core.errors import LedgerError
 
-__all__ = ["Json", "Moment", "fits", "name_columns", "tampered"]
+__all__ = [
+    "Bytes",
+    "Json",
+    "Moment",
+    "Real",
+    "Whole",
+    "Words",
+    "fits",
+    "is_unicode",
+    "name_columns",
+    "tampered",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,7 +69,7 @@ class Moment(TypeDecorator[datetime]):
         Raises
         ------
         LedgerError
-            It is none.
+            It is not a time.
         """
         if value is None:
             return None
@@ -54,6 +77,114 @@ class Moment(TypeDecorator[datetime]):
             return _EPOCH + timedelta(microseconds=value)
         except (OverflowError, TypeError, ValueError):
             raise tampered("no time", self._column) from None
+
+
+class _Checked(TypeDecorator[Any]):
+    """A value of some classes: SQLite gives back whatever was put into a column."""
+
+    cache_ok = True
+    _column: Column[Any] | None = None
+    _classes: tuple[type, ...]
+    _what: str
+
+    def result_processor(
+        self, dialect: Dialect | None, coltype: object
+    ) -> Callable[[Any], Any] | None:
+        """Return what reads a value; PostgreSQL sees to it by itself."""
+        if dialect is not None and dialect.name != "sqlite":
+            return None
+
+        def process(value: Any) -> Any:
+            if value is None or value.__class__ in self._classes:
+                return value
+            raise tampered(self._what, self._column)
+
+        return process
+
+
+class Words(_Checked):
+    """Text, of so many characters at most.
+
+    Examples
+    --------
+    >>> Words().result_processor(None, None)(b"ab")
+    Traceback (most recent call last):
+    erasable.core.errors.LedgerError: the ledger holds no text in a column; expected ...
+    """
+
+    impl = String
+    cache_ok = True
+    _classes, _what = (str,), "no text"
+
+
+class Whole(_Checked):
+    """A whole number; a key of one counts up where SQLite has it in its own type.
+
+    Examples
+    --------
+    >>> Whole().result_processor(None, None)("7")
+    Traceback (most recent call last):
+    erasable.core.errors.LedgerError: the ledger holds no whole number in a column; expected ...
+    """
+
+    impl = BigInteger
+    cache_ok = True
+    _classes, _what = (int,), "no whole number"
+
+    def __init__(self, *, is_small: bool = False, counts: bool = False) -> None:
+        super().__init__()
+        self.is_small, self.counts = is_small, counts
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type in a database."""
+        is_small = self.is_small or (self.counts and dialect.name == "sqlite")
+        return dialect.type_descriptor(Integer() if is_small else BigInteger())
+
+
+class Real(_Checked):
+    """A number.
+
+    Examples
+    --------
+    >>> Real().result_processor(None, None)(0.5)
+    0.5
+    """
+
+    impl = Float
+    cache_ok = True
+    _classes, _what = (float, int), "no number"
+
+
+class Bytes(TypeDecorator[bytes]):
+    """Bytes, which SQLite would give back as whatever was put there.
+
+    Examples
+    --------
+    >>> read = Bytes().result_processor(None, None)
+    >>> read(b"ab")
+    b'ab'
+    >>> read("ab")
+    Traceback (most recent call last):
+    erasable.core.errors.LedgerError: the ledger holds no bytes in a column; expected ...
+    """
+
+    impl = LargeBinary
+    cache_ok = True
+    _column: Column[Any] | None = None
+
+    def result_processor(
+        self, dialect: Dialect | None, coltype: object
+    ) -> Callable[[Any], bytes | None]:
+        """Return what reads a value, as a driver hands it over."""
+
+        def process(value: Any) -> bytes | None:
+            if value is None:  # as where a join has no row
+                return None
+            if not isinstance(value, bytes | bytearray | memoryview):
+                raise tampered("no bytes", self._column)
+            return bytes(value)
+
+        return process
 
 
 class Json(TypeDecorator[Any]):
@@ -109,6 +240,8 @@ class Json(TypeDecorator[Any]):
             return None
         if not fits(value, self._shape):
             raise tampered("what does not belong there", self._column)
+        if not is_unicode(value):
+            raise tampered("text that is no Unicode", self._column)
         return value
 
 
@@ -127,7 +260,8 @@ def name_columns(metadata: MetaData) -> None:
     """
     for table in metadata.tables.values():
         for column in table.columns:
-            if isinstance(column.type, Json | Moment):
+            if isinstance(column.type, Bytes | Json | Moment | _Checked):
+                column.type = column.type.copy()  # a foreign key shares that of its column
                 column.type._column = column
 
 
@@ -148,6 +282,23 @@ def fits(value: Any, shape: Any) -> bool:
     return type(value) is dict and all(
         name in value and fits(value[name], inner) for name, inner in shape.items()
     )
+
+
+def is_unicode(value: Any) -> bool:
+    """Tell whether every text in a value of JSON can be written in UTF-8.
+
+    Examples
+    --------
+    >>> is_unicode(["ann"]), is_unicode({"name": chr(0xD83D)})
+    (True, False)
+    """
+    if "\\ud" not in repr(value):  # as a lone half of a character is shown
+        return True
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def tampered(what: str, column: Column[Any] | None) -> LedgerError:

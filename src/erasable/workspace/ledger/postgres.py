@@ -33,6 +33,7 @@ from erasable.core.errors import (
     WorkspaceServerError,
     WorkspaceVersionError,
 )
+from erasable.workspace.ledger import rights
 from erasable.workspace.ledger.refusals import WAIT, explained
 from erasable.workspace.store.points import at
 
@@ -69,6 +70,7 @@ class Postgres:
     def __init__(self, url: str, schema: str) -> None:
         self.url = url
         self.schema = schema
+        self._reader: str | None = None
         self.engine: Engine = _engine(make_url(url))
         event.listen(self.engine, "connect", partial(_open, schema))
         event.listen(self.engine, "begin", partial(_begin, _lock_key(schema)))
@@ -77,6 +79,39 @@ class Postgres:
     def explained(self) -> AbstractContextManager[None]:
         """Make errors of ours of what the server says inside the block."""
         return explained(self.schema)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the role may read the tables, and no more."""
+        if self._reader is None:
+            with self.explained(), self.engine.connect() as connection, connection.begin():
+                self.check_rights(connection)
+        return bool(self._reader)
+
+    def check_rights(self, connection: Connection) -> None:
+        """See that the role may do all that is done here, or read all of it.
+
+        Raises
+        ------
+        WorkspaceServerError
+            It may not.
+        """
+        self._reader = rights.check(connection, self.schema)
+
+    def check_making(self, connection: Connection) -> None:
+        """See that the role may make the schema, or tables in it; see `check_rights`."""
+        rights.check_making(connection, self.schema)
+
+    def refuse_reader(self) -> None:
+        """Refuse to write as a role that may only read.
+
+        Raises
+        ------
+        WorkspaceServerError
+            It may not write.
+        """
+        if self.is_read_only:
+            raise rights.lacks(str(self._reader), ["the right to write to any table of the ledger"])
 
     def make_room(self, connection: Connection) -> None:
         """Make the schema, unless somebody has made it for us."""

@@ -7,24 +7,20 @@ Alembic's migrations make these tables; a test compares the two.
 from __future__ import annotations
 
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     Column,
-    Float,
     ForeignKey,
     Index,
-    Integer,
-    LargeBinary,
     MetaData,
-    String,
     Table,
-    Text,
 )
 
-from erasable.workspace.ledger.kinds import Json, Moment, name_columns
+from erasable.workspace.ledger.kinds import Bytes, Json, Moment, Real, Whole, Words, name_columns
 
 __all__ = [
     "PASSING",
+    "SEAL",
+    "SEALED",
     "SETTINGS",
     "dataset",
     "dataset_version",
@@ -46,9 +42,10 @@ __all__ = [
     "suppression",
     "suppression_salt",
     "task",
+    "vacated",
 ]
 
-_SERIAL = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up Integer keys alone
+_SERIAL = Whole(counts=True)
 
 metadata = MetaData(
     naming_convention={
@@ -63,7 +60,7 @@ metadata = MetaData(
 meta = Table(
     "meta",
     metadata,
-    Column("name", String(64), primary_key=True),
+    Column("name", Words(64), primary_key=True),
     Column("value", Json(...), nullable=False),
 )
 
@@ -103,20 +100,31 @@ SETTINGS = {
 }
 """Shapes (see `Json`) of what is in `meta`; `log` says what is wrong with its own entries."""
 
+SEALED = frozenset(
+    {
+        "workspace", "key_id", "key_fingerprint", "export", "frontier", "hooks_due",
+        "identity_types", "published", "published_before", "restored", "verification",
+    }
+)  # fmt: skip
+"""Settings that decide what is executed, opened, looked for, signed or told: each has a seal."""
+
+SEAL = "seal:"
+"""What the name of a seal in `meta` begins with; see `erasable.workspace.evidence.seals`."""
+
 dataset = Table(
     "dataset",
     metadata,
     Column("id", _SERIAL, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
+    Column("name", Words(200), nullable=False, unique=True),
     Column("source", Json({"kind": str, "place": str}), nullable=False),  # never a credential
-    Column("id_column", Text, nullable=False),
+    Column("id_column", Words(), nullable=False),
     # The first of them groups.
     Column("subjects", Json([{"column": str, "type": str}]), nullable=False),
     # The types as Arrow names them.
     Column("columns", Json([{"name": str, "type": str}]), nullable=False),
-    Column("n_buckets", Integer, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("salt", String(64)),  # of the commitment to it in the receipts of the last erasure
+    Column("n_buckets", Whole(is_small=True), nullable=False),
+    Column("version", Whole(is_small=True), nullable=False),
+    Column("salt", Words(64)),  # of the commitment to it in the receipts of the last erasure
     Column("created_at", Moment, nullable=False),
 )
 
@@ -124,10 +132,10 @@ dataset_version = Table(
     "dataset_version",
     metadata,
     Column("dataset_id", ForeignKey("dataset.id"), primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("cause", String(16), nullable=False),  # add, append, sync
-    Column("n_records", BigInteger, nullable=False),  # when it was made
-    Column("n_suppressed", BigInteger, nullable=False),  # records dropped on the way in
+    Column("number", Whole(is_small=True), primary_key=True),
+    Column("cause", Words(16), nullable=False),  # add, append, sync
+    Column("n_records", Whole(), nullable=False),  # when it was made
+    Column("n_suppressed", Whole(), nullable=False),  # records dropped on the way in
     # Of this version: whole numbers may be any numbers in a later one.
     Column("columns", Json([{"name": str, "type": str}])),
     Column("created_at", Moment, nullable=False),
@@ -140,12 +148,12 @@ fragment = Table(
     metadata,
     Column("id", _SERIAL, primary_key=True),
     Column("dataset_id", ForeignKey("dataset.id"), nullable=False),
-    Column("bucket", Integer, nullable=False),
-    Column("since", Integer, nullable=False),
-    Column("until", Integer),
-    Column("key", String(200), nullable=False, unique=True),
-    Column("sha256", String(64), nullable=False),
-    Column("n_records", BigInteger, nullable=False),
+    Column("bucket", Whole(is_small=True), nullable=False),
+    Column("since", Whole(is_small=True), nullable=False),
+    Column("until", Whole(is_small=True)),
+    Column("key", Words(200), nullable=False, unique=True),
+    Column("sha256", Words(64), nullable=False),
+    Column("n_records", Whole(), nullable=False),
     Index("ix_fragment_dataset_bucket", "dataset_id", "bucket"),
 )
 
@@ -153,27 +161,35 @@ fragment = Table(
 identity = Table(
     "identity",
     metadata,
-    Column("token", String(64), primary_key=True),
-    Column("type", String(64), nullable=False),
-    Column("subject", String(32), nullable=False, index=True),
+    Column("token", Words(64), primary_key=True),
+    Column("type", Words(64), nullable=False),
+    Column("subject", Words(32), nullable=False, index=True),
 )
 
 # In which buckets of which data sets a token occurs, in any fragment that is still kept.
 holding = Table(
     "holding",
     metadata,
-    Column("token", String(64), primary_key=True),
+    Column("token", Words(64), primary_key=True),
     Column("dataset_id", ForeignKey("dataset.id"), primary_key=True),
-    Column("bucket", Integer, primary_key=True),
+    Column("bucket", Whole(is_small=True), primary_key=True),
+)
+
+# Buckets that a file with records has left: people in it may have no record left.
+vacated = Table(
+    "vacated",
+    metadata,
+    Column("dataset_id", ForeignKey("dataset.id"), primary_key=True),
+    Column("bucket", Whole(is_small=True), primary_key=True),
 )
 
 # Whose records are kept out. Who came by an exported list may be of a request unknown here.
 suppression = Table(
     "suppression",
     metadata,
-    Column("token", String(64), primary_key=True),
-    Column("type", String(64), nullable=False),
-    Column("request_id", String(40), nullable=False, index=True),
+    Column("token", Words(64), primary_key=True),
+    Column("type", Words(64), nullable=False),
+    Column("request_id", Words(40), nullable=False, index=True),
     Column("since", Moment, nullable=False),
 )
 
@@ -181,24 +197,24 @@ suppression = Table(
 suppression_salt = Table(
     "suppression_salt",
     metadata,
-    Column("request_id", String(40), primary_key=True),
-    Column("salt", String(64), nullable=False),
-    Column("n_tokens", BigInteger, nullable=False),  # committed to
+    Column("request_id", Words(40), primary_key=True),
+    Column("salt", Words(64), nullable=False),
+    Column("n_tokens", Whole(), nullable=False),  # committed to
 )
 
 model = Table(
     "model",
     metadata,
     Column("id", _SERIAL, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
-    Column("kind", String(16), nullable=False),  # estimator, entry, command, uncovered
+    Column("name", Words(200), nullable=False, unique=True),
+    Column("kind", Words(16), nullable=False),  # estimator, entry, command, uncovered
     Column("recipe", Json({"kind": str}), nullable=False),
     Column("features", Json([str])),  # columns; None where the recipe chooses
-    Column("target", Text),
+    Column("target", Words()),
     Column("datasets", Json([int]), nullable=False),  # their ids
-    Column("state", String(16), nullable=False),  # ready, retired, uncovered
-    Column("version", Integer, nullable=False),  # 0: none yet
-    Column("hook", Text),  # a command that runs after an update
+    Column("state", Words(16), nullable=False),  # ready, retired, uncovered
+    Column("version", Whole(is_small=True), nullable=False),  # 0: none yet
+    Column("hook", Words()),  # a command that runs after an update
     Column("created_at", Moment, nullable=False),
 )
 
@@ -207,17 +223,17 @@ model_version = Table(
     "model_version",
     metadata,
     Column("model_id", ForeignKey("model.id"), primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("cause", String(16), nullable=False),  # fit, erase
+    Column("number", Whole(is_small=True), primary_key=True),
+    Column("cause", Words(16), nullable=False),  # fit, erase
     Column("dataset_versions", Json([int]), nullable=False),  # as in model.datasets
-    Column("key", String(200)),
-    Column("sha256", String(64)),
-    Column("salt", String(64)),
-    Column("commitment", String(64)),
-    Column("algorithm", Text, nullable=False),  # what digest() puts before the colon
+    Column("key", Words(200)),
+    Column("sha256", Words(64)),
+    Column("salt", Words(64)),
+    Column("commitment", Words(64)),
+    Column("algorithm", Words(), nullable=False),  # what digest() puts before the colon
     Column("software", Json({}), nullable=False),  # versions of packages it was made with
-    Column("n_records", BigInteger, nullable=False),
-    Column("seconds", Float, nullable=False),
+    Column("n_records", Whole(), nullable=False),
+    Column("seconds", Real(), nullable=False),
     Column("created_at", Moment, nullable=False),
     Column("superseded_at", Moment),
 )
@@ -229,10 +245,10 @@ measurement = Table(
     Column("id", _SERIAL, primary_key=True),
     Column("model_id", ForeignKey("model.id")),
     Column("dataset_id", ForeignKey("dataset.id")),
-    Column("kind", String(16), nullable=False),  # fit, delete, refit, retrain, rewrite
-    Column("n_records", BigInteger, nullable=False),
-    Column("n_deleted", BigInteger, nullable=False),
-    Column("seconds", Float, nullable=False),
+    Column("kind", Words(16), nullable=False),  # fit, delete, refit, retrain, rewrite
+    Column("n_records", Whole(), nullable=False),
+    Column("n_deleted", Whole(), nullable=False),
+    Column("seconds", Real(), nullable=False),
     Column("at", Moment, nullable=False),
 )
 
@@ -241,22 +257,24 @@ measurement = Table(
 request = Table(
     "request",
     metadata,
-    Column("id", String(40), primary_key=True),
-    Column("state", String(16), nullable=False, index=True),
-    Column("regulation", String(8), nullable=False),
+    Column("id", Words(40), primary_key=True),
+    Column("state", Words(16), nullable=False, index=True),
+    Column("regulation", Words(8), nullable=False),
     Column("received_at", Moment, nullable=False),
     Column("due_at", Moment),
     Column("extended_at", Moment),
-    Column("extension", Text),
-    Column("hold", Text),
-    Column("reason", Text),  # of a denial or cancellation
-    Column("type", String(64)),
+    Column("extension", Words()),
+    Column("hold", Words()),
+    Column("reason", Words()),  # of a denial or cancellation
+    Column("type", Words(64)),
     Column("types", Json([str])),  # that the identity was looked for under; it stays
     Column("tokens", Json([[str]])),  # each a type and a token
     Column("condition", Json({"dataset": int, "where": str})),
-    Column("salt", String(64)),
-    Column("batch", String(40), index=True),
-    Column("matched", BigInteger),  # records found, once it is processed
+    Column("salt", Words(64)),
+    Column("batch", Words(40), index=True),
+    Column("matched", Whole()),  # records found, once it is processed
+    # In which subject columns they were looked for then.
+    Column("searched", Json([{"dataset": str, "column": str, "type": str}])),
     Column("changed_at", Moment, nullable=False),
     Column("completed_at", Moment),
 )
@@ -266,25 +284,25 @@ task = Table(
     "task",
     metadata,
     Column("request_id", ForeignKey("request.id"), primary_key=True),
-    Column("target", String(8), primary_key=True),  # dataset, model
-    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("state", String(16), nullable=False),  # failed, done
-    Column("treatment", String(16)),  # rewritten, deleted, refitted, retrained, retired, ...
-    Column("exactness", String(32)),
-    Column("n_records", BigInteger),  # of this request
-    Column("seconds", Float),  # of the whole batch on this target
-    Column("before", String(64)),  # commitments
-    Column("after", String(64)),
+    Column("target", Words(8), primary_key=True),  # dataset, model
+    Column("target_id", Whole(), primary_key=True, autoincrement=False),
+    Column("state", Words(16), nullable=False),  # failed, done
+    Column("treatment", Words(16)),  # rewritten, deleted, refitted, retrained, retired, ...
+    Column("exactness", Words(32)),
+    Column("n_records", Whole()),  # of this request
+    Column("seconds", Real()),  # of the whole batch on this target
+    Column("before", Words(64)),  # commitments
+    Column("after", Words(64)),
 )
 
 # What went wrong with a model or data set, in batches of workers. Who needs it waits until then.
 failure = Table(
     "failure",
     metadata,
-    Column("target", String(8), primary_key=True),  # dataset, model
-    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("attempts", Integer, nullable=False),
-    Column("error", Text, nullable=False),
+    Column("target", Words(8), primary_key=True),  # dataset, model
+    Column("target_id", Whole(), primary_key=True, autoincrement=False),
+    Column("attempts", Whole(is_small=True), nullable=False),
+    Column("error", Words(), nullable=False),
     Column("failed_at", Moment, nullable=False),
     Column("again_at", Moment),  # None: not before somebody says so
 )
@@ -294,13 +312,13 @@ step = Table(
     "step",
     metadata,
     Column("model_id", ForeignKey("model.id"), primary_key=True),
-    Column("batch", String(40), nullable=False),
-    Column("wanted_key", String(200), nullable=False),  # a file that says which records go
-    Column("wanted_sha256", String(64), nullable=False),
-    Column("state", String(16), nullable=False),  # planned, done, failed
-    Column("worker", String(200)),
-    Column("error", Text),
-    Column("key", String(200)),  # of the model that was made
+    Column("batch", Words(40), nullable=False),
+    Column("wanted_key", Words(200), nullable=False),  # a file that says which records go
+    Column("wanted_sha256", Words(64), nullable=False),
+    Column("state", Words(16), nullable=False),  # planned, done, failed
+    Column("worker", Words(200)),
+    Column("error", Words()),
+    Column("key", Words(200)),  # of the model that was made
     Column("result", Json({"treatment": str})),
 )
 
@@ -309,13 +327,13 @@ lease = Table(
     "lease",
     metadata,
     Column("id", _SERIAL, primary_key=True),
-    Column("resource", String(250), nullable=False, index=True),
+    Column("resource", Words(250), nullable=False, index=True),
     Column("exclusive", Boolean, nullable=False),
-    Column("turn", BigInteger, nullable=False),  # who has a lower one comes first
+    Column("turn", Whole(), nullable=False),  # who has a lower one comes first
     Column("granted", Boolean, nullable=False),
-    Column("owner", String(16), nullable=False, index=True),
-    Column("number", BigInteger, nullable=False),  # of the lock that the owner's session holds
-    Column("label", String(200), nullable=False),  # machine and process
+    Column("owner", Words(16), nullable=False, index=True),
+    Column("number", Whole(), nullable=False),  # of the lock that the owner's session holds
+    Column("label", Words(200), nullable=False),  # machine and process
     Column("since", Moment, nullable=False),
     Column("until", Moment, nullable=False),
 )
@@ -327,24 +345,27 @@ receipt = Table(
     "receipt",
     metadata,
     Column("request_id", ForeignKey("request.id"), primary_key=True),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", Bytes, nullable=False),
 )
 
 # Artifacts that nothing refers to any more, to be removed.
 garbage = Table(
     "garbage",
     metadata,
-    Column("key", String(200), primary_key=True),
+    Column("key", Words(200), primary_key=True),
 )
 
 log_entry = Table(
     "log_entry",
     metadata,
-    Column("position", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", String(32), nullable=False),
-    Column("subject", String(200), nullable=False, index=True),  # what it is about
-    Column("body", LargeBinary, nullable=False),
-    Column("leaf", LargeBinary, nullable=False),
+    Column("position", Whole(), primary_key=True, autoincrement=False),
+    Column("kind", Words(32), nullable=False),
+    Column("subject", Words(200), nullable=False, index=True),  # what it is about
+    Column("body", Bytes, nullable=False),
+    Column("leaf", Bytes, nullable=False),
+    Column("seal", Words(64)),  # a keyed hash of position and leaf: nobody else can write one
+    Index("ix_log_entry_kind", "kind"),
+    Index("ix_log_entry_about", "subject", "position"),
 )
 
 name_columns(metadata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace.ledger.complaints import broken, no_disk
+from erasable.workspace.store.disk import may_write
 from erasable.workspace.store.points import at
 
 __all__ = ["Sqlite", "sqlite_url"]
@@ -27,6 +29,8 @@ _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA temp_store = MEMORY",
 )
+_UNDECODED = re.compile(r"Could not decode to UTF-8 column '(\w+)'")
+_PRAGMAS_OF_A_COPY = (_PRAGMAS[0], _PRAGMAS[-1])  # the others write
 
 
 class Sqlite:
@@ -43,9 +47,35 @@ class Sqlite:
     def __init__(self, url: str) -> None:
         self.url = url
         self.engine: Engine = create_engine(url)
-        event.listen(self.engine, "do_connect", _connect)
-        event.listen(self.engine, "connect", _open)
+        event.listen(self.engine, "do_connect", self._connect)
+        event.listen(self.engine, "connect", self._open)
         event.listen(self.engine, "begin", _begin)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the file is a copy that may not be written to, as an auditor has it."""
+        path = Path(self.url.removeprefix("sqlite:///"))
+        return path.exists() and not (may_write(path) and may_write(path.parent))
+
+    def _connect(self, dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
+        with at("open", "ledger"):
+            if not self.is_read_only:
+                return dialect.connect(*arguments, **parameters)
+            return sqlite3.connect(_uri_of_copy(Path(arguments[0])), uri=True, **parameters)
+
+    def _open(self, connection: Any, record: Any) -> None:
+        connection.isolation_level = None  # transactions are begun by _begin
+        for pragma in _PRAGMAS_OF_A_COPY if self.is_read_only else _PRAGMAS:
+            connection.execute(pragma)
+
+    def check_rights(self, connection: Connection) -> None:
+        """Do nothing: a file is read and written as its mode says."""
+
+    def check_making(self, connection: Connection) -> None:
+        """Do nothing; see `check_rights`."""
+
+    def refuse_reader(self) -> None:
+        """Do nothing: SQLite refuses by itself."""
 
     def make_room(self, connection: Connection) -> None:
         """Do nothing: the file is the room."""
@@ -103,15 +133,22 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def _connect(dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
-    with at("open", "ledger"):
-        return dialect.connect(*arguments, **parameters)
+def _uri_of_copy(path: Path) -> str:
+    """Return how a file is read beside which SQLite can write nothing.
 
-
-def _open(connection: Any, record: Any) -> None:
-    connection.isolation_level = None  # transactions are begun by _begin
-    for pragma in _PRAGMAS:
-        connection.execute(pragma)
+    Raises
+    ------
+    WorkspaceDiskError
+        What was written last is in a write-ahead log that SQLite cannot read without writing.
+    """
+    log, index = (path.with_name(f"{path.name}-{what}") for what in ("wal", "shm"))
+    is_empty = not log.exists() or log.stat().st_size == 0
+    if not is_empty and not index.exists():
+        raise no_disk(
+            f"it is a copy for reading alone, and {log.name!r} beside it holds what was written "
+            "last; let somebody who may write open it first"
+        )
+    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_empty else ''}"
 
 
 def _begin(connection: Connection) -> None:
@@ -136,6 +173,8 @@ def _explained() -> Iterator[None]:
             ) from None
         if any(word in told for word in ("full", "I/O", "readonly", "unable to open")):
             raise no_disk(told) from None
+        if undecoded := _UNDECODED.match(told):  # the rest repeats the value
+            told = f"column {undecoded[1]!r} holds text that is not UTF-8"
         raise broken(told) from None
     except (DatabaseError, sqlite3.DatabaseError) as error:
         raise broken(str(getattr(error, "orig", error))) from None

@@ -12,6 +12,7 @@ from erasable.workspace.locking.claims import (
     models,
 )
 from erasable.workspace.locking.folder import FolderLock
+from erasable.workspace.locking.within import environment, hold
 
 __all__ = [
     "ADMISSION",
@@ -23,5 +24,7 @@ __all__ = [
     "FolderLock",
     "Lock",
     "datasets",
+    "environment",
+    "hold",
     "models",
 ]

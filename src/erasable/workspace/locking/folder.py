@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from erasable.core.errors import WorkspaceBusyError
 from erasable.workspace.locking.claims import Claim
-from erasable.workspace.store.disk import told
+from erasable.workspace.store.disk import may_write, told
 from erasable.workspace.store.points import at
 
 __all__ = ["FolderLock", "busy"]
@@ -52,8 +52,8 @@ class FolderLock:
         WorkspaceBusyError
             Another process has it for longer than `wait` seconds.
         """
-        if self._is_held:
-            yield
+        if self._is_held or (not claim.changes and not self._may_be_written()):
+            yield  # nobody changes a copy that is for reading alone
             return
         lock = FileLock(self._path, timeout=wait)
         with told(self._path), at("open", self._path.name):
@@ -67,6 +67,10 @@ class FolderLock:
         finally:
             self._is_held = False
             lock.release()
+
+    def _may_be_written(self) -> bool:
+        there = self._path if self._path.exists() else self._path.parent
+        return may_write(there)
 
     def others(self) -> set[str]:
         """Return nobody: there is but one at work."""

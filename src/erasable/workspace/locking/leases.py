@@ -106,6 +106,10 @@ class Leases:
         if any(each.claim.covers(claim) for each in self._held):
             yield  # whoever has the whole may claim a part of it
             return
+        if not claim.changes and self._ledger.is_read_only:
+            yield  # who may only read cannot enter a lease
+            return
+        self._ledger.backend.refuse_reader()
         own = _Lease(self._ledger, claim, self._held[0].turn if self._held else None)
         with self._ledger.backend.explained():
             own.enter(wait)

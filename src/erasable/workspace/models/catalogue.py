@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.ledger import schema
+from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.store.artifacts import Stored
 
 __all__ = ["Model", "Version", "current", "every", "find", "known", "models_of"]
@@ -121,13 +122,24 @@ def models_of(connection: Connection, datasets: Sequence[int]) -> list[Model]:
 
 
 def current(connection: Connection, model: Model) -> Version | None:
-    """Return the version of a model that is in use, None if there is none (any more)."""
+    """Return the version of a model that is in use, None if there is none (any more).
+
+    Raises
+    ------
+    LedgerError
+        It is of another number of data sets than the model.
+    """
     query = select(*_columns(schema.model_version, Version)).where(
         schema.model_version.c.model_id == model.id,
         schema.model_version.c.number == model.version,
     )
     row = connection.execute(query).first() if model.version else None
-    return None if row is None else Version(*row)
+    if row is None:
+        return None
+    found = Version(*row)
+    if len(found.dataset_versions) != len(model.datasets):
+        raise tampered("what does not belong there", schema.model_version.c.dataset_versions)
+    return found
 
 
 def _columns(table: Any, kind: type) -> list[Any]:

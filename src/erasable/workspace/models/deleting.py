@@ -24,6 +24,7 @@ from erasable.core.errors import (
 )
 from erasable.core.estimator import Erasable, load
 from erasable.refit import Refit
+from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.design import Design, ids_of, without
@@ -184,6 +185,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
     """Put what was prepared in the place of the version before, in the caller's transaction."""
     if prepared.treatment == "not covered":
         return
+    reliance.check_one(site, connection, "model", prepared.name)
     if prepared.stored is None:
         supersede(site, connection, prepared.model_id)
         at = schema.model.c.id == prepared.model_id
@@ -219,7 +221,8 @@ def _without(
         own = ids_of([known for known, _ in tables], gone)
         rows = records.attach().select(own)
         records = records.take(np.delete(np.arange(records.n_rows), rows))
-    made = train(site, model.recipe, left, design, records)
+    recipe = reliance.recorded(site, model.name, model.recipe, "recipe")
+    made = train(site, recipe, left, design, records)
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
     if model.kind == "estimator":
@@ -245,7 +248,7 @@ def _deleted(
     records = reader.records(design, fresh)
     try:
         # The files of the model and of the data have the hashes that the ledger knows.
-        loaded = load(io.BytesIO(data), records, vouched=True)
+        loaded = load(io.BytesIO(data), records, vouched=True, trusted=True)
     except ArtifactError as error:
         if version.software != software():
             return None  # other numbers than this software comes to

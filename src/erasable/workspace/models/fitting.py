@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, insert, update
@@ -18,11 +18,14 @@ from sqlalchemy import Connection, insert, update
 from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.data import catalogue as data
+from erasable.workspace.data import leavers
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
+from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, estimates, owed, recipes
+from erasable.workspace.models import catalogue, estimates, owed, recipes, unused
 from erasable.workspace.models.catalogue import Model
+from erasable.workspace.models.commands import check_command
 from erasable.workspace.models.design import Design
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
@@ -48,6 +51,10 @@ class Fitted:
     target : str or None
     commitment : str or None
         To the digest of the model.
+    left_out : list of str
+        Columns that it does not learn from, but for those that name records and people.
+    warnings : list of str
+        What was decided about columns where no features were named, a line each.
 
     Examples
     --------
@@ -62,6 +69,8 @@ class Fitted:
     features: list[str] | None
     target: str | None
     commitment: str | None
+    left_out: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,7 @@ def fit(
         Parameters of the estimator; see `recipes.parse`. What is to be an estimator is named:
         ``{"estimator": "sklearn.svm.SVC", "estimator__C": 2}``.
     hook : str, default=None
-        A command with {model}, run after every update.
+        A command with {model}, run after every update, without a shell.
 
     Returns
     -------
@@ -121,11 +130,14 @@ def fit(
     InvalidParameterError
         There is no such estimator or parameter.
     WorkspaceError
-        The columns are not there, or are not to be learned from.
+        The columns are not there, or are not to be learned from; or the hook needs a shell, or a
+        program that is not there.
     InvalidDataError
         Records that the estimator cannot learn from.
     """
     _refuse_name(name)
+    if hook is not None:
+        check_command(hook, "hook")
     recipe = None if estimator is None else _recipe(estimator, params)
     if recipe is None and params:
         raise InvalidParameterError(
@@ -154,16 +166,20 @@ def register(
         A command with {data}, a Parquet file, and {out}, where it writes the model. It is run now,
         and at every erasure. Without it the model is not covered, and every receipt says so.
     hook : str, default=None
-        A command with {model}, run after every update.
+        A command with {model}, run after every update. Both are run without a shell.
 
     Raises
     ------
     NotInWorkspaceError
         There is no such data set.
     WorkspaceError
-        The name is taken, or the command fails.
+        The name is taken, or the command fails; or a command needs a shell, or a program that
+        is not there.
     """
     _refuse_name(name)
+    for what, command in (("command", retrain), ("hook", hook)):
+        if command is not None:
+            check_command(command, what)
     with site.ledger.reading() as connection:
         if catalogue.known(connection, name) is not None:
             raise WorkspaceError(
@@ -174,6 +190,7 @@ def register(
     with site.lock(locking.models([name])):
         site.clean()
         with site.ledger.transaction() as connection:
+            reliance.check(site, connection)
             plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
             _put_model(site, connection, name, plan, "uncovered", None, 0)
             tell(site, connection, "model-registered", name, site.now())
@@ -199,6 +216,7 @@ def retire(site: Site, name: str) -> None:
                     f"the model {name!r} is retired already; expected one that is in use; "
                     "list them with `erasable model list`"
                 )
+            reliance.check_one(site, connection, "model", name)
             supersede(site, connection, model.id)
             at = schema.model.c.id == model.id
             connection.execute(update(schema.model).where(at).values(state="retired"))
@@ -223,7 +241,7 @@ def _fit(
         design = _design(plan)
         tables = Reader(site).tables([each.id for each in plan.datasets], design=design)
         with site.progress(f"fitting {name}", 1) as advance:
-            made = train(site, plan.recipe, tables, design)
+            made = train(site, _trusted(site, name, plan), tables, design)
             advance()
         stored = site.store.put(f"models/{name}", made.data)
         salt, commitment = commitments.commit(made.digest)
@@ -239,10 +257,17 @@ def _fit(
             estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, site.now())
             tell(site, connection, "model-fitted", name, site.now())
             for each in plan.datasets:
-                drop_unused(connection, each.id)
+                drop_unused(site, connection, each.id)
+            told = []
+            if made.features is not None and plan.features is None:
+                told = unused.remarks(connection, name, plan.datasets, made.features, plan.target)
+        leavers.tidy(site, [each.id for each in plan.datasets])
         site.clean()
     chosen = None if made.features is None else list(made.features)
-    return Fitted(name, number, made.n_records, made.seconds, chosen, plan.target, commitment)
+    return Fitted(
+        name, number, made.n_records, made.seconds, chosen, plan.target, commitment,
+        list(unused.left_out(plan.datasets, chosen, plan.target)), told,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -253,6 +278,7 @@ def _planned(site: Site, name: str, *said: Any) -> Iterator[_Plan]:
             read = [each.name for each in _plan(connection, name, *said).datasets]
         with site.lock(locking.models([name]), reads=locking.datasets(read)):
             with site.ledger.reading() as connection:
+                reliance.check(site, connection)
                 plan = _plan(connection, name, *said)
             if [each.name for each in plan.datasets] == read:  # or another fit has changed them
                 yield plan
@@ -307,6 +333,13 @@ def _plan(
         target or before.target,
         hook or before.hook,
     )
+
+
+def _trusted(site: Site, name: str, plan: _Plan) -> reliance.Trusted[dict[str, Any]]:
+    """Trust a recipe that was passed now; one of before is held against the log."""
+    if plan.before is None or plan.recipe is not plan.before.recipe:
+        return reliance.given(plan.recipe)
+    return reliance.recorded(site, name, plan.recipe, "recipe")
 
 
 def _listed(features: Sequence[str] | None) -> list[str] | None:

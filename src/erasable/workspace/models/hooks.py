@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from erasable.core.errors import ErasableError, WorkspaceBusyError
+from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError
 from erasable.workspace import locking
+from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking.leases import OvertakenError
 from erasable.workspace.models import owed, using
 from erasable.workspace.models.training import run as run_command
@@ -39,12 +41,13 @@ def run_due(site: Site, but: Collection[str] = ()) -> dict[str, str | None]:
         has changed all the same.
     """
     with site.ledger.reading() as connection:
+        reliance.check_settings(site, connection)  # they name the models; `recorded` checks these
         names = [name for name in dict.fromkeys(owed.due(site, connection)) if name not in but]
     found: dict[str, str | None] = {}
     for name in names:
         try:
             found[name] = _run_alone(site, name)
-        except OvertakenError:
+        except (OvertakenError, TamperedError):
             raise
         except WorkspaceBusyError:
             found[name] = (
@@ -59,19 +62,23 @@ def _run_alone(site: Site, name: str) -> str | None:
     with site.lock(reads=locking.models([name]), wait=0.0):
         with site.ledger.reading() as connection:
             hook = owed.hook_of(connection, name)
-        told = None if hook is None else _run(site, name, hook)
+        told = None
+        if hook is not None:
+            told = _run(site, name, reliance.recorded(site, name, hook, "hook"))
     if told is None:
         with site.ledger.transaction() as connection:
             owed.settle(site, connection, name)
     return told
 
 
-def _run(site: Site, name: str, hook: str) -> str | None:
+def _run(site: Site, name: str, hook: Trusted[str]) -> str | None:
     """Run a hook; return what went wrong, if anything."""
     try:
         with site.scratch() as folder:
             Disk(folder).write("model", using.opened(site, name)[2])
-            run_command(hook, model=folder / "model")
+            run_command(hook, site.root, model=folder / "model")
+    except TamperedError:
+        raise
     except ErasableError as error:
         told = " ".join(str(error).split())
         return f"the hook of {name!r} failed, and is run again by the next process: {told}"

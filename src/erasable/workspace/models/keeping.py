@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.workspace.models.single_values import single_values
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["keeps_records"]
+__all__ = ["fields_of_one_record", "keeps_records"]
 
 _FITTED = "fitted", "records"  # where a `Refit` tells what was learned, and who learns nothing
 
@@ -56,6 +58,24 @@ def keeps_records(fitted: Any, read: Callable[[], pa.Table | list[str]]) -> bool
         return False
     own: set[bytes] = set().union(*map(_rows_of, _seen(fitted, read())))
     return any(own.issuperset(rows) for rows in tables)
+
+
+def fields_of_one_record(fitted: Any, read: Callable[[], pa.Table | list[str]]) -> list[str]:
+    """Name the fields of a model that hold a value which one record alone has.
+
+    Parameters
+    ----------
+    fitted : Erasable
+        As it is loaded from its file.
+    read : callable
+        Returns what it was trained on, its features or documents.
+
+    Returns
+    -------
+    list of str
+        Sorted; see `single_values`.
+    """
+    return single_values(fitted.state(), lambda: _seen(fitted, read()))
 
 
 def _learned(tree: Any, *, inside: bool = False) -> Iterator[tuple[tuple[int, ...], list[bytes]]]:

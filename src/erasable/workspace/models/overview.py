@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.ledger.schema import measurement, model_version
-from erasable.workspace.models import catalogue
+from erasable.workspace.models import catalogue, unused
 from erasable.workspace.models.catalogue import Model
 
 __all__ = ["model", "models"]
@@ -28,6 +28,9 @@ def models(connection: Connection) -> list[dict[str, Any]]:
 
 def model(connection: Connection, name: str) -> dict[str, Any]:
     """Describe a model: what `models` says, its recipe, versions, and what erasures cost.
+
+    Besides, `left_out` has the columns that it does not learn from, with their types, and
+    `others_targets` its features that other models predict, with their names.
 
     Raises
     ------
@@ -52,8 +55,11 @@ def model(connection: Connection, name: str) -> dict[str, Any]:
         }
         for each in connection.execute(query.order_by(measurement.c.id))
     ]  # fmt: skip
+    datasets = [data.get(connection, each) for each in found.datasets]
     return {
         **_described(connection, found),
+        "left_out": unused.left_out(datasets, found.features, found.target),
+        "others_targets": unused.targets_of_others(connection, name, datasets, found.features),
         "recipe": found.recipe, "versions": versions, "measurements": costs,
     }  # fmt: skip
 

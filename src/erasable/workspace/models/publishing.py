@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, select
 
-from erasable.core.errors import ErasableError, WorkspaceBusyError, WorkspaceError
+from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError, WorkspaceError
 from erasable.workspace import locking
-from erasable.workspace.evidence import log
+from erasable.workspace.evidence import log, reliance
 from erasable.workspace.evidence.wire import unpack
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import catalogue, using
@@ -154,7 +154,7 @@ def _tell(site: Site, target: Published) -> list[str]:
     """Register one; return what has to be known."""
     try:
         return _push(site, target, anew=False)[1]
-    except WorkspaceBusyError:
+    except (TamperedError, WorkspaceBusyError):
         raise
     except ErasableError as error:
         line = " ".join(str(error).split())
@@ -175,6 +175,7 @@ def _push(site: Site, target: Published, *, anew: bool = True) -> tuple[Publishe
     from erasable.workspace.models.mlflow_registry import Registry
 
     with site.ledger.reading() as connection:
+        reliance.check(site, connection)
         workspace = str(site.ledger.get(connection, "workspace"))
         model = catalogue.find(connection, target.model)
         size = log.next_position(site, connection)

@@ -88,7 +88,10 @@ def _table(given: Any) -> Any:
 
 
 def _load_pyfunc(path: str | os.PathLike[str]) -> Served:
-    """Load a model from the folder that was registered; MLflow calls it."""
+    """Load a model from the folder that was registered; MLflow calls it.
+
+    Serving from a registry means trusting it: MLflow runs the code that the folder names.
+    """
     from erasable.workspace.models.training import of_bytes
 
     said = json.loads(Path(path, DESIGN).read_bytes())

@@ -14,7 +14,7 @@ import platform
 import shlex
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from erasable.core.errors import ErasableError, TooFewRecordsError, WorkspaceErr
 from erasable.core.estimator import Erasable, load
 from erasable.core.params import class_path
 from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.evidence.reliance import Trusted
+from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
 from erasable.workspace.models.design import Design, joined
 from erasable.workspace.site import Site
@@ -85,7 +87,7 @@ class Made:
 
 def train(
     site: Site,
-    recipe: Mapping[str, Any],
+    trusted: Trusted[dict[str, Any]],
     tables: Sequence[tuple[DataSet, pa.Table]],
     design: Design | None = None,
     records: Records | None = None,
@@ -95,7 +97,8 @@ def train(
     Parameters
     ----------
     site : Site
-    recipe : dict
+    trusted : Trusted of dict
+        The recipe.
     tables : sequence of (DataSet, pyarrow.Table)
     design : Design, default=None
         Which columns an estimator learns from.
@@ -117,6 +120,7 @@ def train(
     n_records = sum(part.num_rows for _, part in tables)
     if n_records == 0:
         raise TooFewRecordsError("there is no record to learn from; expected one or more; add data")
+    recipe = trusted.value
     kind = recipe["kind"]
     if kind == "estimator":
         assert design is not None
@@ -140,7 +144,7 @@ def train(
             )
         data = bytes(result)
     else:
-        data = _by_command(site, recipe["command"], joined(tables))
+        data = _by_command(site, Trusted(recipe["command"]), joined(tables))
     seconds = time.perf_counter() - began
     return Made(data, digest_of(kind, data), kind, dict(recipe), None, n_records, seconds, None)
 
@@ -159,13 +163,15 @@ def _by_entry(entry: str, data: pa.Table) -> Any:
         ) from error
 
 
-def run(command: str, **places: Path) -> None:
+def run(trusted: Trusted[str], root: Path, **places: Path) -> None:
     """Run a command of the user's, without a shell; its output goes to standard error.
 
     Parameters
     ----------
-    command : str
+    trusted : Trusted of str
         Words, in which ``{name}`` stands for a path.
+    root : Path
+        The folder of the workspace that runs it.
     **places : Path
 
     Raises
@@ -175,15 +181,18 @@ def run(command: str, **places: Path) -> None:
 
     Examples
     --------
-    >>> run("false")
+    >>> run(Trusted("false"), Path.cwd())
     Traceback (most recent call last):
     erasable.core.errors.WorkspaceError: the command 'false' exited with 1; ...
     """
+    command = trusted.value
     try:
         words = shlex.split(command)
         for name, path in places.items():
             words = [word.replace(f"{{{name}}}", str(path)) for word in words]
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=2, check=False)
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, stdout=2, check=False, env=environment(root)
+        )
     except (OSError, ValueError, IndexError) as error:
         told = getattr(error, "strerror", None) or type(error).__name__
         raise WorkspaceError(
@@ -205,14 +214,16 @@ def to_bytes(model: Erasable) -> bytes:
 
 
 def of_bytes(data: bytes) -> Erasable:
-    """Load a model of a file, without records.
+    """Load a model of a file of the workspace's own, without records.
+
+    The caller has held its hash against the one that the ledger knows: `ArtifactStore.open` does.
 
     Raises
     ------
     ArtifactError
         The file holds none.
     """
-    return load(io.BytesIO(data))
+    return load(io.BytesIO(data), trusted=True)
 
 
 def algorithm_of(model: Erasable) -> str:
@@ -259,17 +270,17 @@ def _version_of(package: str) -> str:
     return importlib.metadata.version(package)
 
 
-def _by_command(site: Site, command: str, data: pa.Table) -> bytes:
+def _by_command(site: Site, trusted: Trusted[str], data: pa.Table) -> bytes:
     from erasable.workspace.data.arrow_files import parquet_bytes
 
     written = parquet_bytes(data, use_dictionary=True)  # as fragments: what is left shows its bytes
     with site.scratch() as folder:
         Disk(folder).write("data.parquet", written)
         out = folder / "model"
-        run(command, data=folder / "data.parquet", out=out)
+        run(trusted, site.root, data=folder / "data.parquet", out=out)
         if not out.is_file() or not out.stat().st_size:
             raise WorkspaceError(
-                f"the command {command!r} wrote no model; expected a file at {{out}}; "
+                f"the command {trusted.value!r} wrote no model; expected a file at {{out}}; "
                 "let it write there"
             )
         return out.read_bytes()

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.workspace import locking
+from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.design import Design, joined
-from erasable.workspace.models.keeping import keeps_records
+from erasable.workspace.models.keeping import fields_of_one_record, keeps_records
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.site import Site
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["asked", "cautions", "export", "opened", "predict"]
+
+_NAMED = 4  # fields in a warning
 
 
 def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
@@ -36,7 +39,8 @@ def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
     Returns
     -------
     list of str
-        What whoever hands the file on has to know, a line each: that it holds records.
+        Warnings for the user who hands the file on, a line each: it holds records, or values that
+        only one record has.
 
     Raises
     ------
@@ -141,7 +145,7 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
 
 
 def cautions(site: Site, model: Model, version: Version, data: bytes) -> list[str]:
-    """Say what whoever hands a model on has to know, a line each: that it holds records."""
+    """Warn the user who hands a model on, a line for each kind of record data that it holds."""
     design = design_of(model)
     if design is None:
         return []
@@ -151,9 +155,19 @@ def cautions(site: Site, model: Model, version: Version, data: bytes) -> list[st
         return asked(joined(tables), design)
 
     try:
-        if not keeps_records(of_bytes(data), learned_from):
-            return []
+        fitted = of_bytes(data)
+        holds = keeps_records(fitted, learned_from)
+        fields = [] if holds else fields_of_one_record(fitted, learned_from)
     except ArtifactError:  # of another version of erasable, which may be there where it goes
+        return []
+    if fields:
+        named = ", ".join(fields[:_NAMED]) + (" and others" if len(fields) > _NAMED else "")
+        return [
+            f"{model.name!r} holds values that one record alone has, in {named}, and so does the "
+            "file: an erasure here does not reach it; fit it so that it keeps none, or hand it on "
+            "as you would hand on the data"
+        ]
+    if not holds:
         return []
     return [
         f"{model.name!r} holds records it was trained on, or a value for each, and so does the "
@@ -172,6 +186,7 @@ def asked(table: pa.Table, design: Design) -> pa.Table | list[str]:
 def _found(site: Site, name: str) -> tuple[Model, Version]:
     with site.ledger.reading() as connection:
         model = catalogue.find(connection, name)
+        reliance.check_one(site, connection, "model", name)
         version = catalogue.current(connection, model)
     if version is None or not model.is_live:
         told = "too few records were left of" if model.state == "retired" else "only registered is"

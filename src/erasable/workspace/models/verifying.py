@@ -23,6 +23,7 @@ from erasable.core.errors import (
 )
 from erasable.core.estimator import Erasable
 from erasable.workspace import locking
+from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
@@ -106,6 +107,7 @@ def verify(
     """
     with site.lock(reads=[locking.WHOLE] if names is None else locking.models(names)):
         with site.ledger.reading() as connection:
+            reliance.check(site, connection)
             if names is None:
                 models = catalogue.every(connection)
             else:
@@ -119,7 +121,7 @@ def verify(
                 took = time.perf_counter() - began
                 verdicts.append(Verdict(model.name, verdict, detail, took))
                 advance()
-        if names is None:
+        if names is None and not site.ledger.is_read_only:
             _keep(site, verdicts)
     return verdicts
 
@@ -176,7 +178,8 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
 def _again(site: Site, model: Model, version: Version) -> Made:
     design = design_of(model)
     tables = Reader(site).tables(model.datasets, version.dataset_versions, design)
-    return train(site, model.recipe, tables, design)
+    recipe = reliance.recorded(site, model.name, model.recipe, "recipe")
+    return train(site, recipe, tables, design)
 
 
 def _compare(made: Made, digest: str, stored: Erasable | None) -> str | None:

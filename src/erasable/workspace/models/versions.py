@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, update
 
-from erasable.workspace.evidence import entries, log
+from erasable.workspace.evidence import entries, log, seals
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.training import software
@@ -58,8 +58,9 @@ def supersede(site: Site, connection: Connection, model_id: int) -> None:
 
 
 def tell(site: Site, connection: Connection, kind: str, name: str, now: datetime) -> None:
-    """Log what a model is now, in the caller's transaction."""
+    """Log what a model is now, and seal its file, in the caller's transaction."""
     model = catalogue.find(connection, name)
     version = catalogue.current(connection, model)
     body = entries.model(site.keys, asdict(model), None if version is None else asdict(version))
     log.append(site, connection, kind, name, body, now)
+    seals.put(site, connection, "model", model.id)

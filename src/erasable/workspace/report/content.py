@@ -6,17 +6,19 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from erasable.core.errors import TamperedError
 from erasable.workspace.data import overview
-from erasable.workspace.evidence import log
+from erasable.workspace.evidence import consistency, log, suppressions
 from erasable.workspace.ledger.schema import measurement, model, model_version, task
 from erasable.workspace.requests import failures
-from erasable.workspace.requests.intake import Request, listing
+from erasable.workspace.requests.intake import NO_MATCH, Request, listing
 from erasable.workspace.requests.status import status
 from erasable.workspace.site import Site
 
 __all__ = ["gather"]
 
 _REQUESTS, _ENTRIES = 200, 12
+_ANSWERED = ("completed", NO_MATCH)
 
 
 def gather(site: Site) -> dict[str, Any]:
@@ -27,11 +29,28 @@ def gather(site: Site) -> dict[str, Any]:
     dict
         workspace, now, status, requests, n_requests, erased, treatments, models, datasets,
         waiting, verification, head, entries.
+
+    Raises
+    ------
+    TamperedError
+        Rows of the ledger are not what the log says of them.
     """
+    told = consistency.compare_ledger_with_log(site) + suppressions.compare_list_with_log(site)
+    if told:
+        raise TamperedError(
+            f"the ledger was tampered with: {told[0]}; expected what erasable wrote; no report was "
+            "written, run `erasable log verify`, and restore the ledger from a backup"
+        )
     now = site.now()
     counts = status(site)
-    with site.ledger.transaction() as connection:
-        head = log.head(site, connection)
+    if site.ledger.is_read_only:  # a copy is told of as it was signed last
+        with site.ledger.reading() as connection:
+            root = log.tree(connection).root().hex()
+            unsigned = {"size": log.next_position(site, connection), "root": root}
+            head = log.last_head(site, connection) or unsigned
+    else:
+        with site.ledger.transaction() as connection:
+            head = log.head(site, connection)
     with site.ledger.reading() as connection:
         requests = listing(connection)
         entries = log.entries(connection, max(0, counts["log_size"] - _ENTRIES))
@@ -42,8 +61,8 @@ def gather(site: Site) -> dict[str, Any]:
             "status": counts,
             "requests": [_shown(each, now) for each in _most_urgent(requests)],
             "n_requests": len(requests),
-            "completed": [_shown(each, now) for each in requests if each.state == "completed"],
-            "erased": sum(each.matched or 0 for each in requests if each.state == "completed"),
+            "completed": [_shown(each, now) for each in requests if each.state in _ANSWERED],
+            "erased": _erased(connection),
             "treatments": _treatments(connection),
             "models": _models(connection, counts),
             "datasets": overview.datasets(connection),
@@ -105,6 +124,12 @@ def _waiting(connection: Connection, counts: dict[str, Any]) -> list[dict[str, A
     return found + [
         {"what": f"{each['model']} as {each['to']}", "state": "behind"} | again for each in behind
     ]
+
+
+def _erased(connection: Connection) -> int:
+    """Count erased records, each once: requests of one batch may share some."""
+    counted = select(func.coalesce(func.sum(measurement.c.n_deleted), 0))
+    return int(connection.execute(counted.where(measurement.c.kind == "rewrite")).scalar_one())
 
 
 def _treatments(connection: Connection) -> dict[str, int]:

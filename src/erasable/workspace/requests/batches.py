@@ -7,7 +7,7 @@ still be denied, cancelled or held.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,17 +16,18 @@ from sqlalchemy import Connection, delete, select, update
 
 from erasable.core.errors import (
     LedgerError,
+    TamperedError,
     WorkspaceBusyError,
     WorkspaceDiskError,
     WorkspaceError,
     WorkspaceServerError,
 )
 from erasable.workspace import locking
-from erasable.workspace.data import erasing
+from erasable.workspace.data import erasing, holders
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
-from erasable.workspace.evidence import entries, log
+from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.schema import holding, identity, model, model_version, step
 from erasable.workspace.ledger.schema import request as request_table
@@ -48,6 +49,7 @@ __all__ = [
     "affected",
     "asking",
     "check_claimed",
+    "check_missed",
     "concerned",
     "gather",
     "look",
@@ -128,10 +130,24 @@ class ModelFailedError(WorkspaceError):
         self.told, self.model = told, model
 
 
-def concerned(site: Site, only: Sequence[str] | None = None, *, patient: bool = False) -> set[str]:
-    """Return what has to be claimed to carry out the requests that wait: data sets and models."""
+def concerned(
+    site: Site,
+    only: Sequence[str] | None = None,
+    *,
+    patient: bool = False,
+    checked: dict[str, Any] | None = None,
+) -> set[str]:
+    """Return what has to be claimed to carry out the requests that wait: data sets and models.
+
+    Their rows, which were held against the log, are put into `checked`, by their ids.
+    """
     with site.ledger.reading() as connection:
         rows = _waiting(connection, only, site.now() if patient else None)
+        reliance.check(site, connection, [row.id for row in rows])
+        if rows:
+            log.check_unbroken(site, connection)  # or all would be done, and nothing be signed
+        if checked is not None:
+            checked.update({row.id: row for row in rows})
         _check_scopes(rows)
         return _concerned(connection, gather(connection, rows))
 
@@ -142,8 +158,11 @@ def plan(
     *,
     patient: bool = False,
     claimed: Collection[str] | None = None,
+    checked: Mapping[str, Any] | None = None,
 ) -> Batch | None:
     """Take up the requests that are pending and not held; None where there are none.
+
+    Rows that `concerned` has checked, and that are the same still, are not checked again.
 
     Raises
     ------
@@ -155,6 +174,8 @@ def plan(
     with site.ledger.transaction() as connection:
         connection.execute(delete(step))  # of a batch whose process has died
         rows = _waiting(connection, only, now if patient else None)
+        before = checked or {}
+        reliance.check(site, connection, [row.id for row in rows if before.get(row.id) != row])
         _check_scopes(rows)
         rows = _hold_doubtful(site, connection, rows, now)
         if not rows:
@@ -266,11 +287,10 @@ def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any
 
 
 def _is_doubtful(connection: Connection, row: Any) -> bool:
-    found: set[str] = set()
+    found: list[Any] = []
     for some in subjects.batches([token for _, token in row.tokens]):  # a request may be for many
-        known = select(identity.c.subject).where(identity.c.token.in_(some))
-        found.update(connection.execute(known).scalars())
-    return len(found) > 1
+        found += connection.execute(select(identity).where(identity.c.token.in_(some)))
+    return subjects.fit_two_people(found)
 
 
 def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
@@ -312,6 +332,30 @@ def look(site: Site, connection: Connection, batch: Batch) -> None:
             raise DataSetFailedError(str(error), known.id) from error
         if erasure.found:
             batch.erasures.append(erasure)
+    check_missed(site, connection, batch)
+
+
+def check_missed(site: Site, connection: Connection, batch: Batch) -> None:
+    """Look into the data itself for people whom the index lacks in some data set.
+
+    Raises
+    ------
+    TamperedError
+        They are there.
+    """
+    counts = dict.fromkeys(batch.requests, 0)
+    for erasure in batch.erasures:
+        for request, n in erasure.n_by_request().items():
+            counts[request] += n
+    matched = {
+        token for token, asked in batch.tokens.items() if all(counts[request] for request in asked)
+    }
+    if holders.missed(site, connection, batch.types, matched):
+        raise TamperedError(
+            "the ledger was tampered with: its index lacks a person whose records are in the data; "
+            "expected the index as erasable wrote it; nothing was executed or signed, run "
+            "`erasable log verify`, and restore the ledger from a backup"
+        )
 
 
 def affected(connection: Connection, batch: Batch) -> Models:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
 
 from erasable.core.errors import (
     InvalidIdsError,
@@ -21,7 +21,7 @@ from erasable.core.errors import (
     WorkspaceBusyError,
     WorkspaceError,
 )
-from erasable.workspace.evidence import entries, log
+from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import task
@@ -29,6 +29,7 @@ from erasable.workspace.requests import calendar
 from erasable.workspace.site import Site
 
 __all__ = [
+    "NO_MATCH",
     "Request",
     "acknowledge",
     "asked",
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 OPEN = ("pending", "in_progress", "swapped", "purged")
+NO_MATCH = "no_match"
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O, U
 _LONGEST_REASON = 500
 
@@ -55,7 +57,8 @@ class Request:
     ----------
     id : str
     state : str
-        pending, in_progress, swapped, purged, completed, denied or cancelled.
+        pending, in_progress, swapped, purged, completed, no_match, denied or cancelled. It is
+        "no_match" where it was completed, and nothing was found to erase.
     regulation : str
         gdpr, ccpa or none.
     received_at : datetime
@@ -138,7 +141,8 @@ def acknowledge(
     Raises
     ------
     InvalidIdsError
-        A value cannot be an identity, or is one of two subjects.
+        A value cannot be an identity, is one of two subjects, or is of a type that no data set
+        has.
     NotInWorkspaceError
         There is no such data set.
     """
@@ -152,6 +156,7 @@ def acknowledge(
         )
     due = calendar.due(regulation, received)
     with site.ledger.transaction() as connection:
+        reliance.check(site, connection)  # an altered data set has other types of identities
         types = None if where is not None else subjects.types_tried(connection, type)
         wanted = asked(site, connection, values, type, where, dataset, types)
         common = {
@@ -175,20 +180,23 @@ def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) ->
     rows : sequence of dict
         Of table `request`, but for what every new one has: an id, a salt, and that it is pending.
     """
-    rows = [
-        {**row, "id": _new_id(), "state": "pending", "salt": secrets.token_hex(32)} for row in rows
-    ]
-    if rows:
-        connection.execute(insert(request_table), rows)
-    log.append_many(
-        site,
-        connection,
-        [
-            ("request-acknowledged", r["id"], entries.acknowledged(site.keys, r), r["changed_at"])
-            for r in rows
-        ],
-    )
-    return [_as_kept(row) for row in rows]
+    entered: list[Request] = []
+    with site.progress("entering requests", len(rows)) as advance:
+        for some in subjects.batches(rows):
+            new = [
+                {**row, "id": _new_id(), "state": "pending", "salt": secrets.token_hex(32)}
+                for row in some
+            ]
+            connection.execute(insert(request_table), new)
+            bodies = [entries.acknowledged(site.keys, row) for row in new]
+            told = [
+                ("request-acknowledged", row["id"], body, row["changed_at"])
+                for row, body in zip(new, bodies, strict=True)
+            ]
+            log.append_many(site, connection, told)
+            entered += map(_as_kept, new)
+            advance(len(new))
+    return entered
 
 
 def _as_kept(row: dict[str, Any]) -> Request:
@@ -216,8 +224,16 @@ def asked(
             "a request was given neither or both of identities and a condition; expected one of "
             "them; name whose records are to be erased, or pass where="
         )
+    if where is None and dataset is not None:
+        raise InvalidIdsError(
+            "a data set was named for identities; expected one for a condition alone: people are "
+            "erased from all data sets; leave it out"
+        )
     if where is not None:
         return [(None, _condition(connection, where, dataset))]
+    from erasable.workspace.requests import searching  # slow to import, for who only looks
+
+    searching.check_types(site, connection, values, type)
     types = subjects.types_tried(connection, type) if types is None else types
     return [(tokens, None) for tokens in subjects.candidates_of(site, connection, values, types)]
 
@@ -236,17 +252,30 @@ def find(connection: Connection, request_id: str) -> Request:
             f"there is no request {request_id[:60]!r}; expected the id that was printed when it "
             "was taken in; list them with `erasable requests`"
         )
-    return Request(*row)
+    return _told(row)
 
 
 def listing(connection: Connection, states: Sequence[str] | None = None) -> list[Request]:
-    """Return requests, those due first at the top; by default of every state."""
+    """Return requests, those due first at the top; by default of every state of `Request`."""
     query = select(*_COLUMNS).order_by(
         request_table.c.due_at.is_(None), request_table.c.due_at, request_table.c.received_at
     )
     if states is not None:
-        query = query.where(request_table.c.state.in_(list(states)))
-    return [Request(*row) for row in connection.execute(query)]
+        query = query.where(or_(*map(_in_state, states)))
+    return [_told(row) for row in connection.execute(query)]
+
+
+def _in_state(state: str) -> ColumnElement[bool]:
+    if state not in ("completed", NO_MATCH):
+        return request_table.c.state == state
+    found = request_table.c.matched > 0 if state == "completed" else request_table.c.matched == 0
+    return and_(request_table.c.state == "completed", found)
+
+
+def _told(row: Any) -> Request:
+    """Tell a request that found nothing from one that erased something; the ledger need not."""
+    known = Request(*row)
+    return replace(known, state=NO_MATCH) if row.state == "completed" and not row.matched else known
 
 
 def deny(site: Site, request_id: str, reason: str) -> Request:
@@ -318,6 +347,7 @@ def _change(site: Site, request_id: str, kind: str, values: dict[str, Any]) -> R
     now = site.now()
     with site.ledger.transaction() as connection:
         known = find(connection, request_id)
+        reliance.check_requests(site, connection, [request_id])
         if known.state != "pending":
             raise WorkspaceError(
                 f"request {request_id} is {known.state.replace('_', ' ')}; expected one that is "

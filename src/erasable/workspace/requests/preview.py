@@ -8,7 +8,9 @@ from typing import Any
 
 from erasable.workspace import locking
 from erasable.workspace.data.catalogue import every
+from erasable.workspace.evidence import reliance
 from erasable.workspace.models import deleting, estimates
+from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import affected, gather, look
 from erasable.workspace.site import Site
 
@@ -50,6 +52,12 @@ class Preview:
     Attributes
     ----------
     effects : tuple of Effect
+    n_unmatched : int
+        Requests that meet no record.
+    types : tuple of str
+        Under which identities are looked for.
+    searched : tuple of dict
+        In which columns: dataset, column and type of each.
 
     Examples
     --------
@@ -58,6 +66,9 @@ class Preview:
     """
 
     effects: tuple[Effect, ...]
+    n_unmatched: int = 0
+    types: tuple[str, ...] = ()
+    searched: tuple[dict[str, str], ...] = ()
 
     @property
     def n_records(self) -> int:
@@ -71,7 +82,9 @@ class Preview:
 
 
 def preview(
-    site: Site, wanted: Sequence[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]]
+    site: Site,
+    wanted: Sequence[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]],
+    types: Sequence[str] = (),
 ) -> Preview:
     """Say what requests would do; nothing is changed.
 
@@ -80,6 +93,8 @@ def preview(
     site : Site
     wanted : sequence of (tokens, condition)
         As the ledger keeps them; see `erasable.workspace.requests.intake.asked`.
+    types : sequence of str, default=()
+        Under which identities were looked for.
 
     Returns
     -------
@@ -89,6 +104,8 @@ def preview(
     ------
     WorkspaceBusyError
         Another process is at work: what is there now is not what will be there.
+    TamperedError
+        Rows of the ledger are not what the log says of them.
     """
     rows = [_Row(f"dry-run-{i}", tokens, where) for i, (tokens, where) in enumerate(wanted)]
     effects = []
@@ -97,11 +114,15 @@ def preview(
     with site.ledger.reading() as connection:
         names = [each.name for each in every(connection)]
     with site.lock(reads=locking.datasets(names)), site.ledger.reading() as connection:
+        reliance.check(site, connection)
         batch = gather(connection, rows)
         look(site, connection, batch)
+        searched = searching.columns_searched(connection, {*types, *batch.types.values()})
+        matched: set[str] = set()
         for erasure in batch.erasures:
             seconds = estimates.of_dataset(connection, erasure.dataset.id, erasure.n_records)
             n = len(set(erasure.every_id()))
+            matched.update(request for request, met in erasure.n_by_request().items() if met)
             effects.append(
                 Effect("dataset", erasure.dataset.name, n, "rewritten", "bitwise", seconds)
             )
@@ -110,7 +131,7 @@ def preview(
             treatment, exactness = deleting.foresee(row, version, n)
             seconds = estimates.of_model(connection, row.id, n)
             effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
-    return Preview(tuple(effects))
+    return Preview(tuple(effects), len(rows) - len(matched), tuple(types), tuple(searched))
 
 
 @dataclass(frozen=True, slots=True)

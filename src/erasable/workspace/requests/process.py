@@ -19,14 +19,16 @@ from sqlalchemy import select, update
 from erasable.core.errors import (
     ErasableError,
     EvidenceError,
+    WorkspaceBusyError,
     WorkspaceDiskError,
     WorkspaceError,
 )
 from erasable.workspace import locking
-from erasable.workspace.data import erasing
+from erasable.workspace.data import catalogue, erasing, leavers
 from erasable.workspace.evidence import clock, receipts
-from erasable.workspace.identity import outside
+from erasable.workspace.identity import outside, suppression
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.models import deleting, hooks, publishing
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.requests.batches import (
@@ -65,6 +67,8 @@ class Processed:
         Erased from data sets.
     n_unmatched : int
         Requests that nobody's records met: "no match".
+    n_kept_out : int
+        Of these, requests of people who are kept out because of an earlier request.
     treatments : list of dict
         Per model: name, treatment, exactness, n_records, seconds.
     n_resumed : int
@@ -85,6 +89,7 @@ class Processed:
     requests: list[str] = field(default_factory=list)
     n_records: int = 0
     n_unmatched: int = 0
+    n_kept_out: int = 0
     treatments: list[dict[str, Any]] = field(default_factory=list)
     n_resumed: int = 0
     hooks: list[str] = field(default_factory=list)
@@ -127,15 +132,17 @@ def process(
     """
     began = time.perf_counter()
     with site.lock([locking.REQUESTS], wait=wait):
+        tidied = _forget_leavers(site)
         # Before the batch, which may fail; those that fail are not run again after it for nothing.
         before = hooks.run_due(site) if tells_others else {}
         claimed: set[str] = set()
         while True:
             # Before requests are taken up: where others have what it takes, nothing is changed.
-            claimed |= concerned(site, only, patient=crew is not None)
+            checked: dict[str, Any] = {}
+            claimed |= concerned(site, only, patient=crew is not None, checked=checked)
             with site.lock(claimed) if claimed else nullcontext():
                 try:
-                    done = _carry_out(site, only, crew, claimed, tells_others)
+                    done = _carry_out(site, only, crew, claimed, tells_others, checked)
                     break
                 except MoreConcernedError:
                     continue
@@ -144,8 +151,28 @@ def process(
             failed = {name for name, told in before.items() if told is not None}
             _note_hooks(done, before | hooks.run_due(site, failed - updated))
             done.warnings += publishing.publish_due(site)
+    done.warnings += tidied
     done.seconds = time.perf_counter() - began
     return done
+
+
+def _forget_leavers(site: Site) -> list[str]:
+    """Forget who has no record left, where that was not done when the records went; tell of it."""
+    with site.ledger.reading() as connection:
+        if not connection.execute(select(vacated.c.bucket).limit(1)).first():
+            return []
+        names = [each.name for each in catalogue.every(connection)]
+    try:
+        with site.lock(reads=locking.datasets(names), wait=0.0):
+            n = leavers.tidy(site)
+    except WorkspaceBusyError:  # then it is done next time
+        return []
+    if not n:
+        return []
+    return [
+        f"the ledger held {n} pseudonyms of people of whom no record is left: they were removed, "
+        "and are not on the suppression list, because nobody knows whose they were"
+    ]
 
 
 def tell_others(site: Site) -> Processed:
@@ -168,6 +195,7 @@ def _carry_out(
     crew: Crew | None,
     claimed: set[str],
     tells_others: bool,
+    checked: dict[str, Any],
 ) -> Processed:
     done = Processed()
     with site.lock([locking.STEPS]):
@@ -177,7 +205,7 @@ def _carry_out(
     if crew is None or _unfinished(site):
         done.requests += finish(site)
         done.n_resumed = len(done.requests)
-    batch = plan(site, only, patient=crew is not None, claimed=claimed)
+    batch = plan(site, only, patient=crew is not None, claimed=claimed, checked=checked)
     if batch is not None:
         try:
             _prepare(site, batch, crew)
@@ -191,7 +219,12 @@ def _carry_out(
             if crew is not None and not isinstance(error, MoreConcernedError):
                 crew.failed(site, batch, error)
             raise
-        done.n_unmatched = sum(count == 0 for count in matched.values())
+        unmatched = {request for request, count in matched.items() if count == 0}
+        done.n_unmatched = len(unmatched)
+        asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
+        with site.ledger.reading() as connection:
+            kept_out = suppression.suppressed(connection, asked)
+        done.n_kept_out = len(unmatched & {r for t in kept_out for r in batch.tokens[t]})
         done.requests += finish(site)
         done.n_records = sum(erasure.n_records for erasure in batch.erasures)
         for row, prepared, _ in batch.prepared:
@@ -223,6 +256,8 @@ def _prepare(site: Site, batch: Batch, crew: Crew | None) -> None:
         models = affected(connection, batch)
     prepare = _prepare_models if crew is None else crew.prepare
     found = prepare(site, batch, models)
+    for erasure in batch.erasures:
+        leavers.find_leavers(site, erasure)
     for row, version, _ in models:
         batch.prepared.append((row, found[row.id], batch.n_per_request(row, version)))
     batch.prepared.sort(key=lambda each: each[0].name)

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
 from erasable.workspace.data.holders import tokens_held
+from erasable.workspace.evidence import log
 from erasable.workspace.identity import outside, subjects, suppression
+from erasable.workspace.identity.canonical import is_record_type
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.requests import intake
@@ -99,6 +101,7 @@ def take_in(site: Site, listed: Sequence[dict[str, Any]], *, anew: bool = False)
             held = tokens_held(site, connection, types)
         with site.ledger.transaction() as connection:
             taken = suppression.take_in(site, connection, listed)
+            _join(site, connection)
             back = [each for each in suppression.listing(connection) if each["token"] in held]
             asked = set() if anew else _asked_for(connection)
             missing = [each for each in back if each["token"] not in asked]
@@ -118,6 +121,27 @@ def take_in(site: Site, listed: Sequence[dict[str, Any]], *, anew: bool = False)
     )  # fmt: skip
 
 
+def _join(site: Site, connection: Connection) -> None:
+    """Say of identities that one request keeps out that they are one person, where they are back.
+
+    A restored backup may not know that, and would take a request for one of them for another
+    person's than a request for the other, which may be on hold.
+    """
+    tokens: dict[str, list[str]] = {}
+    for entry in suppression.listing(connection):
+        if not is_record_type(entry["type"]):
+            tokens.setdefault(entry["request_id"], []).append(entry["token"])
+    for own in tokens.values():
+        if len(own) < 2:
+            continue
+        known = select(identity.c.subject).where(identity.c.token.in_(own)).distinct()
+        found = sorted(connection.execute(known).scalars())
+        if len(found) > 1:
+            at = identity.c.subject.in_(found[1:])
+            connection.execute(update(identity).where(at).values(subject=found[0]))
+            log.append(site, connection, "subjects-linked", "subjects", {}, site.now())
+
+
 def _asked_for(connection: Connection) -> set[str]:
     """Return the tokens of everybody for whom there is an open request, on hold or not."""
     rows = connection.execute(select(request_table.c.tokens).where(request_table.c.state.in_(OPEN)))
@@ -128,10 +152,7 @@ def _asked_for(connection: Connection) -> set[str]:
 def _per_person(
     connection: Connection, entries: list[dict[str, Any]]
 ) -> list[list[tuple[str, str]]]:
-    """Put together what is one request: the tokens of a subject, the records of a condition.
-
-    What was linked after the backup was made is several people in it: several requests.
-    """
+    """Put together what is one request: the tokens of a subject, the records of a condition."""
     owners: dict[str, str] = {}
     for some in subjects.batches([entry["token"] for entry in entries]):
         known = select(identity.c.token, identity.c.subject).where(identity.c.token.in_(some))

@@ -18,7 +18,7 @@ from erasable.workspace.ledger.schema import (
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import outdated, owed, published
 from erasable.workspace.requests import failures
-from erasable.workspace.requests.intake import OPEN
+from erasable.workspace.requests.intake import NO_MATCH, OPEN
 from erasable.workspace.site import Site
 
 __all__ = ["status"]
@@ -42,7 +42,7 @@ def status(site: Site) -> dict[str, Any]:
         def count(query: Any) -> int:
             return int(connection.execute(query).scalar_one())
 
-        states = _counted(connection, r.state)
+        states = _states(connection)
         open_ones = select(func.count()).where(r.state.in_(OPEN))
         models = _counted(connection, model.c.state)
         versions = connection.execute(select(dataset.c.id, dataset.c.version))
@@ -57,7 +57,7 @@ def status(site: Site) -> dict[str, Any]:
         stale = [
             row.name
             for row in fitted
-            if any(newest[d] != v for d, v in zip(row.datasets, row.dataset_versions, strict=True))
+            if [newest.get(each) for each in row.datasets] != row.dataset_versions
         ]
         live = fragment.c.until.is_(None)
         n_records = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(live)
@@ -90,6 +90,17 @@ def _restored(site: Site, connection: Connection) -> dict[str, Any] | None:
     if known is None:
         return None
     return {name: known[name] for name in ("at", "made_at", "log_size", "head_size")}
+
+
+def _states(connection: Connection) -> dict[str, int]:
+    """Count requests by their states; those that met nothing are told from those that did."""
+    states = _counted(connection, request_table.c.state)
+    at = (request_table.c.state == "completed") & (request_table.c.matched == 0)
+    n_unmatched = int(connection.execute(select(func.count()).where(at)).scalar_one())
+    if n_unmatched:
+        states["completed"] -= n_unmatched
+        states[NO_MATCH] = n_unmatched
+    return states
 
 
 def _counted(connection: Connection, column: Any) -> dict[str, int]:

@@ -14,9 +14,10 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
-from erasable.core.errors import ErasableError, LedgerError, WorkspaceBusyError
+from erasable.core.errors import ErasableError, LedgerError, TamperedError, WorkspaceBusyError
 from erasable.workspace import locking
 from erasable.workspace.data import erasing
+from erasable.workspace.evidence import reliance, seals
 from erasable.workspace.ledger.schema import model, model_version, step
 from erasable.workspace.locking.leases import label
 from erasable.workspace.models import deleting
@@ -41,7 +42,7 @@ def share(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepar
     OvertakenError
         Others were given the batch.
     """
-    _publish(site, batch, models)
+    wanted = _publish(site, batch, models)
     try:
         for erasure in batch.erasures:
             erasing.prepare(site, erasure)
@@ -60,7 +61,7 @@ def share(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepar
                 advance(len(done) - n_done)
                 n_done = len(done)
                 if n_done == len(models):
-                    return {row.model_id: _prepared(row) for row in done}
+                    return {row.model_id: _prepared(site, row, wanted) for row in done}
                 time.sleep(_PATIENCE)
     except BaseException:
         with suppress(ErasableError):  # else whoever carries out requests next does it
@@ -106,7 +107,7 @@ def _refuse(site: Site, batch: Batch) -> None:
     )
 
 
-def _publish(site: Site, batch: Batch, models: Models) -> None:
+def _publish(site: Site, batch: Batch, models: Models) -> Stored:
     """Write down what is to be done, and, in a file, which records are to go."""
     gone: dict[str, dict[str, list[Any]]] = {}
     for row, version, ids in models:
@@ -125,6 +126,7 @@ def _publish(site: Site, batch: Batch, models: Models) -> None:
     if rows:
         with site.ledger.transaction() as connection:
             connection.execute(insert(step), rows)
+    return wanted
 
 
 def _steps(site: Site, batch: str | None) -> list[Any]:
@@ -144,6 +146,7 @@ def _carry_out(site: Site, row: Any, reader: Reader) -> int:
     with site.ledger.reading() as connection:
         if connection.execute(select(step.c.model_id).where(still)).first() is None:
             return 0
+        reliance.check(site, connection)
         of = connection.execute(select(model).where(model.c.id == row.model_id)).one()
         newest = (model_version.c.model_id == of.id) & (model_version.c.number == of.version)
         version = connection.execute(select(model_version).where(newest)).first()
@@ -151,7 +154,9 @@ def _carry_out(site: Site, row: Any, reader: Reader) -> int:
     try:
         prepared = prepare(site, of, version, _gone(site, row, of, version), reader)
         key = None if prepared.stored is None else prepared.stored.key
-        values = {"state": "done", "key": key, "result": asdict(prepared)}
+        result = asdict(prepared)
+        seal = seals.of_step(site.keys, _sealed(row, result))
+        values = {"state": "done", "key": key, "result": {**result, "seal": seal}}
     except TaskFailedError as failed:
         values = {"state": "failed", "error": failed.error}
     with site.ledger.transaction() as connection:
@@ -191,11 +196,31 @@ def _gone(site: Site, row: Any, of: Any, version: Any) -> dict[int, list[Any]]:
     }
 
 
-def _prepared(row: Any) -> deleting.Prepared:
-    stored = row.result["stored"]
-    return deleting.Prepared(
-        **{**row.result, "stored": None if stored is None else Stored(**stored)}
-    )
+def _sealed(row: Any, result: dict[str, Any]) -> dict[str, Any]:
+    """Return what a worker vouches for: what it made, of which model, without which records."""
+    names = ("model_id", "batch", "wanted_key", "wanted_sha256")
+    return {**{name: getattr(row, name) for name in names}, "result": result}
+
+
+def _prepared(site: Site, row: Any, wanted: Stored) -> deleting.Prepared:
+    """Return what a worker has handed in.
+
+    Raises
+    ------
+    TamperedError
+        No worker of this workspace did, or it was asked for something else.
+    """
+    result = {**row.result}
+    seal = result.pop("seal", None)
+    asked = (row.wanted_key, row.wanted_sha256) == (wanted.key, wanted.sha256)
+    if not asked or seal != seals.of_step(site.keys, _sealed(row, result)):
+        raise TamperedError(
+            f"the ledger was tampered with: what was handed in for model {row.model_id} is not "
+            "what a worker made; expected that; nothing was put in its place, run `erasable log "
+            "verify`, and restore the ledger from a backup"
+        )
+    stored = result["stored"]
+    return deleting.Prepared(**{**result, "stored": None if stored is None else Stored(**stored)})
 
 
 def _take_back(site: Site, batch: Batch) -> None:

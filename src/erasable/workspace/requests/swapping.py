@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, update
+from sqlalchemy import Connection, bindparam, delete, insert, update
 
-from erasable.workspace.data import erasing
+from erasable.workspace.data import erasing, leavers
 from erasable.workspace.data.admission import record_type
+from erasable.workspace.data.catalogue import every
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import failure, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, owed
+from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import Batch
 from erasable.workspace.site import Site
 
@@ -30,7 +32,8 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
         matched = dict.fromkeys(batch.requests, 0)
         erasing.forget(connection, tokens)
         for erasure in batch.erasures:
-            erasing.swap(connection, erasure)
+            erasing.swap(site, connection, erasure)
+            leavers.forget_holdings(connection, erasure.dataset.id, erasure.vacated)
             tasks += _dataset_tasks(batch, erasure, matched)
             connection.execute(insert(measurement).values(_measured(erasure, now)))
         for row, prepared, counts in batch.prepared:
@@ -48,18 +51,17 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
         if tasks:
             connection.execute(insert(task), tasks)
         kept_out = _suppress(site, connection, batch, matched)
-        for request, count in matched.items():
+        searched = _searched(connection, batch)
+        ended = {"state": "swapped", "tokens": None, "condition": None, "type": None, "salt": None}
+        found: dict[str, Any] = {"matched": bindparam("count"), "searched": bindparam("columns")}
+        at = request_table.c.id == bindparam("request")
+        if matched:
             connection.execute(
-                update(request_table)
-                .where(request_table.c.id == request)
-                .values(
-                    state="swapped",
-                    matched=count,
-                    tokens=None,
-                    condition=None,
-                    type=None,
-                    salt=None,
-                )
+                update(request_table).where(at).values(**ended, **found),
+                [
+                    {"request": request, "count": count, "columns": searched[request]}
+                    for request, count in matched.items()
+                ],
             )
         log.append_many(
             site,
@@ -68,7 +70,9 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
                 (
                     "request-erased",
                     request,
-                    entries.erased(n, by_request.get(request, ()), kept_out.get(request)),
+                    entries.erased(
+                        n, by_request.get(request, ()), kept_out.get(request), searched[request]
+                    ),
                     now,
                 )
                 for request, n in matched.items()
@@ -112,12 +116,25 @@ def _model_tasks(
     ]  # fmt: skip
 
 
+def _searched(connection: Connection, batch: Batch) -> dict[str, list[dict[str, str]] | None]:
+    """Return in which columns each request was looked for; None of a condition."""
+    types = {id: set(row.types or ()) for id, row in batch.requests.items()}
+    for token, requests in batch.tokens.items():
+        for request in requests:
+            types[request].add(batch.types[token])  # by a link, an identity is of more types
+    known = every(connection)
+    return {
+        id: None if row.condition is not None else searching.columns_of(known, types[id])
+        for id, row in batch.requests.items()
+    }
+
+
 def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
     return {
         "dataset_id": erasure.dataset.id,
         "kind": "rewrite",
         "n_records": sum(each.part.n_records for each in erasure.found),
-        "n_deleted": erasure.n_records,
+        "n_deleted": len(set(erasure.every_id())),
         "seconds": erasure.seconds,
         "at": now,
     }
@@ -142,7 +159,30 @@ def _suppress(
             tokens = site.keys.tokens(kind, ids)
             erased += [(token, kind, request) for token in tokens if token is not None]
     subjects.forget(connection, sorted(batch.tokens))
+    erased += _without_records(connection, batch)
     return suppression.suppress(connection, erased, site.now())
+
+
+def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, str, str]]:
+    """Forget who has no record left; return the other identities of those who asked.
+
+    A person who only shared a record with them did not ask, and is not kept out.
+    """
+    gone: set[str] = set()
+    asked_by: dict[str, set[str]] = {}
+    for erasure in batch.erasures:
+        gone |= set().union(*erasure.vacated.values())
+        for token, requests in erasure.companions.items():
+            asked_by.setdefault(token, set()).update(requests)
+    left = leavers.forget_unheld(connection, gone - batch.tokens.keys())
+    by_subject: dict[str, set[str]] = {}
+    for token, leaver in left.items():
+        by_subject.setdefault(leaver.subject, set()).update(asked_by.get(token, ()))
+    return [
+        (token, leaver.type, request)
+        for token, leaver in left.items()
+        for request in sorted(by_subject[leaver.subject])
+    ]
 
 
 def _forget_failures(connection: Connection, batch: Batch) -> None:

@@ -123,10 +123,10 @@ def open_bucket(location: Location) -> Bucket:
         # says of the endpoint and the credentials since then.
         fs, root = url_to_fs(location.url, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:
-        extra = "'erasable[s3]'" if location.kind == "s3" else "the package it names"
+        named = "run `pip install 'erasable[s3]'`" if location.kind == "s3" else "install it"
         raise WorkspaceError(
             f"{location.url!r} cannot be used ({_line(error)}); expected the package for "
-            f"{location.kind}://; install {extra}"
+            f"{location.kind}://; {named}"
         ) from None
     except Exception as error:  # libraries say in ways of their own what they miss
         raise _refused(location, error, *_REFUSED) from None

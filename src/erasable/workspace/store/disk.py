@@ -15,10 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from erasable.core.errors import NotInWorkspaceError, WorkspaceDiskError
+from erasable.core.errors import (
+    NotInWorkspaceError,
+    TamperedError,
+    WorkspaceDiskError,
+    WorkspaceError,
+)
 from erasable.workspace.store.points import at
 
-__all__ = ["PARTIAL", "Disk", "told"]
+__all__ = ["PARTIAL", "Disk", "may_write", "told"]
 
 PARTIAL = ".partial-"
 """How the names of files that are not finished begin."""
@@ -48,7 +53,18 @@ class Disk:
         self._file_mode, self._folder_mode = (0o600, 0o700) if private else (0o644, 0o777)
 
     def path(self, key: str) -> Path:
-        """Return where a key is."""
+        """Return where a key is.
+
+        Raises
+        ------
+        TamperedError
+            It is outside of the folder; nobody writes such a key but by hand.
+        """
+        if ".." in key.split("/") or Path(key).is_absolute():
+            raise TamperedError(
+                f"the key {key!r} is outside of the folder of the workspace; expected one inside: "
+                "the ledger was damaged, or tampered with; restore it from a backup"
+            )
         return self.root / key
 
     def make(self, folder: str) -> None:
@@ -186,9 +202,22 @@ class Disk:
                 self._sync_folder(path.parent)
 
     def keys(self, prefix: str = "") -> Iterator[str]:
-        """List files whose key starts with `prefix`, in order, those half-written included."""
+        """List files whose key starts with `prefix`, in order, those half-written included.
+
+        Raises
+        ------
+        WorkspaceError
+            One is a symbolic link: to remove it would leave what it points at.
+        """
         for folder, folders, names in os.walk(self.root):
             folders.sort()
+            for name in sorted(folders + names):
+                if (Path(folder) / name).is_symlink():
+                    raise WorkspaceError(
+                        f"{str(Path(folder) / name)!r} is a symbolic link; expected a file or "
+                        "folder, because an erasure would remove the link and leave what it "
+                        "points at; put what it points at in its place"
+                    )
             for name in sorted(names):
                 key = (Path(folder) / name).relative_to(self.root).as_posix()
                 if key.startswith(prefix):
@@ -235,6 +264,11 @@ class Disk:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+def may_write(path: Path) -> bool:
+    """Tell whether this process may write to a file or folder, by whom it acts as."""
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _beside(path: Path) -> Path:

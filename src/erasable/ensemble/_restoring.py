@@ -1,0 +1,115 @@
+"""Members of an ensemble as a file holds them: brought back, checked, or fitted again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
+
+from erasable.core.errors import ArtifactError
+from erasable.core.params import function_path
+from erasable.core.records import Records
+from erasable.core.tape import Tape
+from erasable.ensemble._allotment import Allotment
+from erasable.ensemble._members import Member
+from erasable.ensemble._plan import of_one_class
+from erasable.refit._part import same
+from erasable.refit._recipe import Recipe, not_of_records
+
+__all__ = ["have_their_records", "refuse_other_members", "restored"]
+
+Ints = NDArray[np.int64]
+
+
+def restored(
+    state: dict[str, Any],
+    *,
+    recipe: Recipe,
+    tape: Tape,
+    columns: Ints | None,
+    n_features: int,
+    labels: NDArray[Any] | None,
+) -> Member:
+    """Rebuild a member from what `Member.state` gave.
+
+    Parameters
+    ----------
+    state : dict
+    recipe : Recipe
+        Of the ensemble.
+    tape : Tape
+        Of the member.
+    columns : ndarray of int64, or None
+        Columns that it looks at; None for all.
+    n_features : int
+        Of the ensemble.
+    labels : ndarray or None
+        Of the ensemble, if it classifies.
+
+    Returns
+    -------
+    Member
+        Without an estimator where that has to be fitted again.
+
+    Raises
+    ------
+    ArtifactError
+        The member knows other classes than the ensemble, or can be neither checked nor fitted
+        again; see `Recipe.restored`.
+    """
+    tree, text, size = state["fitted"], state["text_columns"].tolist(), state["size"]
+    if columns is not None:
+        recipe, n_features = recipe.on(columns), columns.size
+    if labels is not None and _is_of_one_class(tree):
+        recipe = of_one_class(recipe)
+    found = recipe.restored(tree, text, tape, n_features)
+    if labels is not None and found is not None:
+        known = set(labels.tolist())
+        if not known.issuperset(np.asarray(found.classes_).tolist()):
+            raise _odd("a member that knows other classes")
+    return Member(tree, text, size, state["record_set"], columns, found)
+
+
+def have_their_records(
+    members: Mapping[int, Member], allotment: Allotment, records: Records
+) -> bool:
+    """Tell whether the members with records, and no others, have those that are allotted to them.
+
+    It looks no further than the first that differs: a file can name any number of members.
+    """
+    n_found = 0
+    for number in allotment.members():
+        share = allotment.share(number)
+        if not share.rows.size:
+            continue
+        own = members.get(number)
+        if own is None or own.size != share.size(records.weights):
+            return False
+        if not np.array_equal(own.record_set, share.record_set(records.ids)):
+            return False
+        n_found += 1
+    return n_found == len(members)
+
+
+def refuse_other_members(
+    read: Mapping[int, Member], learned: Mapping[int, Member | None], owner: str
+) -> None:
+    """Raise ArtifactError where members that were fitted again are not those of the file."""
+    for number, member in learned.items():
+        if member is None or not same(member.state(), read[number].state()):
+            raise not_of_records(owner)
+
+
+def _is_of_one_class(tree: Mapping[str, Any]) -> bool:
+    if tree["class"] != function_path(DummyClassifier):
+        return False
+    return np.size(tree["attributes"]["classes_"]) == 1
+
+
+def _odd(what: str) -> ArtifactError:
+    return ArtifactError(
+        f"the file holds {what}; expected an ensemble as save() writes it; fit and save again"
+    )

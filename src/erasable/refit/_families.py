@@ -1,0 +1,309 @@
+"""Families of scikit-learn whose fitted states are checked when they come from a file.
+
+A file may come from anybody. Its digest proves nothing, because anybody who changes a state can
+compute the digest anew. Compiled code follows what a state says: a tree whose node is its own child
+is walked for ever, an index out of range is read all the same. So each family says here, in one
+function, what holds of its attributes; estimators without a function here are fitted again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn import dummy, ensemble, linear_model, naive_bayes, neighbors, pipeline, preprocessing
+from sklearn import svm as machines
+from sklearn import tree as trees
+from sklearn.base import BaseEstimator, clone
+from sklearn.decomposition import PCA
+
+from erasable.refit._codec import decode, encode
+from erasable.refit._names import Known
+from erasable.refit._part import Part, UncheckedError, close, expect, members, numbers, plain, same
+from erasable.refit._trees import check_forest, check_tree
+
+__all__ = ["checked"]
+
+_LOSSES = ("sklearn.linear_model._sgd_fast.", "sklearn._loss._loss.")
+
+
+def checked(
+    tree: Any,
+    template: BaseEstimator,
+    known: Known,
+    n_features: int,
+    columns: list[str] | None = None,
+) -> BaseEstimator:
+    """Turn a state that may be anybody's into an estimator, if it is one that a fit could make.
+
+    Parameters
+    ----------
+    tree : anything
+        Expected to be what `encode` made.
+    template : estimator
+        With the parameters and the seeds that the fitted one is to have.
+    known : dict of str to class or function
+        See `known_to`.
+    n_features : int
+    columns : list of str or None
+        Names of the columns of the frame that it needs.
+
+    Returns
+    -------
+    estimator
+        It shares arrays with `tree`.
+
+    Raises
+    ------
+    UncheckedError
+        Its family is not checked, or a check fails.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> fitted = Ridge().fit([[0.0], [1.0]], [1.0, 3.0])
+    >>> tree = encode(fitted, {})
+    >>> checked(tree, Ridge(), {}, 1).coef_.shape
+    (1,)
+    >>> tree["attributes"]["coef_"][0] = np.nan
+    >>> checked(tree, Ridge(), {}, 1)
+    Traceback (most recent call last):
+    erasable.refit._part.UncheckedError: coef_ is not finite
+    """
+    try:
+        _check(tree, template, known, n_features, columns)
+        made: BaseEstimator = decode(tree, known)
+        expect(same(encode(made, known), tree), "it is not written as a fit writes it")
+    except UncheckedError:
+        raise
+    except Exception as error:  # what is read may be of any type, and of any shape
+        raise UncheckedError(f"it is malformed ({type(error).__name__})") from error
+    return made
+
+
+def _check(
+    tree: Any, template: BaseEstimator, known: Known, n_features: int, columns: list[str] | None
+) -> int:
+    """Check an estimator, and return how many columns it makes of those that it is given."""
+    check = _FAMILIES.get(type(template))
+    name = type(template).__name__
+    expect(check is not None, f"states of {name} are not checked")
+    assert check is not None
+    part = Part(tree, template, n_features, known, columns)
+    width = check(part)
+    part.finish()
+    return width
+
+
+# --------------------------------------------------------------------------- linear models
+
+
+def _linear_regressor(part: Part) -> int:
+    width = part.features()
+    coefficients = np.asarray(part.value("coef_"))
+    rows = coefficients.shape[:-1]
+    expect(len(rows) < 2, "coef_ has too many dimensions")
+    numbers(coefficients, "coef_", (*rows, width))
+    # A line through the origin has one number for all targets.
+    part.array("intercept_", rows, (), *(((1,),) if rows == () else ()))
+    part.skip("rank_", "singular_", "n_iter_", "solver_", "dual_gap_", "t_")
+    if isinstance(part.template, linear_model.Lasso):
+        expect(part.value("l1_ratio") == 1.0, "l1_ratio is not 1")
+    return width
+
+
+def _linear_classifier(part: Part) -> int:
+    width, n_classes = part.features(), part.labels().size
+    expect(n_classes > 1, "classes_ are too few")
+    rows = 1 if n_classes == 2 else n_classes
+    part.array("coef_", (rows, width))
+    part.array("intercept_", (rows,), ())
+    part.skip("n_iter_", "solver_", "t_")
+    if isinstance(part.template, linear_model.SGDClassifier):
+        part.array("_expanded_class_weight", (n_classes,), low=0.0)
+        loss = part.raw("_loss_function_")
+        expect(
+            loss["class"].startswith(_LOSSES) and loss["is"] == "object" and loss["state"] is None,
+            "_loss_function_ is none",
+        )
+        given = loss["args"]
+        if given != {"is": "tuple", "of": "parts", "parts": {}}:
+            numbers(plain(given, "_loss_function_"), "_loss_function_", (1,))
+    return width
+
+
+def _ridge_classifier(part: Part) -> int:
+    labels, binarizer = part.labels(), part.raw("_label_binarizer")
+    again = preprocessing.LabelBinarizer(pos_label=1, neg_label=-1).fit(labels)
+    expect(same(encode(again, {}), binarizer), "_label_binarizer is not that of the classes")
+    width, n_classes = part.features(), labels.size
+    expect(n_classes > 1, "classes_ are too few")
+    part.array("coef_", (width,) if n_classes == 2 else (n_classes, width))
+    part.array("intercept_", () if n_classes == 2 else (n_classes,), (1,), ())
+    part.skip("n_iter_", "solver_")
+    return width
+
+
+def _constant(part: Part) -> int:
+    width, labels = part.features(), part.labels()
+    size = part.integer("n_classes_", labels.size, labels.size)
+    part.integer("n_outputs_", 1, 1)
+    shares = part.array("class_prior_", (size,), low=0.0, high=1.0)
+    expect(np.isclose(shares.sum(), 1.0), "class_prior_ does not add up to 1")
+    expect(part.value("sparse_output_") is False, "sparse_output_ is odd")
+    expect(part.value("_strategy") == part.template.strategy, "_strategy is odd")
+    return width
+
+
+# --------------------------------------------------------------------------- naive Bayes
+
+
+def _gaussian(part: Part) -> int:
+    width, size = part.features(), part.labels().size
+    counts = part.array("class_count_", (size,), low=0.0)
+    prior = part.array("class_prior_", (size,), low=0.0, high=1.0)
+    expect(np.isclose(prior.sum(), 1.0), "class_prior_ does not add up to 1")
+    if part.template.priors is None:
+        expect(close(prior, counts / counts.sum()), "class_prior_ is not counted")
+    part.array("theta_", (size, width))
+    part.array("var_", (size, width), low=0.0)
+    part.array("epsilon_", (), low=0.0)
+    return width
+
+
+def _discrete(part: Part) -> int:
+    width, size = part.features(), part.labels().size
+    part.array("class_count_", (size,), low=0.0)
+    prior = part.array("class_log_prior_", (size,), high=1e-9)
+    if not isinstance(part.template, naive_bayes.ComplementNB):
+        expect(np.isclose(np.exp(prior).sum(), 1.0), "class_log_prior_ does not add up to 1")
+    features = part.array("feature_count_", (size, width), low=0.0)
+    if isinstance(part.template, naive_bayes.ComplementNB):
+        whole = part.array("feature_all_", (width,), low=0.0)
+        expect(close(whole, features.sum(axis=0)), "feature_all_ is not the sum")
+        part.array("feature_log_prob_", (size, width))
+        return width
+    logs = part.array("feature_log_prob_", (size, width), high=1e-9)
+    if isinstance(part.template, naive_bayes.MultinomialNB):
+        expect(np.allclose(np.exp(logs).sum(axis=1), 1.0), "feature_log_prob_ does not add up")
+    return width
+
+
+# --------------------------------------------------------------------------- what fits anew
+
+
+def _neighbours(part: Part) -> int:
+    """Check a model that holds its records by fitting it to them again."""
+    width, model = part.features(), part.template
+    expect(isinstance(model.metric, str), "metric is a function")
+    expect(model.metric_params is None, "metric_params are not checked")
+    X = part.value("_fit_X")
+    expect(isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2, "_fit_X is odd")
+    numbers(X, "_fit_X", (len(X), width))
+    y = part.value("_y")
+    if isinstance(model, neighbors.KNeighborsClassifier | neighbors.RadiusNeighborsClassifier):
+        labels = part.labels()
+        y = labels[numbers(y, "_y", (len(X),), low=0, high=labels.size - 1)]
+    else:
+        numbers(y, "_y", (len(X), *np.shape(y)[1:]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = encode(clone(model).fit(X, y), part.known)
+    part.expect_all(again["attributes"])
+    return width
+
+
+# --------------------------------------------------------------------------- transformers
+
+
+def _scaler(part: Part) -> int:
+    width, model = part.features(), part.template
+    part.skip("n_samples_seen_")
+    for name, switch in _SCALES[type(model)].items():
+        value = part.value(name)
+        if value is None:
+            expect(switch is not None and not getattr(model, switch), f"{name} is missing")
+            continue
+        found = numbers(value, name, (width,))
+        expect(name != "scale_" or (found > 0).all(), "scale_ is not positive")
+        expect(name != "var_" or (found >= 0).all(), "var_ is negative")
+    return width
+
+
+# What a scaler has, and the parameter without which it may have none.
+_SCALES: dict[type, dict[str, str | None]] = {
+    preprocessing.MaxAbsScaler: {"max_abs_": None, "scale_": None},
+    preprocessing.MinMaxScaler: dict.fromkeys(
+        ("data_max_", "data_min_", "data_range_", "min_", "scale_")
+    ),
+    preprocessing.RobustScaler: {"center_": "with_centering", "scale_": "with_scaling"},
+    preprocessing.StandardScaler: {"mean_": "with_mean", "scale_": "with_std", "var_": "with_std"},
+}
+
+
+def _components(part: Part) -> int:
+    width = part.features()
+    size = part.integer("n_components_", 1, width)
+    part.array("components_", (size, width))
+    part.array("mean_", (width,))
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
+        part.array(name, (size,), low=0.0)
+    part.array("noise_variance_", ())
+    part.skip("n_samples_")
+    solvers = ("full", "covariance_eigh", "arpack", "randomized")
+    expect(part.value("_fit_svd_solver") in solvers, "_fit_svd_solver is odd")
+    return size
+
+
+def _steps(part: Part) -> int:
+    width, columns = part.n_features, part.columns
+    own = members(part.raw("steps"), "steps", ("list",))
+    expect(len(own) == len(part.template.steps), "steps differ")
+    for each, (name, template) in zip(own, part.template.steps, strict=True):
+        if template is None or isinstance(template, str):
+            expect(same(each, encode((name, template), {})), "steps differ")
+            continue
+        named, tree = members(each, "steps", ("tuple",))
+        expect(named == name, "steps differ")
+        width = _check(tree, template, part.known, width, columns)
+        columns = None  # steps make arrays
+    return width
+
+
+_FAMILIES: dict[type, Callable[[Part], int]] = {
+    dummy.DummyClassifier: _constant,
+    ensemble.ExtraTreesClassifier: check_forest,
+    ensemble.ExtraTreesRegressor: check_forest,
+    ensemble.RandomForestClassifier: check_forest,
+    ensemble.RandomForestRegressor: check_forest,
+    linear_model.ElasticNet: _linear_regressor,
+    linear_model.Lasso: _linear_regressor,
+    linear_model.LinearRegression: _linear_regressor,
+    linear_model.LogisticRegression: _linear_classifier,
+    linear_model.Ridge: _linear_regressor,
+    linear_model.RidgeClassifier: _ridge_classifier,
+    linear_model.SGDClassifier: _linear_classifier,
+    linear_model.SGDRegressor: _linear_regressor,
+    machines.LinearSVC: _linear_classifier,
+    machines.LinearSVR: _linear_regressor,
+    naive_bayes.BernoulliNB: _discrete,
+    naive_bayes.ComplementNB: _discrete,
+    naive_bayes.GaussianNB: _gaussian,
+    naive_bayes.MultinomialNB: _discrete,
+    neighbors.KNeighborsClassifier: _neighbours,
+    neighbors.KNeighborsRegressor: _neighbours,
+    neighbors.RadiusNeighborsClassifier: _neighbours,
+    neighbors.RadiusNeighborsRegressor: _neighbours,
+    pipeline.Pipeline: _steps,
+    preprocessing.MaxAbsScaler: _scaler,
+    preprocessing.MinMaxScaler: _scaler,
+    preprocessing.RobustScaler: _scaler,
+    preprocessing.StandardScaler: _scaler,
+    PCA: _components,
+    trees.DecisionTreeClassifier: check_tree,
+    trees.DecisionTreeRegressor: check_tree,
+    trees.ExtraTreeClassifier: check_tree,
+    trees.ExtraTreeRegressor: check_tree,
+}

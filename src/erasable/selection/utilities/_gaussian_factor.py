@@ -1,0 +1,204 @@
+"""A Gaussian process observed at records that all stay: one Cholesky factor.
+
+The factor of ``K_SS + noise I`` has a row for each record that was chosen; of every other record
+the row is kept that it would get. A choice appends one entry to each of these rows, and takes its
+square from the variance of the record (Chen, Zhang and Zhou, 2018). Then all gains are known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._jit import inlined, kernel
+from erasable.selection._functions import Queue, SetFunction, Sweep
+from erasable.selection._memory import check_memory
+
+__all__ = ["NOTHING", "FactorFunction", "worth"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NOTHING = 2.0**-46  # the share of a sum of squares that is nothing but rounding
+
+
+_WIDTH = 2048  # records that are dealt with together: their sums fit into the fastest cache
+
+
+class _Factor(NamedTuple):
+    """A Cholesky factor and what it leaves of each record.
+
+    Attributes
+    ----------
+    K : ndarray of shape (n_records, n_records)
+    noise : float
+    Q : ndarray of shape (n_records, n_records), or (0, 0)
+        Products of the records' kernels with the targets, summed over targets; empty where only
+        the variance of the records themselves counts.
+    rows : ndarray of shape (k, n_records)
+        The entry of each record by each choice.
+    sides : ndarray of shape (k, n_records), or (0, 0)
+        What each choice takes from the products: those of records i and j shrink by
+        ``rows[:, i] sides[:, j] + sides[:, i] rows[:, j]``.
+    variance : ndarray of shape (n_records,)
+        What is left of the record's variance, without noise.
+    moved : ndarray of shape (n_records,), or (0,)
+        The squared covariance of the record with the targets, as far as it is left, summed.
+    """
+
+    K: Floats
+    noise: float
+    Q: Floats
+    rows: Floats
+    sides: Floats
+    variance: Floats
+    moved: Floats
+
+
+class FactorFunction(SetFunction):
+    """What is learned from the chosen, all of whom stay.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_records, n_records)
+    noise : float
+        Above 0.
+    Q : ndarray of shape (n_records, n_records), or None
+        None for the information that the chosen have, ``log det(I + K_SS / noise)``; else products
+        of the records' kernels with targets, for the variance that they take from the targets.
+    k : int
+        The most that will be added.
+
+    Raises
+    ------
+    InvalidInputError
+        It would not fit into memory.
+    """
+
+    def __init__(self, K: Floats, noise: float, Q: Floats | None, k: int) -> None:
+        n = len(K)
+        tables = 1 if Q is None else 2
+        check_memory(
+            8.0 * tables * n * k, f"factors of {k:,} of {n:,} records", "choose fewer records"
+        )
+        none = np.zeros((0, 0))
+        self.n, self.size, self.most = n, 0, k
+        self.factor = _Factor(
+            K=K,
+            noise=noise,
+            Q=none if Q is None else Q,
+            rows=np.empty((k, n)),
+            sides=none if Q is None else np.empty((k, n)),
+            variance=K.diagonal().copy(),
+            moved=np.zeros(0) if Q is None else Q.diagonal().copy(),
+        )
+
+    def gains(self, items: Ints) -> Floats:
+        self.n_evaluations += len(items)
+        of = self.factor
+        if not len(of.Q):
+            return worth(of.variance[items], of.noise)
+        return worth(of.variance[items], of.noise, of.moved[items], of.Q[items, items])
+
+    def add(self, j: int, gain: float | None = None) -> None:
+        if self.size == self.most:
+            raise IndexError(
+                f"{self.most} records were added; expected no more; make the function for a "
+                "larger k"
+            )
+        if gain is None:
+            (gain,) = self.gains(np.array([j]))
+        _append(j, self.size, self.factor)
+        self.size += 1
+        self.value += float(gain)
+
+    def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
+        return Sweep(self, items, weights)
+
+
+def worth(variance: Floats, noise: float, moved: Floats | None = None, whole: Any = None) -> Floats:
+    """Return what records add, by what is left of them.
+
+    Parameters
+    ----------
+    variance : ndarray
+        Of records, without noise; below 0 only by rounding.
+    noise : float
+    moved : ndarray, default=None
+        Squared covariances with the targets, summed; None for information.
+    whole : ndarray or float
+        What `moved` was before anything was chosen; a share `NOTHING` of it is rounding.
+    """
+    left = np.maximum(variance, 0.0)
+    if moved is None:
+        return np.asarray(np.log1p(left / noise))
+    return np.asarray(np.where(moved > NOTHING * whole, moved, 0.0) / (noise + left))
+
+
+@inlined
+def _subtract(weights: Floats, rows: Floats, out: Floats) -> None:
+    """Subtract rows times their weights: four of them at a time, in the order that they have."""
+    whole = len(rows) - len(rows) % 4
+    for s in range(0, whole, 4):
+        a, b, c, d = rows[s], rows[s + 1], rows[s + 2], rows[s + 3]
+        u, v, w, x = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
+        for i in range(len(out)):
+            out[i] -= (u * a[i] + v * b[i]) + (w * c[i] + x * d[i])
+    for s in range(whole, len(rows)):
+        a, u = rows[s], weights[s]
+        for i in range(len(out)):
+            out[i] -= u * a[i]
+
+
+@inlined
+def _subtract_both(
+    weights: Floats, others: Floats, rows: Floats, sides: Floats, out: Floats, side: Floats
+) -> None:
+    """Subtract rows times weights from `out`; sides times weights and rows times others, too."""
+    whole = len(rows) - len(rows) % 2
+    for s in range(0, whole, 2):
+        a, b, c, d = rows[s], rows[s + 1], sides[s], sides[s + 1]
+        u, v, w, x = weights[s], weights[s + 1], others[s], others[s + 1]
+        for i in range(len(out)):
+            out[i] -= u * a[i] + v * b[i]
+            side[i] -= (u * c[i] + w * a[i]) + (v * d[i] + x * b[i])
+    for s in range(whole, len(rows)):
+        a, c, u, w = rows[s], sides[s], weights[s], others[s]
+        for i in range(len(out)):
+            out[i] -= u * a[i]
+            side[i] -= u * c[i] + w * a[i]
+
+
+@kernel
+def _append(j: int, size: int, of: _Factor) -> None:
+    """Choose record j as number `size`: append its entry to the row of every record."""
+    squared = of.noise + max(of.variance[j], 0.0)
+    deviation = np.sqrt(squared)
+    # Copies: a column of these tables has its numbers far apart.
+    rows = of.rows[:size, j].copy()
+    sides = of.sides[:size, j].copy() if len(of.Q) > 0 else rows
+    half = 0.0
+    if len(of.Q) > 0 and of.moved[j] > NOTHING * of.Q[j, j]:
+        half = 0.5 * of.moved[j] / squared
+    for low in range(0, len(of.variance), _WIDTH):
+        high = min(low + _WIDTH, len(of.variance))
+        entry, variance = of.rows[size, low:high], of.variance[low:high]
+        entry[:] = of.K[j, low:high]
+        if len(of.Q) > 0:
+            side, moved = of.sides[size, low:high], of.moved[low:high]
+            side[:] = of.Q[j, low:high]
+            _subtract_both(
+                rows, sides, of.rows[:size, low:high], of.sides[:size, low:high], entry, side
+            )
+            for i in range(len(entry)):
+                entry[i] /= deviation
+                side[i] = side[i] / deviation - entry[i] * half
+                moved[i] -= 2.0 * entry[i] * side[i]
+        else:
+            _subtract(rows, of.rows[:size, low:high], entry)
+            for i in range(len(entry)):
+                entry[i] /= deviation
+        for i in range(len(entry)):
+            variance[i] -= entry[i] * entry[i]

@@ -1,0 +1,181 @@
+"""Who has no record left: the index of people is brought to what the data holds.
+
+The law kept here: a person of whom no file of data holds a record has no token in the ledger, but
+on the suppression list. Records go by an erasure, which knows at once whom it leaves without any,
+or with a file that neither the newest version of a data set nor a model needs: then the bucket is
+noted as vacated, and looked through after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import pyarrow.compute as pc
+from sqlalchemy import Connection, delete, select
+
+from erasable.workspace.data import fragments
+from erasable.workspace.data.admission import tokens_in
+from erasable.workspace.data.catalogue import Part, get, parts
+from erasable.workspace.data.erasing import Erasure
+from erasable.workspace.identity.canonical import may_be_one_person
+from erasable.workspace.identity.subjects import batches, held
+from erasable.workspace.ledger.bulk import insert_missing
+from erasable.workspace.ledger.schema import holding, identity, vacated
+from erasable.workspace.site import Site
+
+__all__ = [
+    "Leaver",
+    "find_leavers",
+    "forget_holdings",
+    "forget_unheld",
+    "note_vacated",
+    "tidy",
+    "unheld",
+]
+
+
+class Leaver(NamedTuple):
+    """A token of somebody of whom no record is left.
+
+    Attributes
+    ----------
+    type, subject : str
+        As table `identity` has them.
+    """
+
+    type: str
+    subject: str
+
+
+def find_leavers(site: Site, erasure: Erasure) -> None:
+    """Note which tokens an erasure takes out of which buckets, and whose they are besides.
+
+    An identity in a record that is erased is of the same person as the one that was asked for if
+    both have the same namespace and different types, as in ``who:id,mail:email``. Two columns of
+    one type, or of different namespaces, name two people.
+    """
+    known = erasure.dataset
+    if not known.subjects or not erasure.found:
+        return
+    with site.ledger.reading() as connection:
+        every_part = parts(connection, known.id)
+    found = {each.part.id: each for each in erasure.found}
+    for bucket in {each.part.bucket for each in erasure.found}:
+        gone: set[str] = set()
+        stay: set[str] = set()
+        for part in every_part:
+            if part.bucket != bucket:
+                continue
+            if part.id not in found:
+                stay |= _tokens_of(site, part, known.subject_columns)
+                continue
+            each = found[part.id]
+            kept = each.table.filter(pc.invert(each.leaves))
+            for column in known.subject_columns:
+                gone.update(tokens_in(each.table[column].filter(each.leaves)))
+                stay.update(tokens_in(kept[column]))
+        erasure.vacated[bucket] = gone - stay
+    for each in erasure.found:
+        rows = each.table.filter(each.leaves)
+        columns = [rows[column].to_pylist() for column in known.subject_columns]
+        kinds = [kind for _, kind in known.subjects]
+        for row in zip(*columns, strict=True):
+            for token, kind in zip(row, kinds, strict=True):
+                if token is None or token in erasure.asked:
+                    continue
+                for other, its in zip(row, kinds, strict=True):
+                    if other in erasure.asked and may_be_one_person(kind, its):
+                        erasure.companions.setdefault(token, set()).update(erasure.asked[other])
+
+
+def forget_holdings(connection: Connection, dataset_id: int, gone: Mapping[int, set[str]]) -> None:
+    """Forget that tokens are in buckets."""
+    for bucket, tokens in gone.items():
+        for some in batches(sorted(tokens)):
+            at = (holding.c.dataset_id == dataset_id) & (holding.c.bucket == bucket)
+            connection.execute(delete(holding).where(at, holding.c.token.in_(some)))
+
+
+def forget_unheld(connection: Connection, tokens: Iterable[str]) -> dict[str, Leaver]:
+    """Forget those of some people of whom no data set holds a record; return their tokens.
+
+    All tokens of such a person go, those that were linked included.
+    """
+    asked = sorted(tokens)
+    owned: dict[str, dict[str, Leaver]] = {}
+    subjects: set[str] = set()
+    for some in batches(sorted(set(asked) - held(connection, holding.c.token, asked))):
+        query = select(identity.c.subject).where(identity.c.token.in_(some))
+        subjects.update(connection.execute(query).scalars())
+    for some in batches(sorted(subjects)):
+        for row in connection.execute(select(identity).where(identity.c.subject.in_(some))):
+            owned.setdefault(row.subject, {})[row.token] = Leaver(row.type, row.subject)
+    there = held(connection, holding.c.token, {token for own in owned.values() for token in own})
+    found = {
+        token: leaver
+        for own in owned.values()
+        if not there & own.keys()
+        for token, leaver in own.items()
+    }
+    for some in batches(sorted(found)):
+        connection.execute(delete(identity).where(identity.c.token.in_(some)))
+    return found
+
+
+def note_vacated(connection: Connection, dataset_id: int, buckets: Iterable[int]) -> None:
+    """Note buckets that files have left, to be looked through by `tidy`."""
+    wanted = sorted(set(buckets))
+    if wanted:
+        rows = {"dataset_id": [dataset_id] * len(wanted), "bucket": wanted}
+        insert_missing(connection, vacated, rows)
+
+
+def tidy(site: Site, dataset_ids: Iterable[int] | None = None) -> int:
+    """Look through vacated buckets; forget who has no record left; return how many tokens went.
+
+    Hold locks of the data sets: no record may come in meanwhile. By default all data sets are
+    looked through, and whom no bucket ever led to is forgotten, too.
+    """
+    with site.ledger.reading() as connection:
+        wanted = list(connection.execute(select(vacated)).all())
+    n = 0
+    for dataset_id in sorted({row.dataset_id for row in wanted}):
+        if dataset_ids is None or dataset_id in set(dataset_ids):
+            buckets = {row.bucket for row in wanted if row.dataset_id == dataset_id}
+            n += _tidy(site, dataset_id, buckets)
+    if wanted and dataset_ids is None:
+        with site.ledger.transaction() as connection:
+            n += len(forget_unheld(connection, unheld(connection)))
+    return n
+
+
+def unheld(connection: Connection) -> list[str]:
+    """Return the tokens of people of whom the index has no record."""
+    owners = select(identity.c.subject).join(holding, holding.c.token == identity.c.token)
+    query = select(identity.c.token).where(identity.c.subject.not_in(owners))
+    return list(connection.execute(query.order_by(identity.c.token)).scalars())
+
+
+def _tidy(site: Site, dataset_id: int, buckets: set[int]) -> int:
+    with site.ledger.reading() as connection:
+        known = get(connection, dataset_id)
+        present = [part for part in parts(connection, dataset_id) if part.bucket in buckets]
+        at = (holding.c.dataset_id == dataset_id) & holding.c.bucket.in_(sorted(buckets))
+        stale: dict[int, set[str]] = {bucket: set() for bucket in buckets}
+        for row in connection.execute(select(holding.c.token, holding.c.bucket).where(at)):
+            stale[row.bucket].add(row.token)
+    with site.progress(f"looking through {known.name}", len(present)) as advance:
+        for part in present:
+            stale[part.bucket] -= _tokens_of(site, part, known.subject_columns)
+            advance()
+    with site.ledger.transaction() as connection:
+        forget_holdings(connection, dataset_id, stale)
+        at = (vacated.c.dataset_id == dataset_id) & vacated.c.bucket.in_(sorted(buckets))
+        connection.execute(delete(vacated).where(at))
+        return len(forget_unheld(connection, set().union(*stale.values())))
+
+
+def _tokens_of(site: Site, part: Part, columns: list[str]) -> set[str]:
+    table = fragments.read(site, part.key, part.sha256, columns)
+    return {token for column in columns for token in tokens_in(table[column])}

@@ -1,0 +1,242 @@
+"""Hold rows of the ledger against the log before they are executed or signed.
+
+The law kept here: no command, function or recipe that comes out of the ledger is executed, no file
+or address that it names is opened by a command that changes something, and nothing is signed,
+unless the rows are what the log and the seals say. A program of the user's is run of a `Trusted`
+value alone, and only this module makes one of a row.
+
+One look costs a few statements, as many for one data set and model as for all, and none grows with
+the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from sqlalchemy import Connection, Row, select
+
+from erasable.core.errors import EvidenceError, TamperedError
+from erasable.workspace.evidence import consistency, entries, log, seals
+from erasable.workspace.ledger.schema import log_entry, model, request, task
+
+if TYPE_CHECKING:
+    from erasable.workspace.site import Site
+
+__all__ = [
+    "Trusted",
+    "check",
+    "check_one",
+    "check_requests",
+    "check_settings",
+    "given",
+    "recorded",
+]
+
+_Value = TypeVar("_Value")
+
+_FIRST = {
+    "dataset": ("dataset-added",),
+    "model": ("model-fitted", "model-registered"),
+}
+"""The entries by which the log first knows of something, whose row stays for ever."""
+
+_WHOLE = {
+    "dataset": ("dataset-added", "dataset-appended", "dataset-synced"),
+    "model": ("model-fitted", "model-registered", "model-updated", "model-retired"),
+}
+"""The entries that say all that the log says of something: the last one counts."""
+
+_ROOMS = {"dataset": "data set", "model": "model"}
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted(Generic[_Value]):
+    """A command or recipe that may be executed: `given` and `recorded` make one.
+
+    Examples
+    --------
+    >>> given("train.sh {data} {out}").value
+    'train.sh {data} {out}'
+    """
+
+    value: _Value
+
+
+def given(value: _Value) -> Trusted[_Value]:
+    """Trust what the user has just passed; never what the ledger holds."""
+    return Trusted(value)
+
+
+def recorded(site: Site, name: str, value: _Value, column: str) -> Trusted[_Value]:
+    """Trust a value of a model's row, if it is what the log says of the model.
+
+    Parameters
+    ----------
+    site : Site
+    name : str
+        Of the model.
+    value : Any
+        Which is to be executed.
+    column : {"recipe", "hook"}
+        Of table `model`, where it was found.
+
+    Raises
+    ------
+    TamperedError
+        The row, or its file, is not what was written down, or the value is another one.
+    """
+    with site.ledger.looking() as connection:
+        check_one(site, connection, "model", name)
+        row = connection.execute(select(model).where(model.c.name == name)).one()
+        if getattr(row, column) != value:
+            raise _tampered(f"model {name!r}: its {column} has changed while it was looked at")
+    return Trusted(value)
+
+
+def check(site: Site, connection: Connection, requests: Sequence[str] = ()) -> None:
+    """Hold settings, all data sets, all models and some requests against the log.
+
+    All of them, because an alteration decides, too, which of them a request seems to concern.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+        Which sees the rows that are relied on.
+    requests : sequence of str, default=()
+        Ids.
+
+    Raises
+    ------
+    TamperedError
+        Something is not what was written down.
+    """
+    check_settings(site, connection)
+    try:
+        log.last_head(site, connection)
+    except EvidenceError as error:
+        raise _tampered(f"the last signed head of the log: {error}") from None
+    for room in _ROOMS:
+        found = consistency.newest(connection, room)
+        _refuse(_missing(connection, room, (row.name for row, _ in found)))
+        _refuse(_differences(site, connection, room, found))
+        _refuse(seals.unsealed_files(site, connection, room))
+    check_requests(site, connection, requests)
+
+
+def check_settings(site: Site, connection: Connection) -> None:
+    """Hold settings against their seals; see `check`."""
+    _check_sealed(connection)
+    _refuse(seals.unsealed_settings(site, connection))
+
+
+def check_one(site: Site, connection: Connection, room: str, name: str) -> None:
+    """Hold a data set or a model against the log; see `check`.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+    room : {"dataset", "model"}
+    name : str
+    """
+    _check_sealed(connection)
+    _refuse(_differences(site, connection, room, consistency.newest(connection, room, name)))
+    _refuse(seals.unsealed_files(site, connection, room, name))
+
+
+def check_requests(site: Site, connection: Connection, ids: Sequence[str]) -> None:
+    """Hold requests, and what was done for them, against the log; see `check`."""
+    if not ids:
+        return
+    _check_sealed(connection)
+    for start in range(0, len(ids), _AT_ONCE):
+        some = ids[start : start + _AT_ONCE]
+        said = _said(site, connection, log_entry.c.subject.in_(some))
+        done: dict[str, list[dict[str, Any]]] = {}
+        order = select(task).where(task.c.request_id.in_(some), task.c.state == "done")
+        for row in connection.execute(order.order_by(task.c.target, task.c.target_id)):
+            done.setdefault(row.request_id, []).append(entries.task(row._asdict()))
+        for row in connection.execute(select(request).where(request.c.id.in_(some))):
+            facts = consistency.facts_of_request(site, row, done.get(row.id, []))
+            about = said.get(("request", row.id))
+            if about is None:
+                raise _tampered(f"request {row.id!r}: the log does not know of it")
+            _refuse(f"request {row.id!r}: {line}" for line in consistency.differences(facts, about))
+
+
+# -- how it is held against the log ----------------------------------------------------------------
+
+
+def _missing(connection: Connection, room: str, rows: Iterable[str]) -> list[str]:
+    """Tell of what the log knows, and the ledger does not any more."""
+    first = select(log_entry.c.subject).where(log_entry.c.kind.in_(_FIRST[room])).distinct()
+    gone = set(connection.execute(first).scalars()) - set(rows)
+    return [f"{_ROOMS[room]} {name!r}: it is in the log, and not in the ledger" for name in gone]
+
+
+def _differences(
+    site: Site, connection: Connection, room: str, found: Sequence[tuple[Row[Any], Any]]
+) -> Iterator[str]:
+    """Tell where rows are not what the last entries of the log about them say."""
+    table = consistency.TABLES[room][0]
+    last = (
+        select(log_entry.c.position)
+        .where(log_entry.c.subject == table.c.name, log_entry.c.kind.in_(_WHOLE[room]))
+        .order_by(log_entry.c.position.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    names = [row.name for row, _ in found]
+    query = select(table.c.name, last)
+    if len(names) == 1:
+        query = query.where(table.c.name == names[0])
+    positions = {name: position for name, position in connection.execute(query)}
+    at = sorted(position for position in positions.values() if position is not None)
+    said = [
+        _said(site, connection, log_entry.c.position.in_(at[start : start + _AT_ONCE]))
+        for start in range(0, len(at), _AT_ONCE)
+    ]
+    about = {key: each for some in said for key, each in some.items()}
+    for row, version in found:
+        name = f"{_ROOMS[room]} {row.name!r}"
+        if positions[row.name] is None:
+            yield f"{name}: the log does not know of it"
+        elif (room, row.name) not in about:
+            yield f"{name}: entry {positions[row.name]} of the log is about something else"
+        else:
+            try:
+                facts = consistency.FACTS[room](site, row, version)
+                for line in consistency.differences(facts, about[room, row.name]):
+                    yield f"{name}: {line}"
+            except EvidenceError:  # what is in the row cannot even be written down
+                yield f"{name}: it holds what entry {positions[row.name]} of the log does not say"
+
+
+def _said(site: Site, connection: Connection, where: Any) -> Any:
+    """Return what entries say that were written with the workspace's keys."""
+    said: Any = {}
+    for row in connection.execute(select(log_entry).where(where).order_by(log_entry.c.position)):
+        _refuse(log.altered(site, row))
+        consistency.note(said, row.position, row.body)
+    return said
+
+
+def _check_sealed(connection: Connection) -> None:
+    if not seals.sealed(connection):
+        raise _tampered("it could not be sealed when it was opened, as it does not hold")
+
+
+def _refuse(told: Iterable[str]) -> None:
+    for line in told:
+        raise _tampered(line)
+
+
+def _tampered(what: str) -> TamperedError:
+    return TamperedError(
+        f"the ledger was tampered with: {what}; expected what erasable wrote; nothing was executed "
+        "or signed, run `erasable log verify`, and restore the ledger from a backup"
+    )

@@ -1,0 +1,237 @@
+"""Seals: keyed hashes of what somebody who can write to the ledger could not write himself.
+
+Every entry of the log has one, over its position and leaf: an entry that is appended or replaced
+without the keys of the workspace is found. What the log does not name, because it must not outlast
+an erasure, has one in the table `meta`: which files are a data set, which file is a model, and the
+settings that others rely on. It is replaced with what it is of.
+
+What seals cannot do: rows that are taken back to an earlier state together with their seals and
+entries pass for the newest. For that a head of the log is kept elsewhere; see `log.verify_since`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, Table, select, update
+
+from erasable.core.errors import EvidenceError, LedgerError
+from erasable.workspace.evidence.wire import pack, unpack
+from erasable.workspace.ledger.engine import settings
+from erasable.workspace.ledger.schema import (
+    SEAL,
+    SEALED,
+    dataset,
+    dataset_version,
+    fragment,
+    log_entry,
+    model,
+    model_version,
+)
+
+if TYPE_CHECKING:
+    from erasable.workspace.identity.keys import Keys
+    from erasable.workspace.site import Site
+
+__all__ = [
+    "MARK",
+    "of_entry",
+    "of_setting",
+    "of_step",
+    "put",
+    "seal_all",
+    "seal_older",
+    "sealed",
+    "unsealed_files",
+    "unsealed_settings",
+]
+
+MARK = {"sealed": True}
+"""The first entry of a log has it where every entry has a seal."""
+
+_LATER = "log-sealed"  # the entry of a log whose earlier entries were sealed long after
+_NAMESPACE = "evidence-seal/exact"  # so that no seal is the token of an identity or of a text
+
+
+def of_entry(keys: Keys, position: int, leaf: bytes) -> str:
+    """Return the seal of an entry of the log.
+
+    Examples
+    --------
+    >>> from erasable.workspace.identity.keys import Keys
+    >>> keys = Keys.new()
+    >>> of_entry(keys, 3, b"leaf") == of_entry(keys, 4, b"leaf")
+    False
+    """
+    return keys.token(_NAMESPACE, f"entry {position} {leaf.hex()}")
+
+
+def of_setting(keys: Keys, name: str, value: Any) -> str:
+    """Return the seal of a setting."""
+    return keys.token(_NAMESPACE, f"setting {name} {pack(value).decode()}")
+
+
+def of_step(keys: Keys, said: dict[str, Any]) -> str:
+    """Return the seal of what a worker hands in."""
+    return keys.token(_NAMESPACE, f"step {pack(said).decode()}")
+
+
+def put(site: Site, connection: Connection, room: str, id: int | None = None) -> None:
+    """Seal of which files a data set or a model is, in the transaction that changes them.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+    room : {"dataset", "model"}
+    id : int, default=None
+        By default all of them.
+    """
+    table, facts, _ = _ROOMS[room]
+    query = select(table) if id is None else select(table).where(table.c.id == id)
+    for owner, seal in facts(site, connection, connection.execute(query).all()).items():
+        _put(site, connection, f"{room}:{owner}", seal)
+
+
+def unsealed_files(
+    site: Site, connection: Connection, room: str, name: str | None = None
+) -> list[str]:
+    """Tell of data sets or models, by default of all, whose files are not those written down."""
+    table, facts, told = _ROOMS[room]
+    query = select(table).order_by(table.c.name)
+    if name is not None:
+        query = query.where(table.c.name == name)
+    rows = connection.execute(query).all()
+    seals = _kept(connection, [f"{room}:{row.id}" for row in rows])
+    made = facts(site, connection, rows)
+    return [
+        f"{told} {row.name!r}: its files are not those that were written down"
+        for row in rows
+        if seals.get(f"{room}:{row.id}") != made[row.id]
+    ]
+
+
+def unsealed_settings(site: Site, connection: Connection) -> list[str]:
+    """Tell of settings that were altered, removed or added."""
+    values, seals = settings(connection, SEALED), _kept(connection, SEALED)
+    made = {name: of_setting(site.keys, name, value) for name, value in values.items()}
+    return [
+        f"the setting {name!r} is not what was written down"
+        for name in sorted(SEALED)
+        if seals.get(name) != made.get(name)
+    ]
+
+
+# -- ledgers that were made before there were seals ------------------------------------------------
+
+
+def sealed(connection: Connection) -> bool:
+    """Tell whether every entry of the log has a seal, as the log itself says."""
+    first = connection.execute(select(log_entry.c.body).where(log_entry.c.position == 0)).scalar()
+    try:
+        if first is not None and unpack(first, "it").get("sealed") is True:
+            return True
+    except EvidenceError:
+        pass  # verify_log says so
+    later = select(log_entry.c.position).where(log_entry.c.kind == _LATER).limit(1)
+    return connection.execute(later).first() is not None
+
+
+def seal_older(site: Site) -> None:
+    """Seal a ledger that was made before there were seals, if all of it is what the log says.
+
+    An entry of the log says so. Where the ledger does not hold, nothing is sealed: `erasable log
+    verify` says why, and nothing that is in it is executed.
+    """
+    from erasable.workspace.evidence import consistency, log
+
+    try:
+        with site.ledger.reading() as connection:
+            if sealed(connection):
+                return
+            size = log.next_position(site, connection)
+    except LedgerError:  # verify_log says so
+        return
+    if log.verify_log(site) or consistency.compare_ledger_with_log(site):
+        return
+    with site.ledger.transaction() as connection:
+        if not sealed(connection) and log.next_position(site, connection) == size:
+            seal_all(site, connection)
+
+
+def seal_all(site: Site, connection: Connection) -> None:
+    """Seal entries, files and settings as they are, in the caller's transaction."""
+    from erasable.workspace.evidence import log
+
+    older = select(log_entry.c.position, log_entry.c.leaf).where(log_entry.c.seal.is_(None))
+    for position, leaf in connection.execute(older).all():
+        at = log_entry.c.position == position
+        made = of_entry(site.keys, position, leaf)
+        connection.execute(update(log_entry).where(at).values(seal=made))
+    for room in _ROOMS:
+        put(site, connection, room)
+    for name in sorted(SEALED):
+        value = site.ledger.get(connection, name)
+        if value is not None:
+            _put(site, connection, name, of_setting(site.keys, name, value))
+    log.append(site, connection, _LATER, site.keys.key_id, {}, site.now())
+    log.head(site, connection)
+
+
+# -- how they are made and kept --------------------------------------------------------------------
+
+
+def _of_datasets(site: Site, connection: Connection, rows: Sequence[Row[Any]]) -> dict[int, str]:
+    files = _grouped(connection, rows, fragment, fragment.c.id, _OF_FRAGMENT)
+    number = dataset_version.c.number
+    versions = _grouped(connection, rows, dataset_version, number, ("number", "columns"))
+    made = {}
+    for row in rows:
+        facts = {"id": row.id, "name": row.name, "files": files[row.id]}
+        said = pack({**facts, "versions": versions[row.id]}).decode()
+        made[row.id] = site.keys.token(_NAMESPACE, f"data set {said}")
+    return made
+
+
+def _grouped(
+    connection: Connection, rows: Sequence[Row[Any]], table: Table, order: Any, names: Sequence[str]
+) -> dict[int, list[list[Any]]]:
+    """Return columns of what belongs to each of some data sets."""
+    found: dict[int, list[list[Any]]] = {row.id: [] for row in rows}
+    query = select(table.c.dataset_id, *(table.c[name] for name in names))
+    if len(rows) == 1:
+        query = query.where(table.c.dataset_id == rows[0].id)
+    for owner, *values in connection.execute(query.order_by(table.c.dataset_id, order)):
+        if owner in found:
+            found[owner].append(values)
+    return found
+
+
+def _of_models(site: Site, connection: Connection, rows: Sequence[Row[Any]]) -> dict[int, str]:
+    at = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
+    query = select(model_version).join(model, at)
+    if len(rows) == 1:
+        query = query.where(model.c.id == rows[0].id)
+    versions = {version.model_id: version for version in connection.execute(query)}
+    made = {}
+    for row in rows:
+        version = versions.get(row.id)
+        file = None if version is None else [version.key, version.sha256, version.salt]
+        facts = {"id": row.id, "name": row.name, "number": row.version, "file": file}
+        made[row.id] = site.keys.token(_NAMESPACE, f"model {pack(facts).decode()}")
+    return made
+
+
+_ROOMS = {"dataset": (dataset, _of_datasets, "data set"), "model": (model, _of_models, "model")}
+_OF_FRAGMENT = ("id", "bucket", "since", "until", "key", "sha256", "n_records")
+
+
+def _kept(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
+    """Return the seals of files and settings that there are, by what they are of."""
+    found = settings(connection, [f"{SEAL}{name}" for name in names])
+    return {name.removeprefix(SEAL): seal for name, seal in found.items()}
+
+
+def _put(site: Site, connection: Connection, name: str, seal: str) -> None:
+    site.ledger.set(connection, f"{SEAL}{name}", seal)

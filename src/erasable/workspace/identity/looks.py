@@ -1,0 +1,132 @@
+r"""What an identity looks like: an address of electronic mail, or a telephone number.
+
+The law kept here: a look settles nothing. It only says where a type has to be named, because the
+one by default tells spellings apart that are one person's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from erasable.core.errors import InvalidIdsError
+from erasable.workspace.identity.subjects import DEFAULT_TYPE
+
+__all__ = ["Looks", "addresses_among", "settled"]
+
+_ADDRESS = (
+    r"[^\s@<>,;:\"()]+(?:@|%40)[^\s@<>,;:\"().]+(?:\.[^\s@<>,;:\"().]+)*"
+    r"\.[^\s@<>,;:\"().0-9][^\s@<>,;:\"().]+"
+)
+"""Anywhere in a text, so that "Ann <ann@x.org>" and a list of addresses look like addresses."""
+
+_TELEPHONE = "|".join(
+    (
+        r"^\s*(?:tel:)?\+[0-9](?:[ ()./-]*[0-9]){6,14}\s*$",  # +49 170 1234567
+        r"^\s*\(0[0-9]{1,5}\)[ /-]*[0-9](?:[ ./-]*[0-9]){3,9}\s*$",  # (030) 123456
+        r"^\s*0[1-9][0-9]{0,4}[ /]+[0-9](?:[ ./-]*[0-9]){4,9}\s*$",  # 0170 1234567
+        r"^\s*0[1-9][0-9]{1,4}-[0-9]{5,9}\s*$",  # 0170-1234567
+        r"^\s*\(?[0-9]{3}\)?[ .-]+[0-9]{3}[ .-]+[0-9]{4}\s*$",  # (555) 010-4477
+    )
+)
+_INVISIBLE = r"[\p{Cf}\p{Cc}]"
+
+
+class Looks:
+    """Counts what the texts of some columns look like, a batch at a time.
+
+    Parameters
+    ----------
+    columns : sequence of str
+
+    Examples
+    --------
+    >>> looks = Looks(["who", "call"])
+    >>> looks.add(pa.table({"who": ["p1", "Ann@x.org"], "call": ["+1 555 010 4477", None]}))
+    >>> looks.n_addresses, looks.telephones
+    ({'who': 1, 'call': 0}, ['call'])
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.n_addresses = dict.fromkeys(columns, 0)
+        self._n_telephones = dict.fromkeys(columns, 0)
+        self._n_named = dict.fromkeys(columns, 0)
+
+    def add(self, raw: pa.Table) -> None:
+        """Count the texts of a batch, as they came."""
+        for column in self.n_addresses:
+            values = raw[column]
+            if pa.types.is_string(values.type):
+                plain = _plain(values)
+                self.n_addresses[column] += _n_like(plain, _ADDRESS)
+                self._n_telephones[column] += _n_like(plain, _TELEPHONE)
+            self._n_named[column] += len(values) - values.null_count
+
+    @property
+    def addresses(self) -> list[str]:
+        """The columns that hold addresses, be it one."""
+        return [column for column, n in self.n_addresses.items() if n]
+
+    @property
+    def telephones(self) -> list[str]:
+        """The columns most of whose values look like telephone numbers: an id may, by chance."""
+        return [column for column, n in self._n_telephones.items() if 2 * n > self._n_named[column]]
+
+
+def addresses_among(values: Iterable[Any]) -> list[Any]:
+    """Return the values that look like addresses, or hold one.
+
+    Examples
+    --------
+    >>> addresses_among(["Ann@x.org", "Ann <ann@x.org>", "ann@home", "A-7", 17])
+    ['Ann@x.org', 'Ann <ann@x.org>']
+    """
+    texts = [value for value in values if isinstance(value, str) and _may_be_one(value)]
+    if not texts:
+        return []
+    found = pc.match_substring_regex(_plain(pa.chunked_array([texts], pa.string())), _ADDRESS)
+    return [text for text, looks in zip(texts, found.to_pylist(), strict=True) if looks]
+
+
+def _may_be_one(text: str) -> bool:
+    if text.isascii():
+        return "@" in text or "%40" in text
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # it is no valid Unicode, and refused as an identity
+        return False
+    return True
+
+
+def settled(value: Any, type: str | None) -> str:
+    """Return the type of an identity, which is "id" where none was named.
+
+    Raises
+    ------
+    InvalidIdsError
+        None was named, and the identity looks like an address.
+
+    Examples
+    --------
+    >>> settled("A-7", None), settled("Ann@x.org", "email")
+    ('id', 'email')
+    """
+    if type is None and addresses_among([value]):
+        raise InvalidIdsError(
+            "an identity looks like an address, and no type was named for it; expected one; name "
+            "email, or id to take it as it is spelled"
+        )
+    return type or DEFAULT_TYPE
+
+
+def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts without what does not show, and with ordinary letters for full-width ones."""
+    return pc.utf8_normalize(pc.replace_substring_regex(values, _INVISIBLE, ""), "NFKC")
+
+
+def _n_like(values: pa.ChunkedArray, pattern: str) -> int:
+    found: int = pc.sum(pc.match_substring_regex(values, pattern)).as_py() or 0
+    return found

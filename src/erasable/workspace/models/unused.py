@@ -1,0 +1,86 @@
+"""Which columns a model does not learn from, and which of its features others predict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from erasable.workspace.models import catalogue
+
+if TYPE_CHECKING:
+    from erasable.workspace.data.catalogue import DataSet
+
+__all__ = ["left_out", "remarks", "targets_of_others"]
+
+_SHOWN = 20
+
+
+def left_out(
+    datasets: Sequence[DataSet], features: Iterable[str] | None, target: str | None
+) -> dict[str, str]:
+    """Return the columns of data sets that a model does not learn from, with their types.
+
+    Columns that name records or people are not among them. A program of the user's, which has no
+    list of features, is handed all of them.
+
+    Examples
+    --------
+    >>> from erasable.workspace.data.catalogue import DataSet
+    >>> columns = (("id", "int64"), ("age", "int64"), ("name", "string"), ("sick", "bool"))
+    >>> visits = DataSet(1, "visits", {}, "id", (), columns, 1, 1, None)
+    >>> left_out([visits], ["age"], "sick")
+    {'name': 'string'}
+    """
+    if features is None:
+        return {}
+    taken = {*features, target}
+    for each in datasets:
+        taken |= {each.id_column, *each.subject_columns}
+    return {name: kind for each in datasets for name, kind in each.columns if name not in taken}
+
+
+def targets_of_others(
+    connection: Connection, name: str, datasets: Sequence[DataSet], features: Iterable[str] | None
+) -> dict[str, list[str]]:
+    """Return the features of a model that others on the same data predict, with who does."""
+    own = {each.id for each in datasets}
+    found: dict[str, list[str]] = {}
+    for other in catalogue.every(connection):
+        if other.target is None or other.name == name or other.state == "retired":
+            continue
+        if other.target in (features or ()) and own & set(other.datasets):
+            found.setdefault(other.target, []).append(other.name)
+    return found
+
+
+def remarks(
+    connection: Connection,
+    name: str,
+    datasets: Sequence[DataSet],
+    features: Sequence[str],
+    target: str | None,
+) -> list[str]:
+    """Say what was decided about columns where none was named, a line each."""
+    told = []
+    unused = left_out(datasets, features, target)
+    if unused:
+        some = [f"{column!r} ({_kind(kind)})" for column, kind in unused.items()]
+        shown = ", ".join(some[:_SHOWN]) + (", ..." if len(some) > _SHOWN else "")
+        told.append(
+            f"{name!r} does not learn from {shown}; name the features with --features to choose "
+            "others, or make numbers of them in the source"
+        )
+    for column, models in targets_of_others(connection, name, datasets, features).items():
+        told.append(
+            f"{name!r} learns from {column!r}, which is the target of "
+            f"{', '.join(map(repr, models))}; name the features with --features to leave it out"
+        )
+    return told
+
+
+def _kind(kind: str) -> str:
+    return {"string": "text", "double": "numbers", "int64": "numbers", "uint64": "numbers"}.get(
+        kind, kind
+    )

@@ -1,0 +1,117 @@
+"""Where an identity is looked for: in which subject columns, and under which types.
+
+The law kept here: nobody is told "no match" because an identity was looked for under types that it
+could not be found under. Such a request is refused before it is taken in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from erasable.core.errors import InvalidIdsError
+from erasable.workspace.data.admission import record_type
+from erasable.workspace.data.catalogue import DataSet, every
+from erasable.workspace.identity.canonical import canonical, check_type, kind_of
+from erasable.workspace.identity.looks import addresses_among
+from erasable.workspace.identity.subjects import DEFAULT_TYPE, held, types_tried
+from erasable.workspace.ledger.schema import identity
+
+if TYPE_CHECKING:
+    from erasable.workspace.site import Site
+
+__all__ = ["check_types", "columns_of", "columns_searched"]
+
+_ADDRESS = "email"
+
+
+def columns_searched(connection: Connection, types: Iterable[str]) -> list[dict[str, str]]:
+    """Return the subject columns in which identities of some types are looked for.
+
+    Returns
+    -------
+    list of dict
+        dataset, column and type, by the names of data sets.
+    """
+    return columns_of(every(connection), types)
+
+
+def columns_of(datasets: Iterable[DataSet], types: Iterable[str]) -> list[dict[str, str]]:
+    """Do for data sets what `columns_searched` does for all of a workspace.
+
+    Examples
+    --------
+    >>> subjects = (("who", "id"), ("mail", "email"))
+    >>> visits = DataSet(1, "visits", {}, "visit", subjects, (), 1, 1, None)
+    >>> columns_of([visits], ["email", "staff/id"])
+    [{'dataset': 'visits', 'column': 'mail', 'type': 'email'}]
+    """
+    wanted = set(types)
+    return [
+        {"dataset": known.name, "column": column, "type": kind}
+        for known in datasets
+        for column, kind in [*known.subjects, (known.id_column, record_type(known.name))]
+        if kind in wanted
+    ]
+
+
+def check_types(
+    site: Site, connection: Connection, values: Sequence[Any], type: str | None
+) -> None:
+    """Refuse identities that cannot be found, because no data set has their type.
+
+    A type that is named has to be one that a data set has, or an identity of it known by a link;
+    "id" may always be named, also for an address. Where none is named, what looks like an address
+    needs a data set with addresses.
+
+    Raises
+    ------
+    InvalidIdsError
+        They are of no type in use; or one looks like an address and is not a single one.
+    InvalidParameterError
+        There is no such type.
+    """
+    datasets = every(connection)
+    used = {kind for known in datasets for _, kind in known.subjects}
+    if type is not None:
+        used |= {record_type(known.name) for known in datasets}
+        if check_type(type) not in used | {DEFAULT_TYPE}:
+            _check_known(site, connection, values, [type], datasets, f"the type {type!r} was named")
+        return
+    addresses = addresses_among(values)
+    if not addresses:
+        return
+    for value in addresses:
+        canonical(_ADDRESS, value)  # "a@x.org, b@x.org" is two people, and would be found as none
+    if not any(kind_of(kind) == _ADDRESS for kind in used):
+        kinds = [each for each in types_tried(connection, None) if kind_of(each) == _ADDRESS]
+        n, several = len(addresses), len(addresses) > 1
+        told = f"{n} of the identities look{'' if several else 's'} like an address"
+        _check_known(
+            site, connection, addresses, kinds, datasets, told if len(values) > 1 else
+            "the identity looks like an address",
+        )  # fmt: skip
+
+
+def _check_known(
+    site: Site,
+    connection: Connection,
+    values: Sequence[Any],
+    kinds: Sequence[str],
+    datasets: Sequence[DataSet],
+    told: str,
+) -> None:
+    """Refuse values that are not known under types which no data set has, but links may."""
+    tokens = {site.keys.token(kind, value): value for kind in kinds for value in values}
+    known = {tokens[token] for token in held(connection, identity.c.token, tokens)}
+    if len(known) < len(set(values)):
+        in_use = [
+            f"{kind} ({each.name}.{column})" for each in datasets for column, kind in each.subjects
+        ]
+        raise InvalidIdsError(
+            f"{told}, and no data set has identities of that type; expected one of those in use: "
+            f"{', '.join(in_use) or 'none'}; name it with --type (--type id takes an identity as "
+            "it is spelled)"
+        )

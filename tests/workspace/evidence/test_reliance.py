@@ -1,0 +1,612 @@
+"""Whoever can write to the ledger alone has nothing executed, and nothing signed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from backends import copy_of
+from sites import make_site, visits, write_csv
+from sqlalchemy import delete, func, insert, select, update
+
+from cli.running import erasable
+from erasable.core.errors import ErasableError, TamperedError
+from erasable.workspace import Workspace
+from erasable.workspace.evidence import consistency, log, receipts, reliance, seals
+from erasable.workspace.identity.keys import Keys
+from erasable.workspace.ledger.kinds import Bytes, Json, Moment, Words
+from erasable.workspace.ledger.schema import (
+    SEALED,
+    dataset,
+    dataset_version,
+    fragment,
+    garbage,
+    holding,
+    identity,
+    log_entry,
+    meta,
+    metadata,
+    model,
+    model_version,
+    receipt,
+    request,
+    suppression,
+    task,
+)
+from erasable.workspace.requests import batches, process
+from erasable.workspace.site import Site
+
+TRAIN = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2])"
+PERSON = "marker-patient-3"
+
+
+def touch(path: Path) -> str:
+    """Return a command that leaves a trace, and does all that is asked of a command."""
+    code = f"import pathlib, sys; pathlib.Path({str(path)!r}).touch(); {TRAIN}"
+    return f'{sys.executable} -c "{code}"'
+
+
+def make(folder: Path) -> Site:
+    """A workspace in which one request is completed, and one waits."""
+    site, _ = make_site(folder / "ws")
+    workspace = Workspace(site)
+    write_csv(folder / "visits.csv", visits(60))
+    workspace.add_dataset(
+        "visits", folder / "visits.csv", id_column="visit", subjects=["patient", "doctor"]
+    )
+    on: dict[str, Any] = {"datasets": ["visits"], "features": ["age", "weight"]}
+    hook = f"{sys.executable} -c pass"
+    workspace.fit("risk", "naive_bayes.GaussianNB", target="sick", hook=hook, **on)
+    train = f'{sys.executable} -c "{TRAIN}" {{data}} {{out}}'
+    workspace.register("own", datasets=["visits"], retrain=train)
+    workspace.request(["marker-patient-7"])
+    workspace.process()
+    workspace.head()
+    workspace.verify()
+    workspace.request([PERSON])
+    with site.ledger.transaction() as connection:
+        site.ledger.set(connection, "published_before", ["mlflow:elsewhere"])
+        site.ledger.set(connection, "export", str(folder / "outside"))
+    site.ledger.checkpoint()
+    return site
+
+
+@pytest.fixture(scope="session")
+def _made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("relied")).root
+
+
+@pytest.fixture
+def site(_made: Path, tmp_path: Path) -> Iterator[Site]:
+    copy_of(_made, tmp_path / "ws")
+    found = Site.open(tmp_path / "ws")
+    yield found
+    found.ledger.close()
+
+
+def signed(site: Site) -> Any:
+    """Return all that is signed in a workspace, and beside it."""
+    with site.ledger.reading() as connection:
+        outside = site.root.parent / "outside"
+        return (
+            connection.execute(select(func.count()).select_from(receipt)).scalar(),
+            site.ledger.get(connection, "signed_head"),
+            sorted(path.name for path in outside.glob("*")),
+        )
+
+
+# -- what is altered -------------------------------------------------------------------------------
+
+NOT_RELIED_ON = {
+    # what is told to people alone, or for estimates
+    (dataset, "created_at"), (dataset_version, "created_at"), (dataset_version, "cause"),
+    (model, "created_at"), (model_version, "created_at"), (model_version, "cause"),
+    (model_version, "seconds"), (model_version, "superseded_at"), (request, "changed_at"),
+    # replaced before it is used: the salt of what a later receipt says
+    (dataset, "salt"),
+}  # fmt: skip
+"""Columns of the tables below that decide nothing of what is executed, opened or signed."""
+
+RELIED_ON = [
+    (table, column.name)
+    for table in (dataset, dataset_version, fragment, model, model_version, request)
+    for column in table.columns
+    if (table, column.name) not in NOT_RELIED_ON
+]
+
+LEFT_OUT = {
+    "step": "of a batch under way; see test_team",
+    "lease": "who is at work: it decides who waits",
+    "measurement": "estimates",
+    "failure": "when something is tried again",
+    "garbage": "keys of files that are removed; see below",
+    "vacated": "where to look for people who left, whom the data itself then shows to be gone",
+    "task": "see below", "receipt": "signed itself", "meta": "see below",
+    "log_entry": "see below", "identity": "see below", "holding": "see below",
+    "suppression": "see below", "suppression_salt": "see below",
+}  # fmt: skip
+
+
+def test_every_table_is_thought_of() -> None:
+    tried = {table.name for table, _ in RELIED_ON}
+    assert tried | LEFT_OUT.keys() == set(metadata.tables)
+    assert not tried & LEFT_OUT.keys()
+    assert len(RELIED_ON) > 50
+
+
+def other(column: Any, value: Any) -> Any:
+    """Return another value for a column, that it may hold."""
+    kind = column.type
+    if column is request.c.condition:
+        return {"dataset": 1, "where": "age > 0"}
+    if column is request.c.searched:
+        return [{"dataset": "visits", "column": "doctor", "type": "id"}]
+    if isinstance(kind, Json):
+        if isinstance(value, dict):
+            return {**value, "place": "http://stranger.example"}
+        return [] if value else (None if value == [] else ["x"])
+    if isinstance(kind, Moment):
+        return datetime(2031, 1, 1, tzinfo=UTC)
+    if isinstance(kind, Bytes):
+        return b"{}" if value is None else bytes([value[0] ^ 1]) + value[1:]
+    if isinstance(kind, Words):
+        return "x" if value is None else f"{value}x"[-(kind.impl.length or 1000) :]
+    return 1 if value is None else value + 1
+
+
+def alter(site: Site, table: Any, column: str, which: Any = None) -> None:
+    """Alter one row, as a stranger would by hand; the newest where nothing else is said."""
+    key = list(table.primary_key.columns)
+    with site.ledger.transaction() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        query = select(table) if which is None else select(table).where(which)
+        row = connection.execute(query.order_by(*(each.desc() for each in key)).limit(1)).one()
+        at = [each == getattr(row, each.name) for each in key]
+        value = other(table.c[column], getattr(row, column))
+        done = connection.execute(update(table).where(*at).values({column: value}))
+        assert done.rowcount == 1
+
+
+def refuses(site: Site) -> str:
+    """Carry requests out, which has to be refused with nothing signed; return what is told."""
+    before = signed(site)
+    with pytest.raises(TamperedError) as caught:
+        Workspace(site).process()
+    assert signed(site) == before
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+WAITING = request.c.state == "pending"
+HIDDEN = {(request, "state"), (request, "hold")}
+"""Whoever alters them has a request not be carried out; nothing is executed or signed for it."""
+
+NOT_BY_ITSELF = {
+    (dataset, "id"), (dataset_version, "dataset_id"), (fragment, "dataset_id"), (model, "id"),
+    (model_version, "model_id"), (request, "id"),
+}  # fmt: skip
+"""Other rows refer to them, so that the database refuses."""
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), RELIED_ON, ids=[f"{table.name}-{column}" for table, column in RELIED_ON]
+)
+def test_an_altered_column_stops_all(site: Site, table: Any, column: str) -> None:
+    try:
+        alter(site, table, column, WAITING if table is request else None)
+    except ErasableError:
+        assert (table, column) in NOT_BY_ITSELF
+        return
+    if (table, column) in HIDDEN:
+        before = signed(site)
+        assert Workspace(site).process().requests == []
+        assert signed(site)[0] == before[0]
+        return
+    refuses(site)
+
+
+@pytest.mark.parametrize("table", [dataset_version, fragment, model_version], ids=str)
+def test_a_removed_row_stops_all(site: Site, table: Any) -> None:
+    with site.ledger.transaction() as connection:
+        connection.execute(delete(table))
+    refuses(site)
+
+
+def test_a_removed_model_stops_all(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        of = select(model.c.id).where(model.c.name == "own")
+        for table in (model_version, metadata.tables["measurement"]):
+            connection.execute(delete(table).where(table.c.model_id.in_(of)))
+        connection.execute(delete(model).where(model.c.name == "own"))
+    assert "model 'own': it is in the log, and not in the ledger" in refuses(site)
+
+
+WRITTEN = sorted(SEALED - {"restored", "published"})
+"""Settings that this workspace has; nothing was published or restored."""
+
+
+KEYS = {"key_id", "key_fingerprint"}
+"""Without them the keys of the workspace are told not to be its own."""
+
+
+@pytest.mark.parametrize("name", sorted({*WRITTEN, "signed_head"} - KEYS))
+def test_an_altered_setting_stops_all(site: Site, name: str) -> None:
+    with site.ledger.transaction() as connection:
+        at = meta.c.name == name
+        value = connection.execute(select(meta.c.value).where(at)).scalar_one()
+        if isinstance(value, list):
+            value = [*value, "x"]
+        elif isinstance(value, dict):
+            value = {**value, "size": 1, "payload": "AAAA"}
+        else:
+            value = f"{value}x"
+        connection.execute(update(meta).where(at).values(value=value))
+    refuses(site)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_removed_setting_stops_all(site: Site, name: str) -> None:
+    with site.ledger.transaction() as connection:
+        connection.execute(delete(meta).where(meta.c.name == name))
+    before = signed(site)
+    with pytest.raises(ErasableError):  # without its key the workspace cannot be opened at all
+        Workspace(site).process()
+    assert signed(site)[0] == before[0]
+
+
+def test_a_setting_that_was_added_stops_all(site: Site) -> None:
+    published = {
+        "model": "risk", "to": "mlflow:risk", "tracking_uri": "http://stranger.example",
+        "delete_superseded": False, "version": None, "registered": None, "superseded": [],
+        "error": None, "log_size": 0,
+    }  # fmt: skip
+    with site.ledger.transaction() as connection:
+        connection.execute(insert(meta).values(name="published", value=[published]))
+    assert "the setting 'published'" in refuses(site)
+
+
+def newest(site: Site, name: str) -> Any:
+    """Return where the log last speaks of something."""
+    with site.ledger.reading() as connection:
+        of = select(func.max(log_entry.c.position)).where(log_entry.c.subject == name)
+        return log_entry.c.position == connection.execute(of).scalar_one()
+
+
+@pytest.mark.parametrize("column", ["kind", "subject", "body", "leaf", "seal"])
+@pytest.mark.parametrize("name", ["visits", "risk"])
+def test_an_altered_entry_stops_all(site: Site, name: str, column: str) -> None:
+    alter(site, log_entry, column, newest(site, name))
+    refuses(site)
+
+
+# -- what a stranger would do ----------------------------------------------------------------------
+
+
+def has_hook(site: Site, trace: Path) -> None:
+    values = {"hook": f"{touch(trace)} {{model}} {trace}.copy"}
+    change(site, model, values, model.c.name == "risk")
+
+
+def has_command(site: Site, trace: Path) -> None:
+    recipe = {"kind": "command", "command": f"{touch(trace)} {{data}} {{out}}"}
+    change(site, model, {"recipe": recipe}, model.c.name == "own")
+
+
+def has_function(site: Site, trace: Path) -> None:
+    entry = {"kind": "entry", "entry": f"{trace.stem}:run"}
+    (trace.parent / f"{trace.stem}.py").write_text(f"open({str(trace)!r}, 'w').close()")
+    change(site, model, {"recipe": entry, "kind": "entry"}, model.c.name == "own")
+
+
+def change(site: Site, table: Any, values: dict[str, Any], where: Any) -> None:
+    with site.ledger.transaction() as connection:
+        assert connection.execute(update(table).where(where).values(values)).rowcount
+
+
+COMMANDS: list[list[str]] = [
+    ["process"], ["verify", "--retrain"], ["model", "fit", "own"], ["model", "fit", "risk"],
+    ["model", "publish", "risk", "--to", "mlflow:risk"], ["work", "--drain"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [has_hook, has_command, has_function])
+@pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
+def test_no_command_of_a_strangers_runs(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any, args: list[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    trace = tmp_path / "trace"
+    how(site, trace)
+    before = signed(site)
+    site.ledger.close()
+    result = erasable(*args, folder=site.root)
+    assert not trace.exists()
+    assert (result.exit_code, result.fault) == (1, None), result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: the ledger was tampered with: model ")
+    assert signed(site) == before
+
+
+def trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the ledger be believed, as it was before rows were held against the log."""
+    for name in ("check", "check_one", "check_requests", "check_settings"):
+        monkeypatch.setattr(reliance, name, lambda *_, **__: None)
+    monkeypatch.setattr(log, "_refuse_forged", lambda *_: None)
+
+
+@pytest.mark.parametrize("how", [has_hook, has_command, has_function])
+def test_without_the_check_it_would(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any
+) -> None:
+    """The negative control."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    trace = tmp_path / "trace"
+    how(site, trace)
+    trust_all(monkeypatch)
+    with suppress(ErasableError):  # the function returns nothing
+        Workspace(site).process()
+    assert trace.exists()
+
+
+def nobody(site: Site) -> None:
+    """Have a data set say that it is of other people's records."""
+    change(site, dataset, {"subjects": []}, dataset.c.name == "visits")
+
+
+def elsewhere(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        connection.execute(delete(holding).where(holding.c.token == token(site)))
+
+
+def unknown(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        for table in (holding, identity):
+            connection.execute(delete(table).where(table.c.token == token(site)))
+
+
+def token(site: Site) -> str:
+    return site.keys.token("id", PERSON)
+
+
+@pytest.mark.parametrize("how", [nobody, elsewhere, unknown])
+def test_nobody_who_is_there_gets_no_match(site: Site, how: Any) -> None:
+    how(site)
+    refuses(site)
+
+
+@pytest.mark.parametrize("how", [nobody, elsewhere, unknown])
+def test_without_the_check_they_would(
+    site: Site, monkeypatch: pytest.MonkeyPatch, how: Any
+) -> None:
+    """The negative control."""
+    how(site)
+    trust_all(monkeypatch)
+    monkeypatch.setattr(batches, "check_missed", lambda *_: None)
+    assert Workspace(site).process().n_unmatched == 1
+
+
+def test_requests_are_checked_before_the_erasure_and_before_the_receipt(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, right = [], reliance.check_requests
+
+    def counting(site: Site, connection: Any, ids: Any) -> None:
+        asked.append(list(ids))
+        right(site, connection, ids)
+
+    monkeypatch.setattr(reliance, "check_requests", counting)
+    done = Workspace(site).process().requests
+    assert [ids for ids in asked if ids] == [done, done]
+
+
+def test_what_is_altered_after_the_first_check_stops_all(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = process.concerned
+
+    def then_altered(site: Site, *args: Any, **options: Any) -> Any:
+        found = right(site, *args, **options)
+        alter(site, request, "tokens", WAITING)
+        return found
+
+    monkeypatch.setattr(process, "concerned", then_altered)
+    assert "identities or condition" in refuses(site)
+
+
+@pytest.mark.parametrize("hidden", ["visits", "calls"])
+def test_nobody_is_erased_in_one_data_set_and_kept_in_another(
+    site: Site, tmp_path: Path, hidden: str
+) -> None:
+    """The index is to say of each data set by itself who is in it."""
+    write_csv(tmp_path / "calls.csv", visits(60))
+    Workspace(site).add_dataset(
+        "calls", tmp_path / "calls.csv", id_column="visit", subjects=["patient", "doctor"]
+    )
+    with site.ledger.transaction() as connection:
+        owner = select(dataset.c.id).where(dataset.c.name == hidden).scalar_subquery()
+        at = (holding.c.token == token(site)) & (holding.c.dataset_id == owner)
+        assert connection.execute(delete(holding).where(at)).rowcount
+    assert "its index lacks a person" in refuses(site)
+
+
+def test_an_identity_is_looked_for_under_every_type_in_use(site: Site) -> None:
+    """Whoever takes a type off the list has requests look elsewhere, and find nobody."""
+    with site.ledger.transaction() as connection:
+        at = meta.c.name == "identity_types"
+        connection.execute(update(meta).where(at).values(value=["email"]))
+    for look in (Workspace(site).request, Workspace(site).preview):
+        with pytest.raises(TamperedError, match="identity_types"):
+            look(["marker-patient-5"])
+
+
+@pytest.mark.parametrize("how", ["append", "sync"])
+def test_nobody_comes_back_who_was_taken_off_the_list(site: Site, tmp_path: Path, how: str) -> None:
+    later = visits(30, start=60) if how == "append" else visits(90)
+    write_csv(tmp_path / "later.csv", later)
+    with site.ledger.transaction() as connection:
+        assert connection.execute(delete(suppression)).rowcount
+    with pytest.raises(TamperedError, match="suppression list"):
+        getattr(Workspace(site), how)("visits", tmp_path / "later.csv")
+
+
+def test_the_report_tells_of_nothing_that_was_altered(site: Site, tmp_path: Path) -> None:
+    """Verdicts of the last verification are on its page."""
+    page = tmp_path / "report.html"
+    Workspace(site).report(page)
+    page.unlink()
+    with site.ledger.transaction() as connection:
+        at = meta.c.name == "verification"
+        value = connection.execute(select(meta.c.value).where(at)).scalar_one()
+        for each in value["verdicts"]:
+            each["verdict"] = "different"
+        connection.execute(update(meta).where(at).values(value=value))
+    with pytest.raises(TamperedError, match="verification"):
+        Workspace(site).report(page)
+    assert not page.exists()
+
+
+def test_the_report_leaves_no_request_out(site: Site, tmp_path: Path) -> None:
+    with site.ledger.transaction() as connection:
+        assert connection.execute(delete(request).where(WAITING)).rowcount == 1
+    with pytest.raises(TamperedError, match="is not in the ledger"):
+        Workspace(site).report(tmp_path / "report.html")
+
+
+def test_a_receipt_is_shown_of_its_own_request_alone(site: Site) -> None:
+    workspace = Workspace(site)
+    first = workspace.process().requests[0]
+    workspace.request(["marker-patient-9"])
+    second = workspace.process().requests[0]
+    bodies = {first: workspace.receipt(first), second: workspace.receipt(second)}
+    for asked, other_one in ((first, second), (second, first)):
+        with site.ledger.transaction() as connection:
+            at = receipt.c.request_id == asked
+            connection.execute(update(receipt).where(at).values(body=bodies[other_one]))
+        with pytest.raises(TamperedError, match="of another request"):
+            workspace.receipt(asked)
+
+
+def test_a_broken_log_has_nothing_carried_out(site: Site) -> None:
+    """The entry is of nothing that is asked for; but no receipt could be signed."""
+    with site.ledger.transaction() as connection:
+        connection.execute(delete(log_entry).where(log_entry.c.position == 2))
+    refuses(site)
+    with site.ledger.reading() as connection:
+        states = connection.execute(select(request.c.state).where(WAITING)).scalars().all()
+    assert states == ["pending"]
+
+
+def test_whoever_is_not_there_gets_it(site: Site) -> None:
+    Workspace(site).request(["marker-patient-99"])
+    assert Workspace(site).process().n_unmatched == 1
+
+
+def test_what_was_done_is_signed_as_it_was_done(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process dies after the erasure; then somebody alters what is to be attested."""
+    with monkeypatch.context() as patch:
+        patch.setattr(receipts, "issue", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            Workspace(site).process()
+    change(site, task, {"treatment": "not covered"}, task.c.target == "model")
+    assert "in its tasks" in refuses(site)
+
+
+def test_a_request_is_not_completed_by_hand(site: Site) -> None:
+    change(site, request, {"state": "swapped", "matched": 3}, WAITING)
+    refuses(site)
+
+
+def test_a_list_is_not_signed_that_was_altered(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        assert connection.execute(delete(suppression)).rowcount
+    with pytest.raises(TamperedError, match="suppression list"):
+        Workspace(site).suppression_list()
+
+
+def test_a_key_outside_of_the_folder_is_not_removed(site: Site) -> None:
+    with site.ledger.transaction() as connection:
+        connection.execute(insert(garbage).values(key="../keys.json"))
+    before = signed(site)
+    with pytest.raises(TamperedError, match="outside of the folder"):
+        Workspace(site).process()
+    assert (site.root / "keys.json").exists()
+    assert signed(site) == before
+
+
+def test_an_entry_is_not_forged(site: Site) -> None:
+    """Whoever lacks the keys can make a whole log of his own, but no seal."""
+    with site.ledger.reading() as connection:
+        ((row, version),) = consistency.newest(connection, "dataset")
+        said = consistency.facts_of_dataset(site, row, version) | {"subjects": []}
+    nobody(site)
+    stranger = Site(site.root)
+    stranger._keys = Keys.new()
+    with stranger.ledger.transaction() as connection:
+        log.append(stranger, connection, "dataset-synced", "visits", said, site.now())
+        connection.execute(delete(meta).where(meta.c.name == "signed_head"))
+    stranger.ledger.close()
+    refuses(site)
+    assert any("not written with the workspace's keys" in line for line in log.verify_log(site))
+
+
+# -- ledgers from before there were seals ----------------------------------------------------------
+
+
+def ancient(site: Site) -> None:
+    """Take the seals away; this workspace's log says nowhere that it has them."""
+    with site.ledger.transaction() as connection:
+        connection.execute(update(log_entry).values(seal=None))
+        connection.execute(delete(meta).where(meta.c.name.startswith("seal:")))
+
+
+@pytest.fixture
+def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A workspace whose log does not say that it has seals."""
+    with monkeypatch.context() as patch:
+        patch.setattr(seals, "MARK", {})
+        patch.setattr(reliance, "_check_sealed", lambda _: None)
+        found = make(tmp_path)
+    yield found
+    found.ledger.close()
+
+
+def test_seals_are_not_taken_away(site: Site) -> None:
+    """A log that says it has seals is not sealed anew."""
+    ancient(site)
+    opened = Workspace.open(site.root)
+    refuses(opened.site)
+    assert opened.verify_log()
+    opened.site.ledger.close()
+
+
+def test_an_older_ledger_is_sealed_when_it_is_opened(older: Site) -> None:
+    ancient(older)
+    with pytest.raises(TamperedError, match="could not be sealed"):
+        Workspace(older).process()
+    opened = Workspace.open(older.root)
+    last = opened.log_entries()[-1]
+    assert last["kind"] == "log-sealed"
+    assert opened.verify_log() == []
+    assert len(opened.process().requests) == 1
+    assert opened.verify_log() == []
+    opened.site.ledger.close()
+    again = Workspace.open(older.root)  # once
+    assert [each["kind"] for each in again.log_entries()].count("log-sealed") == 1
+    again.site.ledger.close()
+
+
+def test_an_older_ledger_that_was_altered_is_not_sealed(older: Site, tmp_path: Path) -> None:
+    ancient(older)
+    has_hook(older, tmp_path / "trace")
+    opened = Workspace.open(older.root)
+    assert any("in its hook" in line for line in opened.verify_log())
+    refuses(opened.site)
+    opened.site.ledger.close()
