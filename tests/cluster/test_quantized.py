@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from cluster import oracles
+from erasable import Records, load
 from erasable.cluster import QuantizedKMeans
 from erasable.cluster._quantized import default_exponent
 from erasable.core.tape import Stream, Tape
@@ -248,3 +250,13 @@ def test_a_new_default_epsilon_is_a_new_model() -> None:
             refits += 1
     assert refits
     assert len(seen) > 1
+
+
+def test_a_loss_that_is_rounded_below_zero_is_saved_and_loaded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2, 1))[rng.integers(0, 2, 40)]
+    model = QuantizedKMeans(2, random_state=0).fit(X)
+    assert (model.losses_ < 0).any()
+    model.save(tmp_path / "model.erasable")
+    loaded = load(tmp_path / "model.erasable", Records(X))
+    assert loaded.digest() == model.digest()

@@ -152,7 +152,8 @@ class QuantizedKMeans(SingleRunModel):
         }
 
     def _schema(self) -> Fields:
-        losses = Array("float64", ("n_levels",), least=0.0)
+        # A loss near 0 may be rounded to a negative number.
+        losses = Array("float64", ("n_levels",))
         lattice = Fields({"epsilon": Decimal(least=0.0), "losses": losses})
         return super()._schema().joined(Fields({"lattice": lattice}))
 
