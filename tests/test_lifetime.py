@@ -30,8 +30,8 @@ def _without_collection() -> Iterator[None]:
 
 def _holders(model: Any) -> list[weakref.ref[Any]]:
     """Point to the records of a model, and to the tables that its steps read."""
-    chains = model.__dict__.get("_chains", {}).values()
-    views = [view for chain in chains for view in (*chain._tables, *chain._reads.values())]
+    engine = model.__dict__.get("_engine")
+    views = [] if engine is None else engine._reads.values()
     records = [held.records for held in (model._held, *views)]
     matrices = [each.matrix for each in records]
     return [weakref.ref(each) for each in (model, model._held, *records, *matrices)]

@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 import erasable
 from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer, make_column_transformer
-from erasable.compose._selection import positions
+from erasable.compose._columns import positions
 from erasable.core.errors import (
     ErasableError,
     InvalidDataError,

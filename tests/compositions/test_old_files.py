@@ -20,7 +20,7 @@ from erasable.core.errors import ArtifactError, OutdatedModelWarning
 from erasable.decomposition import PCA
 from erasable.linear_model import LogisticRegression
 from erasable.neighbors import KNeighborsClassifier
-from erasable.pipeline import _chained, _earlier, make_pipeline
+from erasable.pipeline import _composition, _earlier, make_pipeline
 from erasable.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
@@ -162,7 +162,7 @@ def test_without_the_predicate_a_wrong_model_is_kept_or_blocks_a_deletion(
 ) -> None:
     """The negative control: what the predicate is for."""
     path, _ = _old_file(WRONG[name], numbers, y, tmp_path)
-    monkeypatch.setattr(_chained, "learned_wrong", lambda model: False)
+    monkeypatch.setattr(_composition, "learned_wrong", lambda model: False)
     rest = np.arange(N) != 5
     fresh = WRONG[name]().fit(numbers[rest], y[rest], ids=np.flatnonzero(rest))
     try:
@@ -210,7 +210,7 @@ def test_an_imputer_that_read_numbers_as_objects(
         return ColumnTransformer([("n", part, ["a"]), ("o", OneHotEncoder(), ["u"])])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("erasable.compose._selection.Selection.declare", lambda self, numeric: None)
+        patch.setattr("erasable.pipeline._selection.Selection.declare", lambda self, numeric: None)
         make().fit(frame).save(tmp_path / "model")
     with pytest.warns(OutdatedModelWarning, match="numbers as objects"):
         model = load(tmp_path / "model", Records(frame))

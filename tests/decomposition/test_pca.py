@@ -108,7 +108,7 @@ def test_sparse_records_are_those_of_a_table_on_a_grid_without_origin() -> None:
 def test_behind_a_scaler_nothing_is_scaled() -> None:
     X = spread(80, 5) * np.array([1.0, 100.0, 1e-3, 5.0, 1e6])
     both = make_pipeline(StandardScaler(), PCA(2)).fit(X)
-    assert both._chain.stages[1].mapped
+    assert both._layout.learners[1].maps
     theirs = sklearn.decomposition.PCA(2).fit((X - X.mean(0)) / X.std(0))
     np.testing.assert_allclose(both[1].explained_variance_, theirs.explained_variance_, rtol=1e-5)
     np.testing.assert_allclose(

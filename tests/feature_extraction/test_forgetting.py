@@ -117,7 +117,7 @@ def _assert_told(model: Any, before: tuple[Any, ...]) -> None:
     """What a pipeline is told of a deletion is what happened."""
     _, terms, rows, _ = before
     _, after_terms, after, alive = _seen(model)
-    origin = model._origin
+    origin = model._output_change().origin
     if origin is None:
         origin = np.arange(terms.size)
         assert terms.tolist() == after_terms.tolist()
@@ -128,14 +128,14 @@ def _assert_told(model: Any, before: tuple[Any, ...]) -> None:
     assert not set(after_terms[~kept]) & set(terms)
     moved = np.where(kept, rows[:, origin], 0.0)
     changed = (moved != after) & alive[:, None]
-    if model._changed_columns is not None:
-        assert not changed[:, ~model._changed_columns].any()
-    if model._changed_rows is not None:
-        others = np.setdiff1d(np.arange(len(rows)), model._changed_rows)
+    if model._output_change().columns is not None:
+        assert not changed[:, ~model._output_change().columns].any()
+    if model._output_change().rows is not None:
+        others = np.setdiff1d(np.arange(len(rows)), model._output_change().rows)
         assert not changed[others].any()
-        assert alive[model._changed_rows].all()
+        assert alive[model._output_change().rows].all()
     if type(model) is CountVectorizer:
-        assert changed.any(axis=1).nonzero()[0].tolist() == model._changed_rows.tolist()
+        assert changed.any(axis=1).nonzero()[0].tolist() == model._output_change().rows.tolist()
 
 
 class Remembers(TfidfVectorizer, auto_wrap_output_keys=None):
@@ -182,7 +182,7 @@ def test_a_word_goes_with_its_last_document() -> None:
     assert model.vocabulary_ == {"cat": 0, "zebra": 1}
     assert model.delete(["b"]).counts["terms_dropped"] == 1
     assert model.vocabulary_ == {"cat": 0}
-    assert model._origin.tolist() == [0]
+    assert model._output_change().origin.tolist() == [0]
     assert model.transform(["zebra"]).toarray().tolist() == [[0]]
 
 
@@ -194,9 +194,9 @@ def test_a_word_comes_back_when_it_is_no_longer_too_frequent() -> None:
     assert model.get_feature_names_out().tolist() == ["dog", "the"]
     model.delete([4])
     assert model.get_feature_names_out().tolist() == ["cat", "dog", "the"]
-    assert model._origin.tolist() == [-1, 0, 1]
-    assert model._changed_columns.tolist() == [True, False, False]
-    assert model._changed_rows.tolist() == [3]
+    assert model._output_change().origin.tolist() == [-1, 0, 1]
+    assert model._output_change().columns.tolist() == [True, False, False]
+    assert model._output_change().rows.tolist() == [3]
 
 
 def test_a_word_takes_the_place_of_one_that_was_used_more() -> None:
@@ -214,10 +214,11 @@ def test_quantised_weights_change_in_few_rows() -> None:
         before = model.transform(texts[25:])
         model.delete([row], digest=False)
         after = model.transform(texts[25:])
-        if model._changed_rows is not None:
-            same = np.setdiff1d(np.arange(25, 1000), model._changed_rows) - 25
+        rows = model._output_change().rows
+        if rows is not None:
+            same = np.setdiff1d(np.arange(25, 1000), rows) - 25
             assert (before[same] != after[same]).nnz == 0
-        changed.append(1000 if model._changed_rows is None else model._changed_rows.size)
+        changed.append(1000 if rows is None else rows.size)
     assert np.median(changed) < 30
 
 

@@ -15,11 +15,12 @@ from sklearn.base import TransformerMixin, clone
 
 from effort import examples
 from erasable import load
+from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Records
-from erasable.core.steps import Rows
+from erasable.core.rows import Rows
 from erasable.feature_extraction import TfidfVectorizer
 from erasable.linear_model import LogisticRegression
 from erasable.pipeline import make_pipeline
@@ -119,7 +120,8 @@ class Shares(TransformerMixin, Erasable):
         before = self.kept_
         self._fit_rows()
         place = {column: position for position, column in enumerate(before.tolist())}
-        self._origin = np.array([place.get(c, -1) for c in self.kept_.tolist()], dtype=np.int64)
+        origin = np.array([place.get(c, -1) for c in self.kept_.tolist()], dtype=np.int64)
+        self._change = Change(origin=origin)
         return Outcome("updated")
 
     def _state(self) -> dict[str, Any]:

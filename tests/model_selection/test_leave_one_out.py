@@ -24,7 +24,7 @@ from effort import examples
 from erasable import Records, load
 from erasable.cluster import KMeans
 from erasable.core.errors import DetachedError, InvalidInputError, TooFewRecordsError
-from erasable.core.steps import Rows
+from erasable.core.rows import Rows
 from erasable.feature_extraction import CountVectorizer
 from erasable.linear_model import LinearRegression, LogisticRegression, Ridge
 from erasable.model_selection import _leave_one_out, leave_one_out

@@ -72,7 +72,7 @@ def test_a_frozen_map_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def first(path: Any, real: Any = StandardScaler._affine) -> Any:
         return frozen.setdefault("map", real(path[0].step))
 
-    monkeypatch.setattr("erasable.pipeline._chain.compose", first)
+    monkeypatch.setattr("erasable.pipeline._engine.compose", first)
     pipeline = make_pipeline(StandardScaler(), KMeans(3, random_state=0)).fit(crowd())
     pipeline.delete([7])
     frozen.clear()

@@ -99,8 +99,10 @@ def assert_lawful(estimator: Any, table: np.ndarray, data: st.DataObject) -> Non
 
 def assert_changes_are_told(model: Any, before: Any, after: Any, ids: np.ndarray) -> None:
     """What a step tells the next one of a deletion is true of the records that stay."""
-    origin, columns, rows = model._origin, model._changed_columns, model._changed_rows
+    change = model._output_change()
+    origin, columns, rows = change.origin, change.columns, change.rows
     origin = np.arange(after.shape[1]) if origin is None else origin
+    columns = np.full(after.shape[1], rows is None or rows.size > 0) if columns is None else columns
     assert origin.shape == columns.shape == (after.shape[1],)
     changed = np.zeros(after.shape, dtype=np.bool_)
     changed[:, columns] = True

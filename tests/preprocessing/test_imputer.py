@@ -186,12 +186,12 @@ def test_only_columns_whose_fill_changed_are_told_of() -> None:
     model = SimpleImputer(strategy="median").fit(TABLE)
     assert model.statistics_.tolist() == [4.0, 2.0, 6.0]
     model.delete([2])
-    assert model._changed_columns.tolist() == [True, False, False]
-    assert model._changed_rows.tolist() == [1]
-    assert model._origin is None
+    assert model._output_change().columns.tolist() == [True, False, False]
+    assert model._output_change().rows.tolist() == [1]
+    assert model._output_change().origin is None
     model.delete([3])  # the second column has no value any more, the third no gap
-    assert model._changed_columns.tolist() == [True, False]
-    assert model._origin.tolist() == [0, 2]
+    assert model._output_change().columns.tolist() == [True, False]
+    assert model._output_change().origin.tolist() == [0, 2]
     assert model.get_feature_names_out().tolist() == ["x0", "x2"]
     assert model.transform(TABLE[:2]).tolist() == [[1.0, 5.0], [1.0, 7.0]]
 
@@ -201,7 +201,7 @@ def test_indicators_go_with_the_last_gap() -> None:
     names = model.get_feature_names_out().tolist()
     assert names == ["x0", "x1", "x2", *(f"missingindicator_x{j}" for j in range(3))]
     model.delete([1])
-    assert model._origin.tolist() == [0, 1, 2, 4, 5]
+    assert model._output_change().origin.tolist() == [0, 1, 2, 4, 5]
     assert model.transform(TABLE[3:]).tolist() == [[4.0, 2.0, 5.5, 0.0, 1.0]]
 
 
@@ -221,17 +221,17 @@ def test_columns_without_gaps_never_change() -> None:
     table[7, 1] = NAN
     model = SimpleImputer().fit(table)
     model.delete([3])
-    assert model._changed_columns.tolist() == [False, True]
+    assert model._output_change().columns.tolist() == [False, True]
     model.delete([7])
-    assert model._changed_columns.tolist() == [False, False]
+    assert model._output_change().columns.tolist() == [False, False]
 
 
 def test_what_changed_is_not_known_of_a_copy() -> None:
     model = SimpleImputer().fit(TABLE)
-    assert model._changed_rows is None
+    assert model._output_change().rows is None
     model.delete([0])
-    assert model._changed_rows is not None
-    assert copy.deepcopy(model)._changed_rows is None
+    assert model._output_change().rows is not None
+    assert copy.deepcopy(model)._output_change().rows is None
 
 
 @each_imputer

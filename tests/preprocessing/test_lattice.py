@@ -94,7 +94,7 @@ def test_few_deletions_change_anything() -> None:
         count = scaler.delete([record], digest=False).counts["columns_changed"]
         after = scaler.transform(CANCER)
         changed = (before != after).any(axis=0)
-        assert np.array_equal(scaler._changed_columns, changed)
+        assert np.array_equal(scaler._output_change().columns, changed)
         assert count == changed.sum()
         changes.append(count > 0)
     assert 0 < np.mean(changes) < 0.1

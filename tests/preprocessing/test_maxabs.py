@@ -33,10 +33,10 @@ def test_only_the_columns_whose_extreme_goes_change() -> None:
         assert scaler.max_abs_.tolist() == [7.0, 5.0, 4.0]
         deletion = scaler.delete([1])
         assert (deletion.counts, deletion.rows_touched) == ({"columns_changed": 0}, 0)
-        assert not scaler._changed_columns.any()
+        assert not scaler._output_change()
         deletion = scaler.delete([3])
         assert deletion.rows_touched == 2
-        assert scaler._changed_columns[[0, 2]].all()
+        assert scaler._output_change().columns[[0, 2]].all()
         assert scaler.max_abs_.tolist() == [3.0, 5.0, 3.0]
 
 

@@ -29,11 +29,11 @@ def test_only_the_columns_whose_extreme_goes_change() -> None:
         {"columns_changed": 0},
         0,
     )
-    assert not scaler._changed_columns.any()
+    assert not scaler._output_change()
     deletion = scaler.delete([3])
     assert deletion.counts == {"columns_changed": 2}
     assert deletion.rows_touched == 2
-    assert scaler._changed_columns.tolist() == [True, False, True]
+    assert scaler._output_change().columns.tolist() == [True, False, True]
     assert scaler.transform(TABLE)[:, 1].tobytes() == before[:, 1].tobytes()
     assert scaler.data_max_.tolist() == [0.0, 5.0, 2.0]
 
@@ -42,7 +42,7 @@ def test_changed_columns_are_the_last_deletions_and_not_kept() -> None:
     scaler = MinMaxScaler().fit(TABLE)
     scaler.delete([3])
     scaler.delete([2])
-    assert scaler._changed_columns.tolist() == [True, False, True]
+    assert scaler._output_change().columns.tolist() == [True, False, True]
     assert scaler.state().keys() == MinMaxScaler().fit(TABLE).state().keys()
     assert not any("changed" in name for name in scaler.state())
 

@@ -28,13 +28,12 @@ def test_columns_go_with_the_last_record_of_a_category() -> None:
     model = OneHotEncoder().fit(TABLE)
     deletion = model.delete([1])
     assert (deletion.counts, deletion.rows_touched) == ({"categories_gone": 0}, 0)
-    assert model._origin is None
-    assert model._changed_columns.tolist() == [False] * 5
+    assert not model._output_change()
     deletion = model.delete([2])
     assert (deletion.counts, deletion.rows_touched) == ({"categories_gone": 1}, 2)
     assert names(model) == ["p_a", "p_b", "q_x", "q_y"]
-    assert model._origin.tolist() == [0, 1, 3, 4]
-    assert not model._changed_columns.any()
+    assert model._output_change().origin.tolist() == [0, 1, 3, 4]
+    assert not model._output_change().columns.any()
 
 
 def test_the_category_that_is_dropped_changes_with_the_first() -> None:
@@ -42,7 +41,7 @@ def test_the_category_that_is_dropped_changes_with_the_first() -> None:
     assert names(model) == ["p_b", "p_c", "q_y"]
     model.delete([0])
     assert names(model) == ["p_c", "q_y"]
-    assert model._origin.tolist() == [1, 2]
+    assert model._output_change().origin.tolist() == [1, 2]
     assert model.drop_idx_.tolist() == [0, 0]
 
 
@@ -51,11 +50,11 @@ def test_a_column_is_new_where_two_categories_become_one() -> None:
     assert names(model) == ["p_a", "p_b", "p_c", "q_y"]
     model.delete([2])
     assert names(model) == ["p_b", "q_y"]  # a is the first of two now
-    assert model._origin.tolist() == [1, 3]
+    assert model._output_change().origin.tolist() == [1, 3]
     model.delete([3])
     assert names(model) == ["p_b", "q_x"]
-    assert model._origin.tolist() == [0, -1]
-    assert model._changed_columns.tolist() == [False, True]
+    assert model._output_change().origin.tolist() == [0, -1]
+    assert model._output_change().columns.tolist() == [False, True]
 
 
 @given(data=st.data())

@@ -16,13 +16,13 @@ TABLE = np.array([["a", "x"], ["b", "x"], ["c", "y"], ["b", "y"], [None, "x"]], 
 def test_only_rows_above_a_category_that_goes_move() -> None:
     model = OrdinalEncoder().fit(TABLE)
     model.delete([1])
-    assert not model._changed_columns.any()
+    assert not model._output_change()
     model.delete([3])  # no b any more: c moves, the gap does not
-    assert model._changed_columns.tolist() == [True, False]
-    assert model._changed_rows.tolist() == [2]
-    assert model._origin is None
+    assert model._output_change().columns.tolist() == [True, False]
+    assert model._output_change().rows.tolist() == [2]
+    assert model._output_change().origin is None
     model.delete([2])  # c and y were the last of their columns
-    assert not model._changed_columns.any()
+    assert not model._output_change()
 
 
 def test_gaps_and_unknown_categories_have_numbers_of_their_own() -> None:

@@ -50,7 +50,7 @@ def test_columns_of_few_values_hardly_change() -> None:
         deletion = scaler.delete([row], digest=False)
         assert deletion.counts == {"columns_changed": 1, "columns_scanned": 0}
         assert deletion.rows_touched == 0
-        assert scaler._changed_columns.tolist() == [False, True]
+        assert scaler._output_change().columns.tolist() == [False, True]
 
 
 def test_a_column_is_read_again_when_all_deletions_are_on_one_side() -> None:

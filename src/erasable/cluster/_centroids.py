@@ -15,7 +15,6 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
-from erasable.core.steps import Rows
 
 from ._distances import TILE, distances_to, new_tile
 from ._far import far_distances, far_from, nearest_to_far
@@ -104,15 +103,13 @@ class CentroidModel(
         if self._map is None:
             return _NO_FLOATS
         # The bound keeps weights finite behind scales below 1e-150.
-        weights: Floats = 1.0 / np.maximum(self._map[1] * self._map[1], 2.0**-1000)
+        weights: Floats = 1.0 / np.maximum(self._map.scale * self._map.scale, 2.0**-1000)
         return weights
 
     def _read_rows(self, X: Any) -> NDArray[Any]:
         """Read rows into the space of the records: those that come mapped are mapped back."""
         matrix: NDArray[Any] = self._read_matrix(X)
-        if self._map is None or (isinstance(X, Rows) and X.unmapped):
-            return matrix
-        return np.ascontiguousarray(matrix * self._map[1] + self._map[0])
+        return np.ascontiguousarray(self._unmapped(matrix)) if self._comes_mapped(X) else matrix
 
     def _distances(self, X: NDArray[Any]) -> Floats:
         """Distances of queries, in the space of the records, to every centroid."""
@@ -162,9 +159,7 @@ class CentroidModel(
     def cluster_centers_(self) -> Floats:
         """Centroids, shape (n_clusters, n_features)."""
         self._check_fitted()
-        centers = self._centers + self._grid.origin
-        if self._map is not None:
-            centers = (centers - self._map[0]) / self._map[1]
+        centers: Floats = self._mapped(self._centers + self._grid.origin)
         return centers
 
     @property

@@ -82,7 +82,7 @@ class KMeans(SingleRunModel):
     """
 
     algorithm_version: ClassVar[int] = 1
-    _takes_affine: ClassVar[bool] = True
+    _takes_map: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -75,16 +75,13 @@ class SingleRunModel(CentroidModel):
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"grid": self._grid.state(), **self._run_state}
-        if self._map is not None:
-            state["map"] = {"shift": self._map[0], "scale": self._map[1]}
-        return state
+        return {**state, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._grid = Grid.from_state(state["grid"])
         self._restored = {"seeds": state["seeds"], "path": state["path"]}
         self._inertia = None
-        if "map" in state:
-            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._restore_map(state)
         self._centers = state["path"]["centers"][-1]
 
     @property
@@ -92,7 +89,8 @@ class SingleRunModel(CentroidModel):
         """Records that seeded the centroids, shape (n_clusters, n_features)."""
         self._check_fitted()
         centers = np.asarray(self._run_state["path"]["centers"][0] + self._grid.origin)
-        return centers if self._map is None else (centers - self._map[0]) / self._map[1]
+        mapped: Floats = self._mapped(centers)
+        return mapped
 
     def _n_levels(self) -> int:
         self._check_fitted()

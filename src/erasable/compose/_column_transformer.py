@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Bunch, Tags, get_tags
 
-from erasable.compose._outputs import side_by_side
-from erasable.compose._selection import has_names, is_empty, plan_part, positions
+from erasable.compose._columns import has_names, is_empty, positions
 from erasable.core._schema import DictOf, Fields, Integer
 from erasable.core._schema_models import refuse_unbounded
-from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.params import decode_param, encoded_parts
-from erasable.core.steps import Rows
-from erasable.core.values import Accepts, Values
-from erasable.pipeline._chained import Chained
-from erasable.pipeline._changes import ANYTHING, Change, union
-from erasable.pipeline._stages import Stage, as_table, check_steps, compose, names_after
+from erasable.core.rows import Rows
+from erasable.core.values import ANYTHING, Accepts
+from erasable.pipeline._composition import Composition
+from erasable.pipeline._engine import Engine
+from erasable.pipeline._nodes import Blocks, Concat, Layout, Nested, Node, Select, Widths, lay_out
+from erasable.pipeline._reading import as_table, check_steps, names_after
+from erasable.pipeline._selection import Selection
 
 __all__ = ["ColumnTransformer"]
 
@@ -31,7 +31,7 @@ _REST = "remainder"
 _WORDS = ("drop", "passthrough")
 
 
-class ColumnTransformer(TransformerMixin, Chained):
+class ColumnTransformer(TransformerMixin, Composition):
     """Give some columns to one transformer and others to another, and put the results together.
 
     A table of ages, incomes and cities needs scaling here and encoding there. A deletion takes the
@@ -93,13 +93,15 @@ class ColumnTransformer(TransformerMixin, Chained):
     """
 
     _PARTS = "transformers"
-    _parts_refuse_gaps = True  # in columns that they are given
+    _checks_gaps = True  # in the columns that each part is given
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "transformers": [list],
         "verbose_feature_names_out": ["boolean"],
     }
     _columns: dict[str, Any]
-    _widths: dict[str, int]
+    _selections: dict[str, Selection]
+    _chains: dict[str, Layout]
+    _widths: Widths
 
     def __init__(
         self,
@@ -180,7 +182,7 @@ class ColumnTransformer(TransformerMixin, Chained):
             if not (isinstance(part, str) and part in _WORDS):
                 check_steps([(name, part), ("what follows", "passthrough")])
 
-    def _plan(self) -> dict[str, list[Stage]]:
+    def _plan(self, source: Node) -> Layout:
         names = getattr(self, "feature_names_in_", None)
         told = None if names is None else names.tolist()
         places = {
@@ -194,66 +196,84 @@ class ColumnTransformer(TransformerMixin, Chained):
         if places[_REST] and not (isinstance(rest, str) and rest == "drop"):
             parts.append((_REST, rest))
         known = told or [f"x{place}" for place in range(self.n_features_in_)]
-        return {
-            name: plan_part(
-                name, self._as_fitted(name, part), places[name], known, named=bool(told)
+        self._selections, self._chains = {}, {}
+        for name, part in parts:
+            chosen = places[name]
+            selection = Selection(
+                chosen,
+                [known[place] for place in chosen],
+                _accepts(name, part, chosen),
+                named=bool(told),
+                n_features=self.n_features_in_,
             )
-            for name, part in parts
-        }
+            steps = [] if isinstance(part, str) else [(name, self._as_fitted(name, part))]
+            self._selections[name] = selection
+            self._chains[name] = lay_out(source, Select(source, selection), steps)
+        if "_widths" not in self.__dict__:
+            self._widths = Widths({}, {})
+        chains, widths = self._chains, self._widths
+        maps = {name: chain.maps for name, chain in chains.items()}
+        return Layout(
+            source,
+            tuple(learning for chain in chains.values() for learning in chain.learners),
+            Concat(source, widths, {name: chain.output for name, chain in chains.items()}),
+            Concat(source, widths, {name: chain.raw for name, chain in chains.items()}),
+            (Blocks(widths, maps),) if any(maps.values()) else (),
+            (),
+            source,
+            behind=False,
+        )
+
+    def _lay_out(self, source: Node) -> None:
+        self._keep_columns()
+        super()._lay_out(source)
+
+    def _rows(self) -> Iterable[Layout]:
+        return self._chains.values()
+
+    def _first_steps(self) -> Iterator[tuple[str, Any, int]]:
+        for name, chain in self._chains.items():
+            for _, step in chain.steps:
+                yield name, step, len(self._selections[name].columns)
+
+    def _declare(self, numeric: NDArray[np.bool_] | None) -> None:
+        for selection in self._selections.values():
+            selection.declare(numeric)
 
     # -- learning and forgetting ---------------------------------------------------------------
 
-    def _fit_rows(self) -> None:
-        self._keep_columns()
-        super()._fit_rows()
-        self._widths = {name: self._measure(name) for name in self._chains}
+    def _end_learning(self, engine: Engine) -> None:
+        self._widths.now = {
+            name: int(engine.first_row(self, chain.raw).shape[1])
+            for name, chain in self._chains.items()
+        }
 
-    def _measure(self, name: str) -> int:
-        held = self._attached()
-        row = as_table(held.records.matrix[held.live_rows()[:1]])
-        return int(self._chains[name].transform(row, raw=True).shape[1])
+    def _start_deletion(self) -> None:
+        super()._start_deletion()
+        self._widths.before = dict(self._widths.now)
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        self._before = dict(self._widths)
-        return super()._delete_rows(rows)
-
-    def _joined_change(self, *, raw: bool) -> Change:
-        changes: dict[str, Change] = {}
+    def _end_deletion(self, engine: Engine) -> None:
         for name, chain in self._chains.items():
-            change = changes[name] = chain.output_change(raw=raw)
+            change = engine.of(chain.raw)
             if not change.known:
-                self._widths[name] = self._measure(name)
+                self._widths.now[name] = int(engine.first_row(self, chain.raw).shape[1])
             elif change.origin is not None:
-                self._widths[name] = change.origin.size
-        if not all(change.known for change in changes.values()):
-            return ANYTHING
-        moved = any(change.origin is not None for change in changes.values())
-        rows = union(Change(change.rows) for change in changes.values()).rows
-        if not moved:
-            return Change(rows)
-        origins, start = [], 0
-        for name, change in changes.items():
-            width = self._before[name]
-            origin = np.arange(width) if change.origin is None else change.origin
-            origins.append(np.where(origin < 0, -1, origin + start))
-            start += width
-        return Change(rows, np.concatenate(origins))
+                self._widths.now[name] = change.origin.size
 
     def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "widths": dict(self._widths)}
+        return {**super()._state(), "widths": dict(self._widths.now)}
 
     def _digest_state(self) -> dict[str, Any]:
-        return {**super()._digest_state(), "widths": dict(self._widths)}
+        return {**super()._digest_state(), "widths": dict(self._widths.now)}
 
     def _schema(self) -> Fields:
         refuse_unbounded(self)
         return super()._schema().joined(Fields({"widths": DictOf(Integer(0, 2**31 - 1))}))
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._keep_columns()
         super()._restore(state)
         # In the order of the chains: that of a file is alphabetical.
-        self._widths = {name: state["widths"][name] for name in self._chains}
+        self._widths.now = {name: state["widths"][name] for name in self._chains}
 
     def _encoded_parts(self) -> dict[str, Any]:
         return {**super()._encoded_parts(), _REST: self._book.params[_REST]}
@@ -262,35 +282,16 @@ class ColumnTransformer(TransformerMixin, Chained):
 
     @property
     def _asks_by_name(self) -> bool:
-        inner = any(getattr(part, "_asks_by_name", False) for _, part in self._parts())
-        return inner or any(has_names(columns) for _, _, columns in self._items())
+        inner = (part for _, part in self._parts() if isinstance(part, Nested))
+        columns = (columns for _, _, columns in self._items())
+        return any(part._asks_by_name for part in inner) or any(map(has_names, columns))
 
     @property
     def _ends_in_map(self) -> bool:
         parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
-        return any(part._is_affine or part._ends_in_map for part in parts)
-
-    def _affine(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        shifts, scales = [], []
-        for name, chain in self._chains.items():
-            maps = chain.last_maps()
-            width = self._widths[name]
-            shift, scale = compose(maps) if maps else (np.zeros(width), np.ones(width))
-            shifts.append(shift)
-            scales.append(scale)
-        return np.concatenate(shifts), np.concatenate(scales)
-
-    def _transform_raw(self, rows: Values) -> Values:
-        matrix = as_table(self._read_matrix(rows))
-        made = {name: chain.transform(matrix, raw=True) for name, chain in self._chains.items()}
-        return side_by_side(made, matrix)
-
-    def _transform_mapped(self, rows: Values) -> Values:
-        made = {
-            name: self._chains[name].apply_last_maps(as_table(rows[:, places]))
-            for name, places in self._places().items()
-        }
-        return side_by_side(made, rows)
+        return any(
+            part._is_map or (isinstance(part, Nested) and part._ends_in_map) for part in parts
+        )
 
     # -- what it answers -----------------------------------------------------------------------
 
@@ -306,9 +307,7 @@ class ColumnTransformer(TransformerMixin, Chained):
         ndarray of shape (n_rows, n_features_out), float64 or object; or csr_array
             What `set_output` asked for.
         """
-        matrix = as_table(self._read_matrix(X))
-        made = {name: chain.transform(matrix) for name, chain in self._chains.items()}
-        return side_by_side(made, matrix)
+        return self._evaluate(self._layout.output, as_table(self._read_matrix(X)))
 
     def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None, groups: Any = None) -> Any:
         """Fit, and transform the records; see `fit` and `transform`."""
@@ -333,9 +332,9 @@ class ColumnTransformer(TransformerMixin, Chained):
         return self._places()
 
     def _places(self) -> dict[str, slice]:
-        ends = np.cumsum([0, *self._widths.values()]).tolist()
+        ends = np.cumsum([0, *self._widths.now.values()]).tolist()
         places = map(slice, ends, ends[1:])
-        return dict(zip(self._widths, places, strict=True))
+        return dict(zip(self._widths.now, places, strict=True))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that `transform` makes of columns of these names.
@@ -353,7 +352,7 @@ class ColumnTransformer(TransformerMixin, Chained):
         out: list[str] = []
         verbose = self._at_fit("verbose_feature_names_out")
         for name, chain in self._chains.items():
-            own = names_after(chain.stages, names)
+            own = names_after(chain.steps, self._selections[name].names_out(names))
             prefix = f"{name}__" if verbose else ""
             out += [f"{prefix}{column}" for column in own]
         return np.array(out, dtype=object)
@@ -388,3 +387,18 @@ class ColumnTransformer(TransformerMixin, Chained):
             cls([("one", StandardScaler(), [0]), ("two", MinMaxScaler(), slice(1, None))]),
             cls([("one", nested, [1, 0]), ("gone", "drop", [0])], remainder="passthrough"),
         ]
+
+
+def _accepts(name: str, part: Any, places: list[int]) -> Accepts:
+    """Return what a part takes of the columns that it is given."""
+    if not places:
+        raise InvalidInputError(
+            f"{name!r} has no columns; expected at least one; leave it out, or pass an empty list"
+        )
+    accepts = ANYTHING if isinstance(part, str) else Accepts.of(part)
+    if accepts.documents and len(places) > 1:
+        raise InvalidInputError(
+            f"{name!r} reads texts and is given {len(places)} columns; expected one; "
+            "make one transformer for each column"
+        )
+    return accepts

@@ -9,11 +9,12 @@ how things are to be, not how they change, so that it can be done twice.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
 from erasable.core.grid import PrecisionWarning
 from erasable.core.records import Attachment
@@ -67,7 +68,7 @@ def forget_rows(model: Erasable, rows: NDArray[np.int64]) -> Outcome:
     return model._delete_rows(rows)
 
 
-def learn_anew(model: Erasable, held: Attachment, affine: tuple[Any, Any] | None) -> Outcome:
+def learn_anew(model: Erasable, held: Attachment, affine: Affine | None) -> Outcome:
     """Learn again from what is held, behind a map or not; a step stays its pipeline's."""
     owner = model._book.owner
     with warnings.catch_warnings():

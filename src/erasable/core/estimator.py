@@ -18,6 +18,7 @@ from erasable.core._admission import read_records
 from erasable.core._book import Book
 from erasable.core._whole import delete_whole
 from erasable.core.artifact import Place
+from erasable.core.changes import Affine
 from erasable.core.complaints import too_few
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import (
@@ -28,9 +29,9 @@ from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
+from erasable.core.rows import Rows, matrix_of
 from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
-from erasable.core.steps import Rows, matrix_of
 from erasable.core.tape import Tape
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
@@ -61,13 +62,16 @@ class Erasable(Stateful):
         Set every attribute that ``_state`` reads and that predicting needs. This is how a model
         comes back from a pickle or a file: *nothing else that was learned is kept*.
 
-    and where it needs to
+    and where it needs to (a step of a pipeline also what `erasable.core.protocol` says)
 
     ``_minimum_records() -> int``
         Fewest records the model can exist with; 1 by default.
-    ``_refuse_deletion(rows)``
+    ``_check_deletion(rows)``
         Raise TooFewRecordsError if what would be left without these rows, all of them still live,
-        cannot be learned from for another reason, as `_fit_rows` would.
+        cannot be learned from for another reason, as `_fit_rows` would. It learns nothing.
+    ``_prepare_deletion(rows)``
+        Learn beforehand what `_delete_rows` will need, where that may raise. Nothing is changed;
+        not called for steps of a pipeline.
     ``_reattach()``
         Make ``self._accelerator`` from ``self._held`` and what was restored. Called before the
         first deletion of a model that came from a pickle or a file, whenever the accelerator is
@@ -147,7 +151,7 @@ class Erasable(Stateful):
         """Return the name of the parameter by which it needs that many."""
         return None
 
-    def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _prepare_deletion(self, rows: NDArray[np.int64]) -> None:
         return None
 
     # -- learning ------------------------------------------------------------------------------
@@ -194,7 +198,8 @@ class Erasable(Stateful):
             self._validate_params()
             records = self._read_records(X, y, sample_weight, ids, groups)
             self._draw_seed()
-            self._learn(records.attach())
+            self._begin(records.attach())
+            self._fit_rows()
             self._book.values = ValueHash.of(self._learns_from())
         except BaseException:
             self.__dict__ = before
@@ -218,8 +223,8 @@ class Erasable(Stateful):
             self.seed_ = seed_from(self.random_state)
             self._tape = Tape(self.seed_)
 
-    def _learn(self, held: Attachment, before: Book | None = None) -> None:
-        """Learn from what is held, with the parameters of the book `before`, or those set now."""
+    def _begin(self, held: Attachment, before: Book | None = None) -> None:
+        """Take what is held, and the parameters of the book `before`, or those set now."""
         self._held = held
         self._accelerator = None
         if before is None:
@@ -229,13 +234,17 @@ class Erasable(Stateful):
             self._book = Book(before.params, decoded=before.decoded, values=values)
         if held.n_live < (least := self._minimum_records()):
             raise too_few(type(self).__name__, least, self._minimum_parameter(), held.n_live)
-        self._fit_rows()
 
-    def _relearn(self, held: Attachment, affine: tuple[Any, Any] | None = None) -> None:
+    def _relearn(self, held: Attachment, affine: Affine | None = None) -> None:
         """Learn again, from the same tape and with the parameters of `fit`.
 
-        `affine` is the (shift, scale) of the steps before, where the model is behind such.
+        `affine` is the map of the steps before, where the model is behind one.
         """
+        self._begin_again(held, affine)
+        self._fit_rows()
+
+    def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
+        """Become a model that has not learned yet from what is held; see `_relearn`."""
         before = self.__dict__.get("_book")
         self._forget_learned(but=("_book", "_tape", "feature_names_in_", "n_features_in_", "seed_"))
         names = held.records.feature_names
@@ -243,7 +252,7 @@ class Erasable(Stateful):
         self._take_features(held.records.n_features, names)
         if affine is not None:
             self._map = affine
-        self._learn(held, before)
+        self._begin(held, before)
 
     def _forget_learned(self, but: tuple[str, ...] = ()) -> None:
         self.__dict__ = {
@@ -312,7 +321,8 @@ class Erasable(Stateful):
             took = time.perf_counter() - began
             return Deletion(deleted, self.exactness, "none", {}, 0, before, before, took)
         self._make_ready()
-        self._refuse_deletion(rows)
+        self._check_deletion(rows)
+        self._prepare_deletion(rows)
         outcome = self._delete_checked(held, rows)
         return Deletion(
             deleted,

@@ -20,7 +20,7 @@ from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP, Floats, Ints
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import MAX_ROWS, GridChange
 
-__all__ = ["SparseGrid", "blank_rows", "canonical", "parts", "take_rows", "tops"]
+__all__ = ["SparseGrid", "blank_rows", "by_column", "canonical", "parts", "take_rows", "tops"]
 
 
 def canonical(X: Any, *, copy: bool = True) -> csr_array:
@@ -245,3 +245,10 @@ def tops(peak: Floats) -> Ints:
     fraction, exponent = np.frexp(peak)
     found = exponent.astype(np.int64) - (fraction == 0.5)
     return np.where(peak > 0, np.maximum(found, MIN_TOP), 0)
+
+
+def by_column(operation: np.ufunc, matrix: csr_array, numbers: Floats) -> csr_array:
+    """Multiply or divide every column of a sparse matrix by a number of its own."""
+    data = operation(matrix.data, numbers[matrix.indices])
+    places = matrix.indices.copy(), matrix.indptr.copy()  # the records' are overwritten in place
+    return csr_array((data, *places), shape=matrix.shape)

@@ -10,7 +10,6 @@ import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -33,6 +32,7 @@ from erasable.core.params import (
     decode_param,
     is_encoded,
 )
+from erasable.core.protocol import Learner, Transformer
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
 from erasable.core.unsettled import refuse_mixed_numbers
@@ -44,7 +44,7 @@ __all__ = ["Stateful", "is_learned"]
 _SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")
 
 
-class Stateful(BaseEstimator):
+class Stateful(Learner, Transformer, BaseEstimator):
     """The half of `Erasable` that says what a model is and keeps it.
 
     Examples
@@ -58,19 +58,7 @@ class Stateful(BaseEstimator):
     """
 
     algorithm_version: ClassVar[int] = 1
-    # See `erasable.pipeline`: whether the model can learn behind a map of each column, whether it
-    # is such a map itself, or ends in one, and the map (shift, scale) behind which it has learned;
-    # which columns and rows of its output the last deletion changed, None for any, and where its
-    # columns were before, None for where they are; of a step made of others, what changed at all.
-    _takes_affine: ClassVar[bool] = False
-    _map: tuple[Any, Any] | None = None
-    _changed_columns: NDArray[np.bool_] | None = None
-    _changed_rows: NDArray[np.int64] | None = None
-    _origin: NDArray[np.int64] | None = None
-    _whole_change: Any = None
     _fault: str = ""  # what an earlier version learned otherwise, see `outdated`
-    _raw_change: Any = None
-    _has_to_fit_again: bool = False  # what its file held as fitted was not taken from it
 
     seed_: int
     _held: Attachment | None
@@ -113,14 +101,6 @@ class Stateful(BaseEstimator):
         needs_target = get_tags(self).target_tags.required
         if "y" in records.unsettled and needs_target and not self._reads_numbers:
             refuse_mixed_numbers(type(self).__name__)
-
-    @property
-    def _is_affine(self) -> bool:
-        return False
-
-    @property
-    def _ends_in_map(self) -> bool:
-        return False
 
     def _digest_state(self) -> dict[str, Any]:
         return self._state()

@@ -21,6 +21,7 @@ from erasable.core.complaints import complaint, refuse_dates, refuse_no_columns
 from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some
+from erasable.core.protocol import Learner
 from erasable.core.sparse import canonical
 from erasable.core.surrogates import refuse_surrogates
 
@@ -64,7 +65,7 @@ class Accepts:
         tags = get_tags(estimator).input_tags
         return cls(
             sparse=tags.sparse,
-            missing=tags.allow_nan or getattr(estimator, "_parts_refuse_gaps", False),
+            missing=tags.allow_nan or (isinstance(estimator, Learner) and estimator._checks_gaps),
             # Categories that are not to be negative are numbered already.
             objects=(tags.categorical and not tags.positive_only)
             or (tags.string and tags.two_d_array),

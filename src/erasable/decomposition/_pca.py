@@ -26,7 +26,6 @@ from erasable.core.grid import Grid
 from erasable.core.inputs import read_matrix
 from erasable.core.records import Attachment
 from erasable.core.sparse import SparseGrid
-from erasable.core.steps import Rows
 from erasable.core.values import Values
 
 __all__ = ["PCA"]
@@ -132,7 +131,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         ],
         "whiten": ["boolean"],
     }
-    _takes_affine: ClassVar[bool] = True
+    _takes_map: ClassVar[bool] = True
     _gram: Gram
     _solution: _Solved
 
@@ -149,14 +148,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     def _minimum_parameter(self) -> str | None:
         return "n_components" if self._minimum_records() > 2 else None
 
-    def _learn(self, held: Attachment, before: Book | None = None) -> None:
+    def _begin(self, held: Attachment, before: Book | None = None) -> None:
         wanted = self.n_components if before is None else before.param("n_components")
         if isinstance(wanted, Integral) and int(wanted) > self.n_features_in_:
             raise InvalidInputError(
                 f"n_components={wanted} for {self.n_features_in_} features; expected "
                 "at most one for each; keep fewer components"
             )
-        super()._learn(held, before)
+        super()._begin(held, before)
 
     def _fit_rows(self) -> None:
         self._gram = self._accelerator = self._moments(warn=True)
@@ -193,13 +192,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(self._gram.state())
-        if self._map is not None:
-            state["map"] = {"shift": self._map[0], "scale": self._map[1]}
-        return state
+        return {**state, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        if "map" in state:
-            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._restore_map(state)
         held = self._held
         n_records = int(self._book.n_records or 0) if held is None else held.n_live
         self._gram = Gram.from_state(state, self.n_features_in_, n_records)
@@ -341,8 +337,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         kind = rows.dtype
         dense: Values = rows.toarray() if issparse(rows) else rows
         dense = np.ascontiguousarray(dense, dtype=np.float64)
-        if self._map is not None and isinstance(X, Rows) and X.unmapped:
-            dense = (dense - self._map[0]) / self._map[1]
+        if not self._comes_mapped(X):
+            dense = self._mapped(dense)
         axes = self._solved()
         basis = np.ascontiguousarray(axes.components[: axes.chosen].T)
         out = np.zeros((dense.shape[0], axes.chosen))

@@ -245,10 +245,10 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     # -- forgetting ----------------------------------------------------------------------------
 
-    def _refuse_deletion(self, rows: Ints) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
-        if self._book.owner is not None:
-            return  # the steps before it may yet change what it learns from
+
+    def _prepare_deletion(self, rows: Ints) -> None:
         self._pending = (rows, self._attached().records.matrix, self._stage(rows))
 
     def _stage(self, rows: Ints, changed: Ints = _NO_ROWS) -> _Staged:

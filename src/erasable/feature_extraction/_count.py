@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
+from erasable.core.changes import Change
 from erasable.core.errors import InvalidParameterError
 from erasable.feature_extraction._analysis import COUNT_CONSTRAINTS
 from erasable.feature_extraction._counts import CountRows
@@ -145,12 +146,9 @@ class CountVectorizer(Vectorizer, auto_wrap_output_keys=None):  # type: ignore[c
     def _values(self, counted: CountRows) -> csr_array:
         return counted.csr(counted.counts.astype(self._at_fit("dtype")), self._counts.size)
 
-    def _tell_changes(self, kept: Ints, counts: Ints, n_gone: int) -> None:
+    def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:
         """Only columns come and go: what is counted in those that stay, stays."""
-        origin = self._origin
         new = np.zeros(self._kept.size, dtype=np.bool_) if origin is None else origin < 0
-        self._changed_columns = new
         live = self._attached().live_rows()
-        self._changed_rows = live[:0]
-        if new.any():
-            self._changed_rows = self._accelerator.holders(live, self._kept[new])
+        rows = self._accelerator.holders(live, self._kept[new]) if new.any() else live[:0]
+        return Change(rows, new, origin)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils._param_validation import StrOptions
 
+from erasable.core.changes import Change
 from erasable.feature_extraction._analysis import COUNT_CONSTRAINTS
 from erasable.feature_extraction._count import CountVectorizer
 from erasable.feature_extraction._counts import CountRows
@@ -197,15 +198,14 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
         weigh(counted.counts, counted.columns, counted.indptr, idf, sublinear, norm, out)
         return counted.csr(out.astype(self._at_fit("dtype"), copy=False), self._counts.size)
 
-    def _tell_changes(self, kept: Ints, counts: Ints, n_gone: int) -> None:
+    def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:
         """Where weights change with `n`, all rows do; else those of words whose weight changed."""
         if self._changes_all:
-            return
+            return Change(origin=origin)
         before, after = (np.zeros(self._accelerator.terms.size) for _ in range(2))
         held = self._attached()
         before[kept] = self._rarity(counts, held.n_live + n_gone)
         after[self._kept] = self._rarity(self._counts, held.n_live)
         live = held.live_rows()
-        self._changed_rows = self._accelerator.holders(live, np.flatnonzero(before != after))
-        if self._changed_rows.size == 0 and (self._origin is None or self._origin.min() >= 0):
-            self._changed_columns = np.zeros(self._kept.size, dtype=np.bool_)
+        rows = self._accelerator.holders(live, np.flatnonzero(before != after))
+        return Change(rows, origin=origin)

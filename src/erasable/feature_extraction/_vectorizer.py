@@ -21,12 +21,13 @@ from sklearn.utils import Tags
 
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array, Texts
+from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import ArtifactError, InvalidDataError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.records import Records
-from erasable.core.steps import Rows
+from erasable.core.rows import Rows
 from erasable.feature_extraction._analysis import (
     check_analysis,
     choose,
@@ -75,7 +76,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         self._accelerator = counts
         self._publish(self._choose(counts.df, counts.tf))
 
-    def _refuse_deletion(self, rows: Ints) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         counts: TermCounts = self._accelerator
         if not counts.fixed:
             self._choose(*counts.without(rows), n_gone=rows.size)
@@ -85,22 +86,22 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         kept, held_in = self._kept, self._counts
         counts.remove(rows)
         after = self._choose(counts.df, counts.tf)
-        self._changed_columns = self._changed_rows = self._origin = None
-        moved = not np.array_equal(kept, after)
-        if moved:
+        origin = None
+        n_gone = kept.size - after.size
+        if not np.array_equal(kept, after):
             place = np.minimum(np.searchsorted(kept, after), kept.size - 1)
-            self._origin = np.where(kept[place] == after, place, -1)
-        n_gone = kept.size - after.size + int(moved and np.sum(self._origin == -1))
+            origin = np.where(kept[place] == after, place, -1)
+            n_gone += int(np.sum(origin == -1))
         self._publish(after)
-        self._tell_changes(kept, held_in, rows.size)
+        self._change = self._find_change(kept, held_in, rows.size, origin)
         return Outcome("updated", 0, {"terms_dropped": n_gone})
 
-    def _tell_changes(self, kept: Ints, counts: Ints, n_gone: int) -> None:
-        """Set ``_changed_columns`` and ``_changed_rows``.
+    def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:
+        """Return the change of the output, of which `origin` is known.
 
         `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement _tell_changes()")
+        raise NotImplementedError(f"{type(self).__name__} does not implement _find_change()")
 
     def _state(self) -> dict[str, Any]:
         return {"document_counts": self._counts, "terms": self._terms()}

@@ -102,7 +102,7 @@ class RandomFourierRidge(LinearModel):
     True
     """
 
-    _takes_affine: ClassVar[bool] = False
+    _takes_map: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither")],

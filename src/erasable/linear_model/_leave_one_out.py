@@ -68,7 +68,7 @@ def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
         )  # fmt: skip
     for i in np.flatnonzero(~done).tolist():
         row = rows[i : i + 1]
-        model._refuse_deletion(row)
+        model._check_deletion(row)
         left, origin = design.without(row, held.live_rows())
         solution = model._problem(left, origin).solve(left)
         out[i] = solution.predict(model._features_of(row), mapped=False)[0]

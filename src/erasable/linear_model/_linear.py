@@ -18,7 +18,6 @@ from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import ArtifactError
 from erasable.core.gram import Gram
-from erasable.core.steps import Rows
 from erasable.core.weighted import Weighted
 from erasable.linear_model._design import Design
 from erasable.linear_model._leave_one_out import leave_one_out
@@ -38,7 +37,7 @@ class LinearModel(RegressorMixin, Weighted):
     pipeline the model learns from the records as they are, and solves for mapped ones.
     """
 
-    _takes_affine: ClassVar[bool] = True
+    _takes_map: ClassVar[bool] = True
 
     fit_intercept: bool
     _gram: Gram
@@ -92,7 +91,7 @@ class LinearModel(RegressorMixin, Weighted):
         touched = held.n_live if read_again else 0
         return Outcome("updated", touched, {"columns_scanned": read_again})
 
-    def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
         self._refuse_weightless(rows)
 
     def _schema(self) -> Part:
@@ -109,9 +108,7 @@ class LinearModel(RegressorMixin, Weighted):
         state: dict[str, Any] = {**gram.state(), "n_targets": self._n_targets}
         if self._zero is not None:
             state["weighted"] = {"origin": self._zero, "n_rows": gram.n_rows}
-        if self._map is not None:
-            state["map"] = {"shift": self._map[0], "scale": self._map[1]}
-        return state
+        return {**state, **self._map_state()}
 
     def _digest_state(self) -> dict[str, Any]:
         state = self._state()
@@ -127,8 +124,7 @@ class LinearModel(RegressorMixin, Weighted):
         self._zero = None
         if weighted is not None:
             n_rows, self._zero = weighted["n_rows"], weighted["origin"]
-        if "map" in state:
-            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._restore_map(state)
         self._gram = Gram.from_state(state, self._n_columns, n_rows)
         self._n_targets = state["n_targets"]
         self._derived = _Derived()
@@ -195,8 +191,7 @@ class LinearModel(RegressorMixin, Weighted):
             Every row's by a formula of that row alone, whatever the others are.
         """
         rows = self._read_matrix(X)
-        mapped = self._map is not None and not (isinstance(X, Rows) and X.unmapped)
-        predicted = self._solved().predict(rows, mapped)
+        predicted = self._solved().predict(rows, self._comes_mapped(X))
         return predicted[:, 0] if self._n_targets is None else predicted
 
     def _leave_one_out_predictions(self, rows: Ints) -> Floats:

@@ -22,7 +22,6 @@ from erasable.core.errors import (
     TooFewRecordsError,
 )
 from erasable.core.params import decode_params
-from erasable.core.steps import Rows
 from erasable.core.weighted import Weighted
 from erasable.linear_model._logistic_classes import WEIGHTS
 from erasable.linear_model._logistic_published import Published
@@ -128,7 +127,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "classes": ["array-like", None],
     }
-    _takes_affine: ClassVar[bool] = True
+    _takes_map: ClassVar[bool] = True
     _settings: dict[str, Any]
     _shown: _Shown
 
@@ -185,7 +184,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
                 "others; leave them out"
             )
 
-    def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
         left = self._accelerator.taught.left(rows)
         _refuse_few(left, f"deleting {rows.size} records would leave", "delete fewer")
 
@@ -222,14 +221,11 @@ class LogisticRegression(ClassifierMixin, Weighted):
             "columns": {"origin": found.origin, "top": found.top},
             "coefficients": found.values,
         }
-        if self._map is not None:
-            state["map"] = {"shift": self._map[0], "scale": self._map[1]}
-        return state
+        return {**state, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._book.params)
-        if "map" in state:
-            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._restore_map(state)
         classes, columns = state["classes"], state["columns"]
         self._shown = _Shown(
             Published(
@@ -312,7 +308,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         """
         matrix = self._read_matrix(X)
         found = self._published()
-        if self._map is None or (isinstance(X, Rows) and X.unmapped):
+        if not self._comes_mapped(X):
             logits = found.logits(matrix)
         else:
             slopes, constants = self._equations()

@@ -22,7 +22,8 @@ from erasable.core.estimator import Erasable
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.params import encode_params
-from erasable.core.steps import Rows, View
+from erasable.core.rows import Rows
+from erasable.core.views import View
 from erasable.linear_model._schema import segmented_schema
 from erasable.linear_model._segments import SegmentSums, add_up
 from erasable.linear_model._solve import Problem, Solution

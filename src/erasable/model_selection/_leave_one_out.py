@@ -14,7 +14,7 @@ from sklearn.base import clone
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Attachment, Records
-from erasable.core.steps import Rows
+from erasable.core.rows import Rows
 from erasable.model_selection._scores import Scoring, choose_scoring
 from erasable.model_selection._trials import each_without
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.model_selection._snapshot import OpaqueError, Snapshot
-from erasable.pipeline._chained import Chained
 
 __all__ = ["each_without"]
 
@@ -49,9 +48,7 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
     (array([7.]), 4)
     """
     held = model._attached()
-    # The accelerator of a pipeline is always there; those of its steps may not be.
-    if model._accelerator is None or isinstance(model, Chained):
-        model._reattach()
+    model._make_ready()
     try:
         snapshot = Snapshot(model, held.records)
     except OpaqueError:
@@ -79,4 +76,5 @@ def _refuse(model: Erasable, rows: Ints) -> None:
             f"leaving out {rows.size} records would leave {left}; {type(model).__name__} needs at "
             f"least {minimum}; fit on more records, or in smaller groups"
         )
-    model._refuse_deletion(rows)
+    model._check_deletion(rows)
+    model._prepare_deletion(rows)

@@ -24,7 +24,6 @@ from erasable.core.errors import (
 )
 from erasable.core.grid import PrecisionWarning
 from erasable.core.params import decode_params
-from erasable.core.steps import Rows
 from erasable.core.values import Values, refuse_unsuited
 from erasable.core.weighted import Weighted
 from erasable.naive_bayes._priors import read_prior
@@ -133,7 +132,7 @@ class NaiveBayes(ClassifierMixin, Weighted):
         of_classes = None if weights is None else ClassWeights.fit(weights, live, classes)
         return classes, of_classes, self._count(held.records.matrix, live, classes, of_classes)
 
-    def _refuse_deletion(self, rows: Ints) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
         if self._prior is None or self._settings["classes"] is not None:
             return
@@ -346,9 +345,7 @@ class NaiveBayes(ClassifierMixin, Weighted):
 
     def _rows_to_predict(self, X: Any) -> Values:
         matrix = self._read_matrix(X)
-        if isinstance(X, Rows) and X.unmapped and self._map is not None:
-            matrix = (matrix - self._map[0]) / self._map[1]
-        return matrix
+        return matrix if self._comes_mapped(X) else self._mapped(matrix)
 
     def _tables(self) -> Any:
         self._check_fitted()

@@ -125,7 +125,7 @@ class GaussianNB(NaiveBayes):
         "var_smoothing": [Interval(Real, 0, None, closed="left")],
         "classes": ["array-like", None],
     }
-    _takes_affine = True
+    _takes_map = True
     _prior_name = "priors"
     _counted: ClassMoments
 
@@ -170,15 +170,12 @@ class GaussianNB(NaiveBayes):
         return Fields(parts, {"map": column_map()}, (check,))
 
     def _counted_from(self, state: dict[str, Any]) -> ClassMoments:
-        if "map" in state:
-            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._restore_map(state)
         return _kind(self._weights).from_state(state, self._counts)
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()
-        if self._map is not None:
-            state["map"] = {"shift": self._map[0], "scale": self._map[1]}
-        return state
+        return {**state, **self._map_state()}
 
     # -- what follows --------------------------------------------------------------------------
 

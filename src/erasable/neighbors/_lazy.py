@@ -15,7 +15,6 @@ from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Attachment, Records
-from erasable.core.steps import Rows
 from erasable.core.values import refuse_unsuited
 
 from ._memory import Memory
@@ -44,7 +43,7 @@ class Lazy(Erasable):
 
     _refit_from: ClassVar[tuple[int, float]] = (1000, 0.5)
 
-    _takes_affine: ClassVar[bool] = True
+    _takes_map: ClassVar[bool] = True
     _owns_records: bool = False
     _restored: Memory | None = None
 
@@ -136,11 +135,6 @@ class Lazy(Erasable):
     def _digest_state(self) -> dict[str, Any]:
         return {**self._memory.digest_state(), **self._map_state()}
 
-    def _map_state(self) -> dict[str, Any]:
-        if self._map is None:
-            return {}
-        return {"map": {"shift": self._map[0], "scale": self._map[1]}}
-
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the records once: a hold on them says all that the state does."""
         kept = super().__getstate__()
@@ -150,8 +144,7 @@ class Lazy(Erasable):
         return kept
 
     def _restore(self, state: dict[str, Any]) -> None:
-        if "map" in state:
-            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._restore_map(state)
         if self._held is None:
             told = state["records"]
             self._restored = Memory.from_state(told, self._targets_from(told))
@@ -194,9 +187,9 @@ class Lazy(Erasable):
     def _read_queries(self, X: Any) -> Floats:
         """Read rows into the space of the records: those that come mapped are mapped back."""
         matrix = self._read_matrix(X)
-        if self._map is not None and not (isinstance(X, Rows) and X.unmapped):
+        if self._comes_mapped(X):
             with np.errstate(over="ignore"):  # too far off, and refused as such
-                matrix = matrix * self._map[1] + self._map[0]
+                matrix = self._unmapped(matrix)
         return np.ascontiguousarray(matrix, dtype=np.float64)
 
     @property
@@ -204,7 +197,7 @@ class Lazy(Erasable):
         """What a difference in a feature is multiplied by, where it is not 1."""
         if self._map is None:
             return None
-        inverse: Floats = 1.0 / np.maximum(self._map[1], _LEAST_SCALE)
+        inverse: Floats = 1.0 / np.maximum(self._map.scale, _LEAST_SCALE)
         return inverse
 
 

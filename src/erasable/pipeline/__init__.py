@@ -46,7 +46,7 @@ A step says what it is with these private names, all of which have defaults:
 ``_takes_affine``, ``_map``
     Of any step: it can learn from records behind a map. The pipeline sets ``_map = (shift, scale)``
     before it learns, and before each of its deletions. Its public methods still take mapped
-    rows; from the pipeline they get `erasable.core.steps.Rows`, which say whether they are mapped.
+    rows; from the pipeline they get `erasable.core.rows.Rows`, which say whether they are mapped.
 ``_changed_columns``, ``_changed_rows``, ``_origin``
     Of a transformer, after its ``_delete_rows``: a mask of the columns, or the positions of the
     rows, of its output that changed for records that stay (None: any may have, which is the
@@ -71,6 +71,7 @@ of them, ``log`` and ``exp`` among them, differ in the last bit between kinds of
 does the digest.
 """
 
+from erasable.pipeline._nodes import fusing
 from erasable.pipeline._pipeline import Pipeline, make_pipeline
 
-__all__ = ["Pipeline", "make_pipeline"]
+__all__ = ["Pipeline", "fusing", "make_pipeline"]

@@ -13,13 +13,27 @@ its records, and learns again at its first deletion. All other states are what t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from erasable.core.estimator import Erasable
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.linear_model import LogisticRegression
-from erasable.pipeline._stages import Link, Stage, compose
+from erasable.pipeline._nodes import (
+    EndMap,
+    Layout,
+    Learning,
+    Map,
+    MapPart,
+    Nested,
+    Node,
+    Raw,
+    Select,
+    Stateless,
+    Table,
+    Transform,
+    compose,
+)
 from erasable.preprocessing import MaxAbsScaler, OneHotEncoder, SimpleImputer
 
 __all__ = ["MARK", "learned_wrong"]
@@ -42,28 +56,42 @@ def learned_wrong(part: Any) -> bool:
     >>> learned_wrong(flat.fit(X)), learned_wrong(nested.fit(X))
     (False, True)
     """
-    return any(_chain_learned_wrong(chain.stages) for chain in _chains(part))
+    return any(map(_row_learned_wrong, _rows(part)))
 
 
-def _chain_learned_wrong(stages: Sequence[Stage]) -> bool:
+def _row_learned_wrong(row: Layout) -> bool:
     read_wrong = False
-    for stage in stages:
-        read_wrong |= any(link.part == "raw" and _raw_wrong(link.step) for link in stage.table)
-        read_wrong |= stage.mapped and any(_maps_in_part(link.step) for link in stage.maps)
-        if stage.learns and (read_wrong or learned_wrong(stage.step) or _ignored_shift(stage)):
+    for learning in row.learners:
+        step = learning.step
+        reads = learning.reads
+        if learning.tabled and isinstance(reads, Table) and isinstance(reads.input, Raw):
+            read_wrong |= _raw_wrong(reads.input.step)
+        read_wrong |= any(_maps_in_part(each.step) for each in learning.maps)
+        if read_wrong or learned_wrong(step) or _ignored_shift(learning):
             return True
-        read_wrong |= _applied_twice(stage.after)
+        read_wrong |= _applied_twice(learning.maps)
     return False
 
 
 def _raw_wrong(part: Any) -> bool:
     """Tell whether the raw part of a composition was applied twice within it."""
-    last = [chain.stages[-1] for chain in _chains(part) if chain.stages]
-    return any(_applied_twice(stage.after) or _raw_wrong(stage.step) for stage in last)
+    last = [row for row in _rows(part) if row.steps]
+    return any(
+        _applied_twice(_maps_before(row.output)) or _raw_wrong(row.steps[-1][1]) for row in last
+    )
 
 
-def _applied_twice(path: Sequence[Link]) -> bool:
-    return any(link.part == "map" and not _repeats(link.step) for link in path)
+def _maps_before(node: Node) -> list[MapPart]:
+    """Return the maps of columns between the last table and a node."""
+    maps: list[MapPart] = []
+    while isinstance(node, Transform | Stateless | Select | Map):
+        maps += node.maps if isinstance(node, Map) else ()
+        node = node.input
+    return maps
+
+
+def _applied_twice(maps: Iterable[MapPart]) -> bool:
+    return any(isinstance(each, EndMap) and not _repeats(each.step) for each in maps)
 
 
 def _repeats(part: Any) -> bool:
@@ -77,50 +105,56 @@ def _taken(part: Any) -> list[int] | None:
 
     None where it does anything to their values, but for filling gaps, which it does once.
     """
-    if getattr(part, "_is_selection", False):
-        return list(part.columns)
-    if getattr(part, "_is_affine", False):
+    if isinstance(part, Select):
+        return list(part.selection.columns)
+    if isinstance(part, Erasable) and part._is_map:
         return list(range(part.n_features_in_))
     if isinstance(part, SimpleImputer):
         kept = len(part.get_feature_names_out())
         return list(range(kept)) if kept == part.n_features_in_ else None
     taken: list[int] = []
-    for chain in _chains(part):
-        steps = [stage.step for stage in chain.stages]
-        while steps and getattr(steps[-1], "_is_affine", False):
+    for row in _rows(part):
+        steps = [step for _, step in row.steps]
+        while steps and isinstance(steps[-1], Erasable) and steps[-1]._is_map:
             steps.pop()
-        own: list[int] | None = None
+        own = _selected(row)
         for step in steps:
-            found = None if getattr(step, "_is_affine", False) else _taken(step)
+            found = None if isinstance(step, Erasable) and step._is_map else _taken(step)
             if found is None:
                 return None
             own = found if own is None else [own[t] for t in found]
         taken += own or []
-    return taken if _chains(part) else None
+    return taken if _rows(part) else None
+
+
+def _selected(row: Layout) -> list[int] | None:
+    """Return the columns of a part of a column transformer."""
+    node = row.learners[0].reads if row.learners else row.output
+    node = node.input if isinstance(node, Table) else node
+    return _taken(node) if isinstance(node, Select) and node.input is row.source else None
 
 
 def _maps_in_part(part: Any) -> bool:
     """Tell whether the map of a composition was taken for that of its last steps."""
-    for chain in _chains(part):
-        maps = chain.last_maps()
-        if any(_maps_in_part(link.step) for link in maps):
+    for row in _rows(part):
+        if any(_maps_in_part(each.step) for each in row.maps):
             return True
-        if part._is_affine and len(maps) < len(chain.stages):
+        if part._is_map and len(row.maps) < len(row.steps):
             return True
     return False
 
 
-def _ignored_shift(stage: Stage) -> bool:
+def _ignored_shift(learning: Learning) -> bool:
     """Tell whether what the map subtracts from sparse values was not looked at."""
-    step = stage.step
-    if not (stage.mapped and stage.maps[0].part == "map"):
+    step, maps = learning.step, learning.maps
+    if not (maps and isinstance(maps[0], EndMap)):
         return False
     if not isinstance(step, MaxAbsScaler | LogisticRegression):
         return False
     if isinstance(step, LogisticRegression) and step._at_fit("fit_intercept"):
         return False
-    within = stage.maps[0].step.get_params().values()
-    return any(map(_is_sparse, within)) and bool(compose(stage.maps)[0].any())
+    within = maps[0].step.get_params().values()
+    return any(map(_is_sparse, within)) and bool(compose(maps).shift.any())
 
 
 def _is_sparse(part: Any) -> bool:
@@ -129,7 +163,8 @@ def _is_sparse(part: Any) -> bool:
     return isinstance(part, CountVectorizer | TfidfVectorizer)
 
 
-def _chains(part: Any) -> list[Any]:
-    """Return the chains of a fitted composition; none of anything else."""
-    chains = part.__dict__.get("_chains") if isinstance(part, Erasable) else None
-    return [] if chains is None else list(chains.values())
+def _rows(part: Any) -> list[Layout]:
+    """Return the rows of steps of a fitted composition; none of anything else."""
+    if not (isinstance(part, Nested) and "_layout" in part.__dict__):
+        return []
+    return list(part._rows())

@@ -17,9 +17,8 @@ from sklearn.utils.validation import _check_feature_names_in
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.values import Values
-from erasable.pipeline._chain import Chain
-from erasable.pipeline._chained import Chained
-from erasable.pipeline._stages import active, names_after
+from erasable.pipeline._composition import Composition
+from erasable.pipeline._reading import active, names_after
 
 __all__ = ["Composed"]
 
@@ -73,15 +72,11 @@ def _forwarded(method: str, summary: str) -> Any:
     return _where(_final_has(method))(call)
 
 
-class Composed(Chained):
+class Composed(Composition):
     """Base of `Pipeline`: everything that is asked of its steps."""
 
     _PARTS = "steps"
     steps: list[tuple[str, Any]]
-
-    @property
-    def _chain(self) -> Chain:
-        return self._chains[""]
 
     def _parts(self) -> list[tuple[str, Any]]:
         return active(self.steps)
@@ -121,8 +116,10 @@ class Composed(Chained):
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose the container that `transform` returns: "default", "pandas" or "polars"."""
-        fitted = self._chain.stages if "_chains" in self.__dict__ else []
-        for step in [step for _, step in active(self.steps)] + [stage.step for stage in fitted]:
+        for _, step in [
+            *active(self.steps),
+            *(self._layout.steps if "_layout" in self.__dict__ else ()),
+        ]:
             _safe_set_output(step, transform=transform)
         return self
 
@@ -130,15 +127,17 @@ class Composed(Chained):
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that `transform` makes of columns of these names."""
         self._check_fitted()
-        return names_after(self._chain.stages, _check_feature_names_in(self, input_features))
+        return names_after(self._layout.steps, _check_feature_names_in(self, input_features))
 
     # -- what it answers -----------------------------------------------------------------------
 
     def _ask(self, method: str, rows: Values, *args: Any) -> Any:
-        return self._chain.ask(method, _wide(rows), *args)
+        rows = _wide(rows)
+        given = self._layout.given(lambda node: self._evaluate(node, rows))
+        return getattr(self._layout.steps[-1][1], method)(given, *args)
 
     def _transform_rows(self, rows: Values, like: Any) -> Any:
-        if not self._chain.stages:
+        if not self._layout.steps:
             return _wide(rows).copy()
         out = self._ask("transform", rows)
         if hasattr(out, "columns"):

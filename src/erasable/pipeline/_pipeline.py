@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import _name_estimators
 from sklearn.preprocessing import FunctionTransformer
 
+from erasable.core.changes import Affine
 from erasable.core.estimator import Erasable
-from erasable.core.values import Values
-from erasable.pipeline._changes import Change
 from erasable.pipeline._interface import Composed
-from erasable.pipeline._stages import (
-    Link,
-    Stage,
-    active,
-    check_steps,
-    compose,
-    hands_on,
-    plan,
-    split,
-)
+from erasable.pipeline._nodes import Layout, Nested, Node, Source, StepMap, compose, lay_out
+from erasable.pipeline._reading import active, check_steps
 
 __all__ = ["Pipeline", "make_pipeline"]
 
@@ -96,53 +87,48 @@ class Pipeline(Composed):
         self._check_names(self.steps)
         check_steps(self.steps)
 
-    def _plan(self) -> dict[str, list[Stage]]:
-        return {"": plan([(name, self._as_fitted(name, step)) for name, step in self.steps])}
+    def _plan(self, source: Node) -> Layout:
+        steps = [(name, self._as_fitted(name, step)) for name, step in active(self.steps)]
+        return lay_out(source, source, steps)
 
-    def _joined_change(self, *, raw: bool) -> Change:
-        return self._chain.output_change(raw=raw)
+    def _first_steps(self) -> Iterator[tuple[str, Any, int]]:
+        for name, step in self._parts()[:1]:
+            yield name, step, self.n_features_in_
 
-    # -- as a part of another pipeline ---------------------------------------------------------
+    # -- as a part of another composition ------------------------------------------------------
 
     @property
-    def _parts_refuse_gaps(self) -> bool:
-        steps = self._parts()
-        return bool(steps) and getattr(steps[0][1], "_parts_refuse_gaps", False)
+    def _checks_gaps(self) -> bool:  # type: ignore[override]
+        first = [step for _, step in self._parts()[:1]]
+        return any(isinstance(step, Erasable) and step._checks_gaps for step in first)
 
     @property
     def _asks_by_name(self) -> bool:
-        steps = [step for _, step in active(self.steps) if not hands_on(step)]
-        return bool(steps) and getattr(steps[0], "_asks_by_name", False)
+        steps = (step for _, step in self._parts())
+        acting = [step for step in steps if not (isinstance(step, Nested) and step._hands_on)]
+        return bool(acting) and isinstance(acting[0], Nested) and acting[0]._asks_by_name
 
     @property
     def _hands_on(self) -> bool:
-        return all(hands_on(step) for _, step in active(self.steps))
-
-    def _after(self) -> tuple[Link, ...]:
-        fitted = self.__dict__.get("_chains")
-        stages = plan(self.steps) if fitted is None else fitted[""].stages
-        return stages[-1].after if stages else ()
+        return all(isinstance(step, Nested) and step._hands_on for _, step in self._parts())
 
     @property
-    def _is_affine(self) -> bool:
-        steps = [step for _, step in active(self.steps)]
-        return bool(steps) and all(isinstance(s, Erasable) and s._is_affine for s in steps)
+    def _is_map(self) -> bool:
+        steps = [step for _, step in self._parts()]
+        return bool(steps) and all(isinstance(step, Erasable) and step._is_map for step in steps)
 
     @property
     def _ends_in_map(self) -> bool:
-        return not self._is_affine and bool(split(self._after())[1])
+        if self._is_map:
+            return False
+        if "_layout" in self.__dict__:
+            return bool(self._layout.maps)
+        source = Source()
+        return bool(lay_out(source, source, self._parts()).maps)
 
-    def _affine(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if not self._is_affine:
-            return compose(self._chain.last_maps())
-        # All steps, also those before a step that reads a table.
-        return compose([Link(name, step, learns=True) for name, step in active(self.steps)])
-
-    def _transform_raw(self, rows: Values) -> Values:
-        return self._chain.transform(self._read_matrix(rows), raw=True)
-
-    def _transform_mapped(self, rows: Values) -> Values:
-        return self._chain.apply_last_maps(rows)
+    def _affine(self) -> Affine:
+        # Of all steps, also of those before a step that reads a table.
+        return compose(StepMap(step) for _, step in self._parts())
 
     @classmethod
     def _law_instances(cls) -> list[Self]:

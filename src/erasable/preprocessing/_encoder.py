@@ -10,6 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
 from erasable.core._schema import Fields
+from erasable.core.changes import NOTHING
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidDataError, InvalidParameterError
 from erasable.core.estimator import Erasable
@@ -100,8 +101,7 @@ class Encoder(TransformerMixin, Erasable):
         if lost:
             self._follow(lost, categories.codes)
         else:
-            self._changed_columns, self._changed_rows = self._no_columns(), None
-            self._origin = None
+            self._change = NOTHING
         gone = sum(int((~kept).sum()) for kept in lost.values())
         return Outcome("updated", held.n_live if lost else 0, {"categories_gone": gone})
 

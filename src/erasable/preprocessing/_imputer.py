@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_array
 
 from erasable.core._schema import Fields
+from erasable.core.changes import Change
 from erasable.core.complaints import complaint
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -207,21 +209,19 @@ class SimpleImputer(TransformerMixin, Erasable):
         changed = _differ(self._statistics, before) & (self._n_values < held.n_live)
         self._changed_inputs = changed
         still = np.zeros(self._marked.size, dtype=np.bool_)
-        self._changed_columns = np.concatenate([changed[self._kept], still])
-        self._origin = None
+        origin = None
         if kept.size != self._kept.size or marked.size != self._marked.size:
             places = np.searchsorted(kept, self._kept)
-            self._origin = np.append(places, kept.size + np.searchsorted(marked, self._marked))
+            origin = np.append(places, kept.size + np.searchsorted(marked, self._marked))
+        self._change = Change(None, np.concatenate([changed[self._kept], still]), origin)
         counts = {"columns_changed": int(changed.sum()), "columns_scanned": scanned}
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
-    @property
-    def _changed_rows(self) -> Ints | None:  # type: ignore[override]
-        """Rows with gaps in the columns whose fill changed; looked up where somebody asks."""
+    def _output_change(self) -> Change:
+        # Rows with gaps in the columns whose fill changed are looked up where somebody asks.
         if self._changed_inputs is None or self._accelerator is None:
-            return None
-        rows: Ints | None = self._accelerator.rows(self._changed_inputs)
-        return rows
+            return self._change
+        return replace(self._change, rows=self._accelerator.rows(self._changed_inputs))
 
     def _schema(self) -> Fields:
         n_records, strategy = int(self._book.n_records or 0), self._at_fit("strategy")

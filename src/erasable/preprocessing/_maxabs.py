@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from erasable.core import _sparse_kernels as kernels
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.changes import NOTHING, VALUES, Affine, Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.extremes import Extremes
@@ -80,7 +81,7 @@ class MaxAbsScaler(Scaler):
         if not issparse(matrix):
             return Extremes.fit
         # Where the steps before subtract something, zeros have a magnitude, and signs matter.
-        return _Peaks if self._map is None or not self._map[0].any() else _SparseExtremes
+        return _Peaks if self._map is None or not self._map.shift.any() else _SparseExtremes
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
@@ -88,14 +89,14 @@ class MaxAbsScaler(Scaler):
         kind = self._extremes_of(held.records.matrix)
         if issparse(held.records.matrix) and not isinstance(found, kind):
             self._fit_rows()  # the steps before subtract something now, or do not any more
-            self._changed_columns = np.ones(self.n_features_in_, dtype=np.bool_)
+            self._change = VALUES
             return Outcome("updated", held.n_live, {"columns_changed": self.n_features_in_})
         changed = found.remove(held.records.matrix, rows, held.live_rows)
         if changed is None:
-            self._changed_columns = np.zeros(self.n_features_in_, dtype=np.bool_)
+            self._change = NOTHING
             return Outcome("updated", 0, {"columns_changed": 0})
         self._bounds = np.stack([found.low, found.high])
-        self._changed_columns = changed
+        self._change = Change(columns=changed)
         return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
 
     def _schema(self) -> Fields:
@@ -140,8 +141,8 @@ class MaxAbsScaler(Scaler):
         peak[peak < NARROWEST] = 1.0
         return peak
 
-    def _affine(self) -> tuple[Floats, Floats]:
-        return np.zeros(self.n_features_in_), self.scale_
+    def _affine(self) -> Affine:
+        return Affine(np.zeros(self.n_features_in_), self.scale_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

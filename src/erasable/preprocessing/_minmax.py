@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.changes import NOTHING, Affine, Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
 from erasable.core.extremes import Extremes
@@ -114,15 +115,14 @@ class MinMaxScaler(Scaler):
                 "maximum and minimum; divide such columns by a constant"
             )
         self._extremes = self._accelerator = extremes
-        self._changed_columns = np.ones(extremes.low.size, dtype=np.bool_)
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         held = self._attached()
         changed = self._extremes.remove(held.records.matrix, rows, held.live_rows)
         if changed is None:
-            self._changed_columns = np.zeros(self.n_features_in_, dtype=np.bool_)
+            self._change = NOTHING
             return Outcome("updated", 0, {"columns_changed": 0})
-        self._changed_columns = changed
+        self._change = Change(columns=changed)
         return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
 
     def _schema(self) -> Fields:
@@ -142,7 +142,6 @@ class MinMaxScaler(Scaler):
     def _restore(self, state: dict[str, Any]) -> None:
         low, high = state["data_min"], state["data_max"]
         self._extremes = Extremes(low, high, np.zeros((2, low.size), dtype=np.int64))
-        self._changed_columns = np.ones(low.size, dtype=np.bool_)
         self._restore_map(state)
 
     def _reattach(self) -> None:
@@ -206,9 +205,9 @@ class MinMaxScaler(Scaler):
         return out
 
     @property
-    def _is_affine(self) -> bool:
+    def _is_map(self) -> bool:
         return not self._at_fit("clip")
 
-    def _affine(self) -> tuple[Floats, Floats]:
+    def _affine(self) -> Affine:
         scale = 1.0 / self.scale_
-        return self.data_min_ - self._at_fit("feature_range")[0] * scale, scale
+        return Affine(self.data_min_ - self._at_fit("feature_range")[0] * scale, scale)

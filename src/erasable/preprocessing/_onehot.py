@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in, check_array
 
+from erasable.core.changes import Change
 from erasable.core.complaints import complaint
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.values import Values
@@ -162,7 +163,7 @@ class OneHotEncoder(Encoder):
         shown = self._places >= 0
         origin[self._places[shown]] = before[left][shown]
         # A column is new where its category was dropped until now.
-        self._origin, self._changed_columns, self._changed_rows = origin, origin < 0, None
+        self._change = Change(None, origin < 0, origin)
 
     def _no_columns(self) -> Flags:
         return np.zeros(self._width, dtype=np.bool_)

@@ -11,6 +11,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array
 
+from erasable.core.changes import Change
 from erasable.core.complaints import complaint
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
@@ -146,8 +147,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
             if moved < labels.size - has_gap(labels):
                 columns[j] = True
                 rows |= (codes[:, j] >= moved) & (codes[:, j] < labels.size - has_gap(labels))
-        self._changed_columns, self._changed_rows = columns, np.flatnonzero(rows)
-        self._origin = None
+        self._change = Change(np.flatnonzero(rows), columns)
 
     def _no_columns(self) -> Flags:
         return np.zeros(len(self._labels), dtype=np.bool_)

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
@@ -148,9 +149,10 @@ class RobustScaler(Scaler):
         tables = (table[at] for table, at in blocks(matrix, rows))
         scanned = quantiles.remove_all(tables, columns_of(matrix, self._attached().live_rows))
         before, self._points = self._points, self._find()
-        self._changed_columns = (self._points != before).any(axis=0)
+        changed = (self._points != before).any(axis=0)
+        self._change = Change(columns=changed)
         counts = {
-            "columns_changed": int(self._changed_columns.sum()),
+            "columns_changed": int(changed.sum()),
             "columns_scanned": scanned,
         }
         return Outcome("updated", self._attached().n_live if scanned else 0, counts)
@@ -208,17 +210,19 @@ class RobustScaler(Scaler):
             return None
         scale: Floats = self._points[-1] - self._points[-2]
         if self._map is not None:
-            scale /= self._map[1]
+            scale /= self._map.scale
         scale[scale < NARROWEST] = 1.0
         if self._at_fit("unit_variance"):
             low, high = (NormalDist().inv_cdf(x / 100.0) for x in self._at_fit("quantile_range"))
             scale /= high - low
         return scale
 
-    def _affine(self) -> tuple[Floats, Floats]:
+    def _affine(self) -> Affine:
         center, scale = self.center_, self.scale_
         d = self.n_features_in_
-        return np.zeros(d) if center is None else center, np.ones(d) if scale is None else scale
+        return Affine(
+            np.zeros(d) if center is None else center, np.ones(d) if scale is None else scale
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

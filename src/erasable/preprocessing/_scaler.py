@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
@@ -14,8 +14,7 @@ from erasable.core._schema import Fields, Part, Relation
 from erasable.core._schema_models import column_map
 from erasable.core.estimator import Erasable
 from erasable.core.inputs import read_matrix
-from erasable.core.sparse import canonical
-from erasable.core.steps import Rows
+from erasable.core.sparse import by_column, canonical
 from erasable.core.values import Accepts, Values
 
 Floats = NDArray[np.float64]
@@ -30,7 +29,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     what it would have learned from mapped ones: it is a map of a map, and costs no table.
     """
 
-    _takes_affine = True
+    _takes_map = True
 
     @property
     def n_samples_seen_(self) -> int:
@@ -53,7 +52,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
             A new array, or what `set_output` asked for.
         """
         matrix = self._read_matrix(X)
-        if isinstance(X, Rows) and X.unmapped:
+        if not self._comes_mapped(X):
             matrix = self._mapped(matrix)
         if issparse(matrix) and not Accepts.of(self).sparse:  # a step put it beside sparse columns
             return canonical(self._forward(matrix.toarray()))
@@ -99,36 +98,13 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         out += shift
         return out
 
-    def _affine(self) -> tuple[Floats, Floats]:
-        """Return (shift, scale) of each column, with which ``z = (x - shift) / scale``."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _affine()")
-
     @property
-    def _is_affine(self) -> bool:
+    def _is_map(self) -> bool:
         return True
 
     def _map_schema(self, parts: dict[str, Part], relation: Relation) -> Fields:
         """Return the schema of a state that may have the map that `_map_state` returns."""
         return Fields(parts, {"map": column_map()}, (relation,))
-
-    def _map_state(self) -> dict[str, Any]:
-        if self._map is None:
-            return {}
-        return {"map": {"shift": self._map[0], "scale": self._map[1]}}
-
-    def _restore_map(self, state: dict[str, Any]) -> None:
-        if "map" in state:
-            self._map = (state["map"]["shift"], state["map"]["scale"])
-
-    def _mapped(self, values: Values) -> Values:
-        """Return what the steps before make of values of each column."""
-        if self._map is None:
-            return values
-        shift, scale = self._map
-        if issparse(values) and not shift.any():
-            return by_column(np.divide, values, scale)
-        mapped = ((values.toarray() if issparse(values) else values) - shift) / scale
-        return canonical(mapped) if issparse(values) else mapped
 
     def _live_matrix(self) -> tuple[Values, NDArray[np.int64]]:
         held = self._attached()
@@ -138,10 +114,3 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def by_column(operation: np.ufunc, matrix: csr_array, numbers: Floats) -> csr_array:
-    """Multiply or divide every column of a sparse matrix by a number of its own."""
-    data = operation(matrix.data, numbers[matrix.indices])
-    places = matrix.indices.copy(), matrix.indptr.copy()  # the records' are overwritten in place
-    return csr_array((data, *places), shape=matrix.shape)

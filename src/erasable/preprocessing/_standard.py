@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 
 from erasable.core._schema import Fields, OneOf, Sizes
 from erasable.core._schema_models import grid, moments, refuse_many, refuse_negative_variance
+from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.grid import Grid
@@ -161,7 +162,7 @@ class StandardScaler(Scaler):
             center, scale = self._lattice
             self._lattice = self._on_lattice()
             changed = (self._lattice[0] != center) | (self._lattice[1] != scale)
-            self._changed_columns = changed
+            self._change = Change(columns=changed)
             counts["columns_changed"] = int(changed.sum())
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
@@ -222,7 +223,7 @@ class StandardScaler(Scaler):
 
     def _variance(self) -> Floats:
         variance = self._moments.variance()
-        return variance if self._map is None else variance / (self._map[1] * self._map[1])
+        return variance if self._map is None else variance / (self._map.scale * self._map.scale)
 
     @property
     def mean_(self) -> Floats | None:
@@ -256,10 +257,12 @@ class StandardScaler(Scaler):
             return None
         return self._lattice[0].copy() if self._at_fit("quantize") else self._mean()
 
-    def _affine(self) -> tuple[Floats, Floats]:
+    def _affine(self) -> Affine:
         center, scale = self.center_, self.scale_
         d = self.n_features_in_
-        return np.zeros(d) if center is None else center, np.ones(d) if scale is None else scale
+        return Affine(
+            np.zeros(d) if center is None else center, np.ones(d) if scale is None else scale
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

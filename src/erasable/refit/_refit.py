@@ -177,10 +177,10 @@ class Refit(MetaEstimatorMixin, Asking):
         refuse_chance(recipe.template, recipe.known, lambda: recipe.fit(self._tape, *sample))
         self._adopt_tree(*self._learn_again(rows))
 
-    def _refuse_deletion(self, rows: Ints) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
-        if self._book.owner is not None:
-            return  # the steps before it may yet change what it learns from
+
+    def _prepare_deletion(self, rows: Ints) -> None:
         left = self._sorted_rows(without=rows)
         self._pending = (rows, self._attached().records.matrix, *self._learn_again(left))
 

@@ -17,7 +17,6 @@ from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.params import decode_params
-from erasable.core.steps import Rows
 from erasable.tree._columns import Columns
 from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
@@ -49,7 +48,7 @@ class TreeModel(Erasable):
 
     _refit_from: ClassVar[tuple[int, float]] = (100, 0.05)
 
-    _takes_affine: ClassVar[bool] = True
+    _takes_map: ClassVar[bool] = True
     _settings: dict[str, Any]
     _targets: Any
     _kept_flats: list[Flat] | None
@@ -162,12 +161,6 @@ class TreeModel(Erasable):
     def _state(self) -> dict[str, Any]:
         return {**self._targets.state(), **self._map_state(), "trees": to_arrays(self._flats())}
 
-    def _map_state(self) -> dict[str, Any]:
-        """Return the map that the trees are behind, without which nobody could ask them."""
-        if self._map is None:
-            return {}
-        return {"map": {"shift": self._map[0], "scale": self._map[1]}}
-
     def _digest_state(self) -> dict[str, Any]:
         if self._accelerator is not None:
             told = self._accelerator.hash()
@@ -193,8 +186,7 @@ class TreeModel(Erasable):
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._book.params)
         self._targets = self._targets_from(state)
-        if "map" in state:
-            self._map = (state["map"]["shift"], state["map"]["scale"])
+        self._restore_map(state)
         self._kept_flats = from_arrays(state["trees"])
 
     def _reattach(self) -> None:
@@ -251,9 +243,9 @@ class TreeModel(Erasable):
     def _found(self, X: Any) -> Iterator[tuple[Flat, Ints]]:
         """Yield every tree, and in which leaf of it each row is."""
         matrix = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
-        if self._map is not None and not (isinstance(X, Rows) and X.unmapped):
+        if self._comes_mapped(X):
             with np.errstate(over="ignore"):
-                matrix = matrix * self._map[1] + self._map[0]
+                matrix = self._unmapped(matrix)
         for flat in self._flats():
             found = np.empty(matrix.shape[0], dtype=np.int64)
             descend(matrix, flat.features, flat.thresholds, flat.rights, flat.places, found)

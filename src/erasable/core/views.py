@@ -1,67 +1,13 @@
-"""What a pipeline hands from step to step: rows that were read before, and tables it made.
-
-A step of a pipeline is an ordinary estimator that is spoken to in these terms, so that deletions
-pass as changes and not as matrices. `erasable.pipeline` says who tells what to whom.
-"""
+"""A hold on records that shows other values for them: a table that a pipeline has made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
-from erasable.core.errors import InvalidDataError
 from erasable.core.records import Attachment, Records
 from erasable.core.values import Values
 
-__all__ = ["Rows", "View", "matrix_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows that a pipeline has read and checked; whoever gets them need not do it again.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_rows, n_features), float64 or object; or csr_array
-    unmapped : bool
-        Whether the step, which learned from records before a map was applied to them, is given
-        such rows, and not mapped ones as from everybody else.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from erasable.preprocessing import MinMaxScaler
-    >>> MinMaxScaler().fit([[1.0], [3.0]]).transform(Rows(np.array([[2.0]])))
-    array([[0.5]])
-    """
-
-    matrix: Values
-    unmapped: bool = False
-
-
-def matrix_of(rows: Rows, model: Any) -> Values:
-    """Return the matrix of rows that a step is given.
-
-    Raises
-    ------
-    InvalidDataError
-        It has another width than the step: these are steps from a file, which do not fit together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from erasable.preprocessing import MinMaxScaler
-    >>> matrix_of(Rows(np.zeros((1, 2))), MinMaxScaler().fit([[1.0], [3.0]]))
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: MinMaxScaler is given 2 columns by the steps before; ...
-    """
-    if rows.matrix.shape[1] != model.n_features_in_:
-        raise InvalidDataError(
-            f"{type(model).__name__} is given {rows.matrix.shape[1]} columns by the steps before; "
-            f"expected {model.n_features_in_}"
-        )
-    return rows.matrix
+__all__ = ["View"]
 
 
 class _Table(Records):

@@ -1,9 +1,9 @@
-"""What estimators share that are chains of others: they learn, forget and are kept as one."""
+"""What estimators share that are made of others: they learn, delete and are kept as one."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,38 +13,38 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import _BaseComposition
 
 from erasable.core._book import base_state
-from erasable.core._schema import DictOf, Fields, Integer, Sizes, Within, refuse
+from erasable.core._schema import DictOf, Fields, Integer, Part, Sizes, Within, refuse
+from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.records import Attachment
 from erasable.core.values import Values
-from erasable.pipeline._chain import Chain, join_outcomes
-from erasable.pipeline._changes import Change
 from erasable.pipeline._earlier import MARK, learned_wrong
-from erasable.pipeline._stages import Stage
+from erasable.pipeline._engine import Engine
+from erasable.pipeline._nodes import Layout, Nested, Node, Source, evaluate, fuses, fusing
 
-__all__ = ["Chained"]
+__all__ = ["Composition"]
 
+_FUSED = "fused"
 _TWICE = "it applied a step twice, or not at all, and its predictions are wrong"
-_AS_OBJECTS = "it read columns of numbers as objects, because other columns hold text"
 
 
-class Chained(_BaseComposition, Erasable):
-    """Base of `Pipeline`, one chain of steps, and of `ColumnTransformer`, several side by side.
+class Composition(_BaseComposition, Nested):
+    """Base of `Pipeline`, steps in a row, and of `ColumnTransformer`, several side by side.
 
     A subclass says which parameter holds its parts and which of them do anything (`_parts`), and
-    lays out the chains (`_plan`). A part is fitted in place, and refuses to delete on its own. If
-    a fit raises, every part is what it was before.
+    lays them out as a part of the graph (`_plan`). A part is fitted in place, and refuses to delete
+    on its own. If a fit raises, every part is what it was before.
     """
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER  # its parts choose
 
     _PARTS: ClassVar[str]
-    _chains: dict[str, Chain]
+    _engine: Engine | None = None
+    _fused: bool = True
     _fitted_parts: list[tuple[str, Any]]
-    _sign: object
     _marked: bool | None = None
 
     @abstractmethod
@@ -52,17 +52,12 @@ class Chained(_BaseComposition, Erasable):
         """Return the names and estimators of the parts that do anything."""
 
     @abstractmethod
-    def _plan(self) -> dict[str, list[Stage]]:
-        """Lay out the chains."""
-
-    @property
-    @abstractmethod
-    def _asks_by_name(self) -> bool:
-        """Whether columns of the input are chosen by name, which needs names also within."""
+    def _plan(self, source: Node) -> Layout:
+        """Lay out the parts."""
 
     @abstractmethod
     def _check_parts(self) -> None:
-        """Refuse parts that cannot be made into a chain."""
+        """Refuse parts that cannot be made into a composition."""
 
     # -- learning and forgetting ---------------------------------------------------------------
 
@@ -130,20 +125,19 @@ class Chained(_BaseComposition, Erasable):
                 return None if inner is None else f"{name}__{inner}"
         return None
 
-    def _refuse_deletion(self, rows: NDArray[np.int64]) -> None:
-        for chain in self._chains.values():
-            chain.refuse(rows)
+    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+        for learning in self._layout.learners:
+            learning.step._check_deletion(rows)
 
     def _fit_rows(self) -> None:
         assert self._held is not None
-        self._sign = object()
-        self._lay_out_chains()
-        self._accelerator = self._chains
-        for chain in self._chains.values():
-            chain.learn(self._held, self._sign)
+        self._fused = fuses()
+        self._engine = self._accelerator = Engine(self._held)
+        self._engine.learn(self)
 
-    def _lay_out_chains(self) -> None:
-        self._chains = {name: Chain(stages) for name, stages in self._plan().items()}
+    def _lay_out(self, source: Node) -> None:
+        self._sign = object()
+        self._layout = self._plan(source)
         self._fitted_parts = self._parts()
 
     def _as_fitted(self, name: str, part: Any) -> Any:
@@ -152,52 +146,53 @@ class Chained(_BaseComposition, Erasable):
             return part
         return as_encoded(part, self._encoded_parts()[name])
 
-    def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
-        for chain in self._chains.values():
-            chain.prepare()
-        return super()._delete_checked(held, rows)
-
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+        assert self._engine is not None
+        with fusing(self._fused):
+            return self._engine.remove(self, rows)
+
+    def _declare(self, numeric: NDArray[np.bool_] | None) -> None:
+        return None
+
+    def _end_learning(self, engine: Engine) -> None:
+        return None
+
+    def _start_deletion(self) -> None:
         self._marked = None
-        # The counts have the names of the parts already.
-        outcome = join_outcomes([("", chain.remove(rows)) for chain in self._chains.values()])
-        self._whole_change = self._joined_change(raw=False)
-        self._raw_change = self._joined_change(raw=True)
-        return outcome
 
-    @abstractmethod
-    def _joined_change(self, *, raw: bool) -> Change:
-        """Return what the last deletion changed in the output."""
+    def _end_deletion(self, engine: Engine) -> None:
+        return None
 
-    @abstractmethod
-    def _transform_raw(self, rows: Values) -> Values:
-        """Transform rows up to the maps of columns with which the chains end."""
+    def _relearn(self, held: Attachment, affine: Affine | None = None) -> None:
+        with fusing(self._fused):
+            super()._relearn(held, affine)
 
-    @abstractmethod
-    def _transform_mapped(self, rows: Values) -> Values:
-        """Apply these maps to what `_transform_raw` has made."""
+    def _attach_engine(self) -> Engine:
+        assert self._held is not None
+        if self._engine is None or self._engine.held is not self._held:
+            engine = Engine(self._held)
+            engine.attach(self)
+            self._engine = engine
+        return self._engine
 
     def _reattach(self) -> None:
-        assert self._held is not None
-        for chain in self._chains.values():
-            if chain.held is not self._held:
-                chain.attach(self._held)
-        chains = self._chains.values()
-        if not self._fault and any(chain.learned_objects() for chain in chains):
-            self._fault = _AS_OBJECTS
-        if self._fault:  # its parts do not fit the records
-            return
-        for chain in chains:
-            chain.prepare()
-        within = [part for _, part in self._learners() if isinstance(part, Chained)]
-        self._fault = next((part._fault for part in within if part._fault), "")
-        self._accelerator = None if self._fault else self._chains
+        with fusing(self._fused):
+            engine = self._attach_engine()
+            engine.prepare(self)
+        self._accelerator = None if self._fault else engine
+
+    def _evaluate(self, node: Node, rows: Values) -> Values:
+        """Make rows of a node out of rows that are given to the composition."""
+        return evaluate(node, self._known(rows))
+
+    def _known(self, rows: Values) -> Callable[[Node], Values | None]:
+        return lambda node: rows if node is self._layout.source else None
 
     # -- models of earlier versions ------------------------------------------------------------
 
     def _make_ready(self) -> None:
         if not self._fault:
-            super()._make_ready()
+            self._reattach()  # also parts may have lost their accelerators
         if not self._fault:
             return
         before = [(part, dict(part.__dict__)) for part in (self, *self._composed())]
@@ -216,7 +211,8 @@ class Chained(_BaseComposition, Erasable):
         """Return what the state says of the version that learned it."""
         if self._marked is None:
             self._marked = not self._fault and learned_wrong(self)
-        return {MARK: 2} if self._marked else {}
+        unfused = {} if self._fused else {_FUSED: 0}
+        return {MARK: 2, **unfused} if self._marked else unfused
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
         parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
@@ -231,9 +227,8 @@ class Chained(_BaseComposition, Erasable):
     # -- what it is ----------------------------------------------------------------------------
 
     def _learners(self) -> Iterator[tuple[str, Erasable]]:
-        for chain in self._chains.values():
-            for stage in chain.learners:
-                yield stage.name, stage.step
+        for learning in self._layout.learners:
+            yield learning.name, learning.step
 
     def _schema(self) -> Fields:
         parts = DictOf(Within({"algorithm_version", "feature_names", "n_features", "seed"}))
@@ -244,20 +239,22 @@ class Chained(_BaseComposition, Erasable):
             if strange:
                 refuse(f"{self._PARTS}.{strange[0]}", "a value", "no such field")
 
-        return Fields({self._PARTS: parts}, {MARK: Integer(2, 2)}, (know_the_parts,))
+        told: dict[str, Part] = {MARK: Integer(2, 2), _FUSED: Integer(0, 0)}
+        return Fields({self._PARTS: parts}, told, (know_the_parts,))
 
     def _refuse_missing_parts(self) -> None:
         """Refuse a state without one of the parts that learn, or with a first one that is wider."""
         for name, step in self._learners():
             if "_book" not in step.__dict__:
                 refuse(f"{self._PARTS}.{name}", "nothing", "a value")
-        for chain in self._chains.values():
-            width, stages = self.n_features_in_, chain.stages
-            if stages and getattr(stages[0].step, "_is_selection", False):
-                width, stages = len(stages[0].step.columns), stages[1:]
-            if stages and stages[0].learns and stages[0].step.n_features_in_ != width:
-                at = f"{self._PARTS}.{stages[0].name}.n_features"
-                refuse(at, stages[0].step.n_features_in_, f"{width}, as it is given")
+        for at, step, width in self._first_steps():
+            if isinstance(step, Erasable) and step.n_features_in_ != width:
+                at = f"{self._PARTS}.{at}.n_features"
+                refuse(at, step.n_features_in_, f"{width}, as it is given")
+
+    @abstractmethod
+    def _first_steps(self) -> Iterator[tuple[str, Any, int]]:
+        """Yield names of the parts that are given its columns, and of how many."""
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -274,7 +271,7 @@ class Chained(_BaseComposition, Erasable):
         return {self._PARTS: digests, **self._mark()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._sign = object()
+        self._fused = _FUSED not in state
         encoded = self._encoded_parts()
         shared = {"n_records": self._book.n_records, "record_set": self._book.id_set}
         # Before the chains are laid out, which depends on how the parts were fitted.
@@ -283,15 +280,24 @@ class Chained(_BaseComposition, Erasable):
                 own = {"params": encoded[name]["params"], **shared}
                 whole = {**own, **state[self._PARTS][name]}
                 part._adopt(whole, None, foreign=self._book.foreign)
-                part._book.owner = self._sign
-        self._lay_out_chains()
+        with fusing(self._fused):
+            self._lay_out_all(Source())
         if self._book.foreign:
             self._refuse_missing_parts()
         if MARK not in state and learned_wrong(self):
             self._fault = _TWICE
         if self._held is not None:
-            for chain in self._chains.values():
-                chain.attach(self._held)
+            with fusing(self._fused):
+                self._attach_engine()
+
+    def _lay_out_all(self, source: Node) -> None:
+        """Lay out restored parts at any depth."""
+        self._lay_out(source)
+        for learning in self._layout.learners:
+            if "_book" in learning.step.__dict__:
+                learning.step._book.owner = self._sign
+                if isinstance(learning.step, Composition):
+                    learning.step._lay_out_all(learning.reads)
 
     def _encoded_parts(self) -> dict[str, Any]:
         """Return the parts as they were at `fit`, as plain values."""

@@ -1,0 +1,135 @@
+"""What a pipeline asks of the estimators that are its steps: all of it has defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.core.changes import VALUES, Affine, Change
+from erasable.core.rows import Rows
+from erasable.core.sparse import by_column, canonical
+
+if TYPE_CHECKING:
+    from erasable.core.deletion import Outcome
+    from erasable.core.values import Values
+
+__all__ = ["Learner", "Transformer"]
+
+Ints = NDArray[np.int64]
+
+
+class Learner:
+    """The half of a step that learns from a table, and deletes.
+
+    A pipeline calls `_relearn`, and later `_check_deletion` of every step before it changes any.
+    Then a step whose table has only lost rows is told so by ``_delete_rows(rows)``; one whose
+    table has other values, too, by `_update_rows` or `_resume`. Where these return None it learns
+    again. The table is ``self._held.records.matrix`` and is as it is after the deletion.
+
+    A step with `_takes_map` learns from a table that steps before it did not scale yet: it reads
+    ``self._map`` and learns what it would have learned from scaled values. The pipeline sets
+    ``_map`` before it learns and before each deletion. The public methods take scaled rows, except
+    for `erasable.core.rows.Rows` that say otherwise.
+    """
+
+    _takes_map: ClassVar[bool] = False
+    _map: Affine | None = None
+    _has_to_fit_again: bool = False
+    """Whether what its file held as fitted was not taken from it: the step learns when it is
+    shown its records."""
+    _checks_gaps: bool = False
+    """Whether the step, whose tags say that it takes no NaN, looks for gaps itself, where they
+    matter."""
+
+    def _check_deletion(self, rows: Ints) -> None:
+        """Raise TooFewRecordsError if what is left without rows cannot be learned from.
+
+        Nothing is changed, and nothing is learned. The rows are still live.
+        """
+
+    def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome | None:
+        """Delete `rows`; the rows `changed` of the table had the values `before`.
+
+        None, before anything is changed: the step has to learn again.
+        """
+        return None
+
+    def _resume(self, rows: Ints, origin: Ints) -> Outcome | None:
+        """Delete `rows`; any value may be another one, and column j is what ``origin[j]`` was.
+
+        None, before anything is changed: the step has to learn again.
+        """
+        return None
+
+    def _map_state(self) -> dict[str, Any]:
+        """Return what the state says of the map behind which the step has learned."""
+        if self._map is None:
+            return {}
+        return {"map": {"shift": self._map.shift, "scale": self._map.scale}}
+
+    def _restore_map(self, state: dict[str, Any]) -> None:
+        if "map" in state:
+            self._map = Affine(state["map"]["shift"], state["map"]["scale"])
+
+    def _comes_mapped(self, X: Any) -> bool:
+        """Tell whether rows that a method is given have passed a map behind which it learned."""
+        return self._map is not None and not (isinstance(X, Rows) and X.unmapped)
+
+    def _mapped(self, values: Values) -> Values:
+        """Return what the steps before make of values of each column."""
+        if self._map is None:
+            return values
+        shift, scale = self._map
+        if issparse(values) and not shift.any():
+            return by_column(np.divide, values, scale)
+        mapped = ((values.toarray() if issparse(values) else values) - shift) / scale
+        return canonical(mapped) if issparse(values) else mapped
+
+    def _unmapped(self, values: Values) -> Values:
+        """Return values of each column from which the steps before make these."""
+        return values if self._map is None else values * self._map.scale + self._map.shift
+
+
+class Transformer:
+    """The half of a step that makes a table for the next one.
+
+    Its ``transform`` is a function of each row alone, to the last bit. For rows that the pipeline
+    has read it is given `erasable.core.rows.Rows`.
+    """
+
+    _change: Change = VALUES
+
+    @property
+    def _is_map(self) -> bool:
+        """Whether it maps each column on its own by ``(x - shift) / scale``, and does no more."""
+        return False
+
+    def _affine(self) -> Affine:
+        """Return that map."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _affine()")
+
+    def _output_change(self) -> Change:
+        """Return what the last ``_delete_rows`` changed in its output for records that stay.
+
+        By default any value may be another one: the next step resumes, or learns again, at every
+        deletion.
+        """
+        return self._change
+
+    @property
+    def _changes_all(self) -> bool:
+        """Whether every deletion changes its output for all records.
+
+        After loading, a table is not made then before it is asked for.
+        """
+        return False
+
+    def _transform_held(self, rows: Ints) -> Values | None:
+        """Return its output for live records at these positions from a cache, as a new array.
+
+        None: there is no cache; transform them.
+        """
+        return None
