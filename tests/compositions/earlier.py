@@ -17,17 +17,17 @@ from erasable.core import estimator
 from erasable.core.changes import ANYTHING, Change
 from erasable.core.rows import Rows
 from erasable.core.values import Values
-from erasable.pipeline import Pipeline, _composition, _nodes
+from erasable.pipeline import Pipeline, _composition, _layout, _maps, _nodes
 from erasable.pipeline._reading import as_table
 from erasable.pipeline._selection import Selection
 
 __all__ = ["earlier_version", "split_as_before"]
 
-_SPLIT = _nodes.split
+_SPLIT = _layout.split
 _TAKE = Selection.take
 
 
-class _Whole(_nodes.EndMap):
+class _Whole(_maps.EndMap):
     """The maps with which a composition ends, applied as the whole composition."""
 
     def apply(self, rows: Values) -> Values:
@@ -57,19 +57,19 @@ def split_as_before(node: _nodes.Node) -> Any:
     before, maps = _SPLIT(node)
     if maps and isinstance(maps[0], _Whole):
         return _Again(before, "again", maps[0].step), maps
-    kept = [_Whole(each.step) if isinstance(each, _nodes.EndMap) else each for each in maps]
+    kept = [_Whole(each.step) if isinstance(each, _maps.EndMap) else each for each in maps]
     return before, tuple(kept)
 
 
 def _affine_as_before(self: Pipeline) -> Any:
-    return _nodes.compose(self._layout.maps)
+    return _maps.compose(self._layout.maps)
 
 
 @contextmanager
 def earlier_version() -> Iterator[None]:
     """Plan as before, look at no widths, and write no marks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_nodes, "split", split_as_before)
+        patch.setattr(_layout, "split", split_as_before)
         patch.setattr(Pipeline, "_affine", _affine_as_before)
         patch.setattr(_composition, "learned_wrong", lambda model: False)
         # They did not look at how wide the rows between steps are.

@@ -26,7 +26,7 @@ from erasable.core.changes import Change, union
 from erasable.core.records import Attachment
 from erasable.linear_model import LogisticRegression
 from erasable.model_selection import _leave_one_out
-from erasable.pipeline import _engine, _nodes, _selection, make_pipeline
+from erasable.pipeline import _engine, _layout, _maps, _nodes, _selection, make_pipeline
 from erasable.preprocessing import OneHotEncoder, StandardScaler
 
 COUNT, EACH = 300, 10
@@ -92,7 +92,7 @@ def _shapes(node: Any, path: str) -> set[str]:
 # -- negative controls: what is broken is found ----------------------------------------------------
 
 
-_COMPOSE = _nodes.compose
+_COMPOSE = _maps.compose
 
 
 def _compose_backwards(maps: Any) -> Any:
@@ -124,7 +124,7 @@ def _is_shown(fault: str) -> None:
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_fault_between_steps_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     attribute, broken = BREAKS[name]
-    for module in (_nodes, _engine, _selection):
+    for module in (_layout, _nodes, _maps, _engine, _selection):
         if hasattr(module, attribute):
             monkeypatch.setattr(module, attribute, broken)
     _is_shown(name)

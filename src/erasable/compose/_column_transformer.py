@@ -11,17 +11,19 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Bunch, Tags, get_tags
 
-from erasable.compose._columns import has_names, is_empty, positions
+from erasable.compose._columns import accepts_of, has_names, is_empty, positions
 from erasable.core._schema import DictOf, Fields, Integer
 from erasable.core._schema_models import refuse_unbounded
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.params import decode_param, encoded_parts
 from erasable.core.rows import Rows
-from erasable.core.values import ANYTHING, Accepts
 from erasable.pipeline._composition import Composition
 from erasable.pipeline._engine import Engine
-from erasable.pipeline._nodes import Blocks, Concat, Layout, Nested, Node, Select, Widths, lay_out
+from erasable.pipeline._layout import Layout, lay_out
+from erasable.pipeline._maps import Blocks, Widths
+from erasable.pipeline._nested import Nested
+from erasable.pipeline._nodes import Concat, Node, Select
 from erasable.pipeline._reading import as_table, check_steps, names_after
 from erasable.pipeline._selection import Selection
 
@@ -202,7 +204,7 @@ class ColumnTransformer(TransformerMixin, Composition):
             selection = Selection(
                 chosen,
                 [known[place] for place in chosen],
-                _accepts(name, part, chosen),
+                accepts_of(name, part, chosen),
                 named=bool(told),
                 n_features=self.n_features_in_,
             )
@@ -387,18 +389,3 @@ class ColumnTransformer(TransformerMixin, Composition):
             cls([("one", StandardScaler(), [0]), ("two", MinMaxScaler(), slice(1, None))]),
             cls([("one", nested, [1, 0]), ("gone", "drop", [0])], remainder="passthrough"),
         ]
-
-
-def _accepts(name: str, part: Any, places: list[int]) -> Accepts:
-    """Return what a part takes of the columns that it is given."""
-    if not places:
-        raise InvalidInputError(
-            f"{name!r} has no columns; expected at least one; leave it out, or pass an empty list"
-        )
-    accepts = ANYTHING if isinstance(part, str) else Accepts.of(part)
-    if accepts.documents and len(places) > 1:
-        raise InvalidInputError(
-            f"{name!r} reads texts and is given {len(places)} columns; expected one; "
-            "make one transformer for each column"
-        )
-    return accepts

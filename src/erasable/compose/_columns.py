@@ -9,8 +9,9 @@ import numpy as np
 
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import name_some
+from erasable.core.values import ANYTHING, Accepts
 
-__all__ = ["has_names", "is_empty", "positions"]
+__all__ = ["accepts_of", "has_names", "is_empty", "positions"]
 
 
 def is_empty(columns: Any) -> bool:
@@ -111,3 +112,18 @@ def _place(name: str, names: Sequence[str] | None, part: str) -> int:
             f"{name_some(list(names))}; check the spelling"
         )
     return list(names).index(name)
+
+
+def accepts_of(name: str, part: Any, places: list[int]) -> Accepts:
+    """Return what a part takes of the columns that it is given."""
+    if not places:
+        raise InvalidInputError(
+            f"{name!r} has no columns; expected at least one; leave it out, or pass an empty list"
+        )
+    accepts = ANYTHING if isinstance(part, str) else Accepts.of(part)
+    if accepts.documents and len(places) > 1:
+        raise InvalidInputError(
+            f"{name!r} reads texts and is given {len(places)} columns; expected one; "
+            "make one transformer for each column"
+        )
+    return accepts

@@ -105,7 +105,13 @@ ANYTHING = Change(known=False)
 
 
 def union(changes: Iterable[Change]) -> Change:
-    """Join changes of one table, of which one at most may know of columns that moved."""
+    """Join changes of one table, of which one at most may know of columns that moved.
+
+    Examples
+    --------
+    >>> union([Change(np.array([3])), Change(np.array([1]))]).rows
+    array([1, 3])
+    """
     rows: Ints | None = _NO_ROWS
     columns, origins = [], []
     known = True

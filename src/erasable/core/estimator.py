@@ -21,10 +21,7 @@ from erasable.core.artifact import Place
 from erasable.core.changes import Affine
 from erasable.core.complaints import too_few
 from erasable.core.deletion import Deletion, Outcome
-from erasable.core.errors import (
-    InvalidIdsError,
-    KeyCollisionError,
-)
+from erasable.core.errors import InvalidIdsError, KeyCollisionError
 from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix
 from erasable.core.params import encode_params
@@ -45,7 +42,7 @@ NEVER = (2**62, 1.0)
 class Erasable(Stateful):
     """Base of every estimator that can delete records exactly.
 
-    A subclass keeps THE LAW: what it learns is a pure function of its parameters, its tape, and
+    A subclass keeps the law: what it learns is a pure function of its parameters, its tape, and
     the set of live records keyed by id. It must not depend on row order, on rows that are not
     live, or on how many deletions came before. It implements
 
@@ -62,16 +59,15 @@ class Erasable(Stateful):
         Set every attribute that ``_state`` reads and that predicting needs. This is how a model
         comes back from a pickle or a file: *nothing else that was learned is kept*.
 
-    and where it needs to (a step of a pipeline also what `erasable.core.protocol` says)
+    and where it needs to (see also `erasable.core.protocol`)
 
     ``_minimum_records() -> int``
         Fewest records the model can exist with; 1 by default.
     ``_check_deletion(rows)``
         Raise TooFewRecordsError if what would be left without these rows, all of them still live,
-        cannot be learned from for another reason, as `_fit_rows` would. It learns nothing.
+        cannot be learned from for another reason. It learns nothing.
     ``_prepare_deletion(rows)``
-        Learn beforehand what `_delete_rows` will need, where that may raise. Nothing is changed;
-        not called for steps of a pipeline.
+        Learn what `_delete_rows` will need, where that may raise; not called for steps.
     ``_reattach()``
         Make ``self._accelerator`` from ``self._held`` and what was restored. Called before the
         first deletion of a model that came from a pickle or a file, whenever the accelerator is
@@ -82,17 +78,15 @@ class Erasable(Stateful):
         `_takes_weights`; "groups" where draws are keyed by them.
     ``_digest_state() -> dict``
         ``_state`` with `LeafHash` values in the place of large components that did not change.
-    ``_reads_numbers``
+    ``_reads_numbers``, ``_heeds_objects``
         Whether the model is the same for integers as for equal floats as targets, so that they may
-        come mixed; that of every regressor by default.
-    ``_heeds_objects``
-        Whether numbers in a table of objects make another model than in a table of numbers; False
-        by default.
+        come mixed (that of every regressor by default); and whether numbers in a table of objects
+        make another model than in a table of numbers (False).
 
     A parameter is read with ``_at_fit(name)``: what `set_params` says concerns the next `fit`.
 
-    Whatever depends on the history of deletions (bounds, queues, caches over rows) belongs in the
-    one object ``self._accelerator``: it enters neither the state, nor a pickle, nor a file.
+    What depends on the history of deletions (bounds, caches over rows) belongs in the one object
+    ``self._accelerator``: it enters neither the state, nor a pickle, nor a file.
 
     Attributes
     ----------
@@ -284,7 +278,6 @@ class Erasable(Stateful):
         Returns
         -------
         Deletion
-            What was done.
 
         Raises
         ------
@@ -315,11 +308,10 @@ class Erasable(Stateful):
         if rows.size and n - rows.size < least:
             parameter = self._minimum_parameter()
             raise too_few(type(self).__name__, least, parameter, n - rows.size, n)
-        before = self.digest() if digest else None
-        deleted = held.records.ids[rows]
+        before, deleted = self.digest() if digest else None, held.records.ids[rows]
         if rows.size == 0:
-            took = time.perf_counter() - began
-            return Deletion(deleted, self.exactness, "none", {}, 0, before, before, took)
+            seconds = time.perf_counter() - began
+            return Deletion(deleted, self.exactness, "none", {}, 0, before, before, seconds)
         self._make_ready()
         self._check_deletion(rows)
         self._prepare_deletion(rows)

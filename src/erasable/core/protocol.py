@@ -33,6 +33,15 @@ class Learner:
     ``self._map`` and learns what it would have learned from scaled values. The pipeline sets
     ``_map`` before it learns and before each deletion. The public methods take scaled rows, except
     for `erasable.core.rows.Rows` that say otherwise.
+
+    Examples
+    --------
+    >>> from erasable.linear_model import LogisticRegression
+    >>> from erasable.pipeline import make_pipeline
+    >>> from erasable.preprocessing import StandardScaler
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> model.fit([[1.0], [3.0]], [0, 1])[-1]._map
+    Affine(shift=array([2.]), scale=array([1.]))
     """
 
     _takes_map: ClassVar[bool] = False
@@ -98,6 +107,15 @@ class Transformer:
 
     Its ``transform`` is a function of each row alone, to the last bit. For rows that the pipeline
     has read it is given `erasable.core.rows.Rows`.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> scaler = MinMaxScaler().fit([[1.0], [2.0], [3.0]])
+    >>> scaler.delete([1]).action, bool(scaler._output_change())
+    ('updated', False)
+    >>> scaler.delete([2]).action, bool(scaler._output_change())
+    ('updated', True)
     """
 
     _change: Change = VALUES

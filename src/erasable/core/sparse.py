@@ -248,7 +248,13 @@ def tops(peak: Floats) -> Ints:
 
 
 def by_column(operation: np.ufunc, matrix: csr_array, numbers: Floats) -> csr_array:
-    """Multiply or divide every column of a sparse matrix by a number of its own."""
+    """Multiply or divide every column of a sparse matrix by a number of its own.
+
+    Examples
+    --------
+    >>> by_column(np.divide, csr_array([[2.0, 0.0, 9.0]]), np.array([2.0, 5.0, 3.0])).toarray()
+    array([[1., 0., 3.]])
+    """
     data = operation(matrix.data, numbers[matrix.indices])
     places = matrix.indices.copy(), matrix.indptr.copy()  # the records' are overwritten in place
     return csr_array((data, *places), shape=matrix.shape)

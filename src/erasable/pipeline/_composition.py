@@ -23,7 +23,9 @@ from erasable.core.records import Attachment
 from erasable.core.values import Values
 from erasable.pipeline._earlier import MARK, learned_wrong
 from erasable.pipeline._engine import Engine
-from erasable.pipeline._nodes import Layout, Nested, Node, Source, evaluate, fuses, fusing
+from erasable.pipeline._layout import Layout, fuses, fusing
+from erasable.pipeline._nested import Nested
+from erasable.pipeline._nodes import Node, Source, evaluate
 
 __all__ = ["Composition"]
 

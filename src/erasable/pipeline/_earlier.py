@@ -19,21 +19,10 @@ from typing import Any
 from erasable.core.estimator import Erasable
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.linear_model import LogisticRegression
-from erasable.pipeline._nodes import (
-    EndMap,
-    Layout,
-    Learning,
-    Map,
-    MapPart,
-    Nested,
-    Node,
-    Raw,
-    Select,
-    Stateless,
-    Table,
-    Transform,
-    compose,
-)
+from erasable.pipeline._layout import Layout, Learning
+from erasable.pipeline._maps import EndMap, MapPart, compose
+from erasable.pipeline._nested import Nested
+from erasable.pipeline._nodes import Map, Node, Raw, Select, Stateless, Table, Transform
 from erasable.preprocessing import MaxAbsScaler, OneHotEncoder, SimpleImputer
 
 __all__ = ["MARK", "learned_wrong"]

@@ -25,9 +25,10 @@ from erasable.core.records import Attachment
 from erasable.core.sparse import blank_rows
 from erasable.core.values import Values
 from erasable.core.views import View
+from erasable.pipeline._layout import Learning
+from erasable.pipeline._maps import compose
+from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import (
-    Learning,
-    Nested,
     Node,
     Output,
     Select,
@@ -35,7 +36,6 @@ from erasable.pipeline._nodes import (
     Stateless,
     Table,
     above_tables,
-    compose,
     evaluate,
 )
 from erasable.pipeline._reading import as_table

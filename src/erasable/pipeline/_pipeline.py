@@ -12,7 +12,10 @@ from sklearn.preprocessing import FunctionTransformer
 from erasable.core.changes import Affine
 from erasable.core.estimator import Erasable
 from erasable.pipeline._interface import Composed
-from erasable.pipeline._nodes import Layout, Nested, Node, Source, StepMap, compose, lay_out
+from erasable.pipeline._layout import Layout, lay_out
+from erasable.pipeline._maps import StepMap, compose
+from erasable.pipeline._nested import Nested
+from erasable.pipeline._nodes import Node, Source
 from erasable.pipeline._reading import active, check_steps
 
 __all__ = ["Pipeline", "make_pipeline"]

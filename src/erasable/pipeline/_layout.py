@@ -1,0 +1,193 @@
+"""Compositions as parts of the graph, and which maps of columns are no tables.
+
+A step that takes a map learns from what is before the maps of columns in front of it (`split`).
+Which these are depends on types and parameters of the steps alone, so that it is the same after any
+deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from erasable.core.estimator import Erasable
+from erasable.core.rows import Rows
+from erasable.core.values import Accepts, Values
+from erasable.pipeline._maps import EndMap, MapPart, StepMap
+from erasable.pipeline._nested import Nested
+from erasable.pipeline._nodes import (
+    Get,
+    Map,
+    Node,
+    Output,
+    Raw,
+    Source,
+    Stateless,
+    Table,
+    Transform,
+    above_tables,
+)
+
+__all__ = ["Layout", "Learning", "fuses", "fusing", "lay_out", "split"]
+
+_FUSES: ContextVar[bool] = ContextVar("erasable_fuses", default=True)
+
+
+def fuses() -> bool:
+    """Tell whether compositions that are laid out now fuse maps of columns."""
+    return _FUSES.get()
+
+
+@contextmanager
+def fusing(on: bool) -> Iterator[None]:
+    """Have compositions that are fitted meanwhile fuse maps of columns, or not.
+
+    Without fusing, every step learns from the table that the steps before it make. The two models
+    differ by rounding, and in their digests; both keep the law.
+
+    Examples
+    --------
+    >>> from erasable.cluster import KMeans
+    >>> from erasable.pipeline import fusing, make_pipeline
+    >>> from erasable.preprocessing import StandardScaler
+    >>> X = [[1.0, 20.0], [2.0, 10.0], [1.0, 30.0], [10.0, 10.0], [9.0, 20.0], [10.0, 30.0]]
+    >>> with fusing(False):
+    ...     plain = make_pipeline(StandardScaler(), KMeans(2, random_state=0)).fit(X)
+    >>> fused = make_pipeline(StandardScaler(), KMeans(2, random_state=0)).fit(X)
+    >>> plain.predict(X).tolist() == fused.predict(X).tolist(), plain.digest() == fused.digest()
+    (True, False)
+    """
+    token = _FUSES.set(on)
+    try:
+        yield
+    finally:
+        _FUSES.reset(token)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learning:
+    """A step that learns, and from what.
+
+    Attributes
+    ----------
+    name : str
+    step : Erasable
+    reads : Source or Table
+    maps : tuple of MapPart
+        Maps of columns between that table and the step, which takes them as one.
+    tabled : bool
+        Whether the table is made for this step; otherwise an earlier one reads it, too.
+    """
+
+    name: str
+    step: Erasable
+    reads: Node
+    maps: tuple[MapPart, ...]
+    tabled: bool
+
+    @property
+    def output(self) -> Node:
+        """What the step makes."""
+        if isinstance(self.step, Nested):
+            return Output(self.reads, self.step)
+        return Transform(Map(self.reads, self.maps) if self.maps else self.reads, self.step)
+
+    def changes_all(self) -> bool:
+        """Tell whether every deletion changes all rows of the table."""
+        return any(isinstance(node, Transform) and node.step._changes_all for node in self.path())
+
+    def path(self) -> Iterator[Node]:
+        """Yield the nodes of which the table is made, up to those that are kept."""
+        return above_tables(self.reads.input) if isinstance(self.reads, Table) else iter(())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """A composition as a part of the graph.
+
+    Attributes
+    ----------
+    source : Source or Table
+        What the composition reads.
+    learners : tuple of Learning
+        In the order in which they learn.
+    output, raw : Node
+        What it makes, and that before the maps of columns with which it ends.
+    maps : tuple of MapPart
+        These.
+    steps : tuple of (str, estimator)
+        Of a row of steps: all of them. The last one answers.
+    asked : Node
+        What the last step is given; where it is `behind` maps, what is before these.
+    behind : bool
+    """
+
+    source: Node
+    learners: tuple[Learning, ...]
+    output: Node
+    raw: Node
+    maps: tuple[MapPart, ...]
+    steps: tuple[tuple[str, Any], ...]
+    asked: Node
+    behind: bool
+
+    def given(self, get: Get) -> Any:
+        """Return what the last step is to be given of rows."""
+        rows = get(self.asked)
+        learns = isinstance(self.steps[-1][1], Erasable)
+        return Rows(rows, unmapped=self.behind) if learns else rows
+
+    def make(self, get: Get) -> Values:
+        """Make rows of the output; the last step is given what it is given by whoever asks it."""
+        if self.behind:
+            return self.steps[-1][1].transform(self.given(get))
+        return get(self.output)
+
+
+def lay_out(source: Node, node: Node, steps: Iterable[tuple[str, Any]]) -> Layout:
+    """Lay out steps in a row.
+
+    Parameters
+    ----------
+    source : Source or Table
+        What the composition reads.
+    node : Node
+        What the first step is given.
+    steps : iterable of (str, estimator)
+        Those that do anything.
+    """
+    learners: list[Learning] = []
+    steps = tuple(steps)
+    asked, behind = node, False
+    for name, step in steps:
+        asked, behind = node, False
+        if not isinstance(step, Erasable):
+            node = Stateless(node, name, step)
+            continue
+        reads, maps = split(node) if step._takes_map else (node, ())
+        tabled = not isinstance(reads, Source | Table)
+        if tabled:
+            accepts = Accepts.of(step)
+            objects = accepts.objects or accepts.documents
+            reads = Table(reads, "" if objects else f"step {name!r}")
+        learners.append(Learning(name, step, reads, maps, tabled))
+        asked, behind, node = reads, bool(maps), learners[-1].output
+    raw, maps = split(node)
+    return Layout(source, tuple(learners), node, raw, maps, steps, asked, behind)
+
+
+def split(node: Node) -> tuple[Node, tuple[MapPart, ...]]:
+    """Cut a node in two: a table, and the maps of columns that are applied to it at last."""
+    if not fuses():
+        return node, ()
+    if isinstance(node, Map):
+        return node.input, node.maps
+    if isinstance(node, Transform | Output) and node.step._is_map:
+        table, maps = split(node.input)
+        return table, (*maps, StepMap(node.step))
+    if isinstance(node, Output) and node.step._ends_in_map:
+        return Raw(node.input, node.step), (EndMap(node.step),)
+    return node, ()
