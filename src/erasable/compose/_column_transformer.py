@@ -373,11 +373,6 @@ class ColumnTransformer(TransformerMixin, Composition):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    @property
-    def _takes_words(self) -> bool:
-        """Whether every part takes columns of text."""
-        return all(Accepts.of(part).objects for _, part in self._parts())
-
     @classmethod
     def _law_instances(cls) -> list[Self]:
         """Column transformers of several kinds, for the tests of the law."""

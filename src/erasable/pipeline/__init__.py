@@ -2,8 +2,8 @@
 
 A fitted scaler remembers deleted records, and its mean and deviation change with every deletion.
 If steps handed each other matrices, every deletion would change every value, and everything after
-the scaler would be learned again. So the steps of a `Pipeline` hand each other *what changed*. After
-`delete`, every step is what a fit without the records makes.
+the scaler would be learned again. So the steps of a `Pipeline` hand each other *what changed*.
+After `delete`, every step is what a fit without the records makes.
 
 Pipelines and column transformers, nested in any way, are one graph (`erasable.pipeline._nodes`),
 with which one engine works (`erasable.pipeline._engine`).
