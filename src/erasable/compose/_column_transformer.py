@@ -18,6 +18,7 @@ from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.params import decode_param, encoded_parts
 from erasable.core.rows import Rows
+from erasable.core.values import Accepts
 from erasable.pipeline._composition import Composition
 from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, lay_out
@@ -372,6 +373,11 @@ class ColumnTransformer(TransformerMixin, Composition):
         tags.transformer_tags = deepcopy(tags.transformer_tags)
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+    @property
+    def _takes_words(self) -> bool:
+        """Whether every part takes columns of text."""
+        return all(Accepts.of(part).objects for _, part in self._parts())
 
     @classmethod
     def _law_instances(cls) -> list[Self]:
