@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import sklearn.pipeline
+import sklearn.preprocessing
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Ridge, SGDClassifier
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
 
 import erasable
+from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import MinMaxScaler, StandardScaler
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "BernoulliNB": [{"alpha": 0.0, "binarize": 1.5, "fit_prior": False}],
@@ -71,14 +81,73 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 """Parameters, beside the default ones, that take another way through the code."""
 
 
+def _forests(cls: type[Any]) -> list[Any]:
+    return [
+        cls(n_estimators=3),
+        cls(n_estimators=4, bootstrap=False, max_features="log2"),
+        cls(n_estimators=2, bootstrap=True, min_samples_leaf=0.05, max_depth=4),
+    ]
+
+
+def _pipelines(cls: type[Any]) -> list[Any]:
+    rows: list[list[Any]] = [
+        [StandardScaler(), KMeans(3)],
+        [MinMaxScaler(), StandardScaler(with_mean=False), KMeans(2, max_iter=50, tol=1e-3)],
+        [StandardScaler(quantize=True), QuantizedKMeans(2)],
+        [FunctionTransformer(np.abs), MinMaxScaler(clip=True), "passthrough", KMeans(2)],
+        [StandardScaler(), DivideAndConquerKMeans(2), MinMaxScaler()],
+    ]
+    return [make_pipeline(*steps) for steps in rows]
+
+
+def _column_transformers(cls: type[Any]) -> list[Any]:
+    nested = make_pipeline(MinMaxScaler(clip=True), StandardScaler())
+    return [
+        cls([("one", StandardScaler(), [0]), ("two", MinMaxScaler(), slice(1, None))]),
+        cls([("one", nested, [1, 0]), ("gone", "drop", [0])], remainder="passthrough"),
+    ]
+
+
+def _scaled_ridge() -> Any:
+    return sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), Ridge())
+
+
+MADE: dict[str, Callable[[type[Any]], list[Any]]] = {
+    "BaggingClassifier": lambda cls: [
+        cls(DecisionTreeClassifier(max_depth=3), n_estimators=3, max_features=0.7)
+    ],
+    "BaggingRegressor": lambda cls: [cls(KNeighborsRegressor(1), n_estimators=3, max_samples=0.5)],
+    "CategoricalNB": lambda cls: [  # which predict what was deleted, too
+        cls(min_categories=16),
+        cls(min_categories=16, alpha=0.0, fit_prior=False, classes=[0, 1, 2, 7]),
+    ],
+    "ColumnTransformer": _column_transformers,
+    "ExtraTreesClassifier": _forests,
+    "ExtraTreesRegressor": _forests,
+    "Pipeline": _pipelines,
+    "RandomForestClassifier": _forests,
+    "RandomForestRegressor": _forests,
+    "Refit": lambda cls: [
+        cls(_scaled_ridge()),
+        cls(RandomForestClassifier(3, max_depth=4)),
+        cls(KNeighborsRegressor(1)),
+    ],
+    "ShardedClassifier": lambda cls: [
+        cls(DecisionTreeClassifier(max_depth=3), n_shards=3),
+        cls(SGDClassifier(), n_shards=2, n_slices=3),
+    ],
+    "ShardedRegressor": lambda cls: [cls(_scaled_ridge(), n_shards=3)],
+}
+"""Estimators that are made of others, or need parameters to be what the tests of the law ask."""
+
+
 def instances_of(name: str, cls: type[Any], tags: dict[str, Any]) -> list[Any]:
     """Unfitted instances of one estimator."""
-    if hasattr(cls, "_law_instances"):
-        return list(cls._law_instances())
+    if name in MADE:
+        return MADE[name](cls)
     if tags["meta"]:
         raise AssertionError(
-            f"{name} is made of other estimators; expected instances to test it by; "
-            "give it a classmethod _law_instances()"
+            f"{name} is made of other estimators; expected instances to test it by; add it to MADE"
         )
     return [cls(), *(cls(**params) for params in VARIANTS.get(name, []))]
 

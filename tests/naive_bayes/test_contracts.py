@@ -24,6 +24,7 @@ from erasable.naive_bayes._sums import ClassSums
 from erasable.utils._checks.data_sets import MARKED
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
 from law_cases import check_law_of_variant
+from law_instances import MADE
 from naive_bayes.data import ALL, SPARSE, as_sparse, cases, code_sets
 
 VARIANTS = [
@@ -72,7 +73,7 @@ def with_a_row_of_zeros(data: DataSet) -> DataSet:
 
 
 @pytest.mark.parametrize("name", sorted(LAW_CHECKS.keys() - ON_NUMBERS))
-@pytest.mark.parametrize("model", CategoricalNB._law_instances(), ids=repr)
+@pytest.mark.parametrize("model", MADE["CategoricalNB"](CategoricalNB), ids=repr)
 def test_law_of_categories(model: Any, name: str) -> None:
     LAW_CHECKS[name](model, code_sets()[::3])
 

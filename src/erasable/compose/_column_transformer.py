@@ -378,15 +378,3 @@ class ColumnTransformer(TransformerMixin, Composition):
     def _takes_words(self) -> bool:
         """Whether every part takes columns of text."""
         return all(Accepts.of(part).objects for _, part in self._parts())
-
-    @classmethod
-    def _law_instances(cls) -> list[Self]:
-        """Column transformers of several kinds, for the tests of the law."""
-        from erasable.pipeline import make_pipeline
-        from erasable.preprocessing import MinMaxScaler, StandardScaler
-
-        nested = make_pipeline(MinMaxScaler(clip=True), StandardScaler())
-        return [
-            cls([("one", StandardScaler(), [0]), ("two", MinMaxScaler(), slice(1, None))]),
-            cls([("one", nested, [1, 0]), ("gone", "drop", [0])], remainder="passthrough"),
-        ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,11 +182,6 @@ class BaggingClassifier(Vote, _Bagging):
 
     _default = DecisionTreeClassifier
 
-    @classmethod
-    def _law_instances(cls) -> list[Self]:
-        """Estimators for the tests of the law."""
-        return [cls(DecisionTreeClassifier(max_depth=3), n_estimators=3, max_features=0.7)]
-
 
 class BaggingRegressor(Mean, _Bagging):
     """Regressors of scikit-learn, each on a bag of the records, from which records leave.
@@ -235,10 +230,3 @@ class BaggingRegressor(Mean, _Bagging):
     """
 
     _default = DecisionTreeRegressor
-
-    @classmethod
-    def _law_instances(cls) -> list[Self]:
-        """Estimators for the tests of the law."""
-        from sklearn.neighbors import KNeighborsRegressor
-
-        return [cls(KNeighborsRegressor(1), n_estimators=3, max_samples=0.5)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +44,3 @@ class Bagged:
 
     def _draws_bags(self) -> bool:
         return bool(self._at_fit("bootstrap"))
-
-    @classmethod
-    def _law_instances(cls) -> list[Self]:
-        """Small forests, for the tests of the law."""
-        variants: list[dict[str, Any]] = [
-            {"n_estimators": 3},
-            {"n_estimators": 4, "bootstrap": False, "max_features": "log2"},
-            {"n_estimators": 2, "bootstrap": True, "min_samples_leaf": 0.05, "max_depth": 4},
-        ]
-        return [cls(**each) for each in variants]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,17 +152,6 @@ class ShardedClassifier(Vote, _Sharded):
     True
     """
 
-    @classmethod
-    def _law_instances(cls) -> list[Self]:
-        """Estimators of several kinds, for the tests of the law."""
-        from sklearn.linear_model import SGDClassifier
-        from sklearn.tree import DecisionTreeClassifier
-
-        return [
-            cls(DecisionTreeClassifier(max_depth=3), n_shards=3),
-            cls(SGDClassifier(), n_shards=2, n_slices=3),
-        ]
-
 
 class ShardedRegressor(Mean, _Sharded):
     """Regressors of scikit-learn, one for each shard of the records, from which records leave.
@@ -209,12 +198,3 @@ class ShardedRegressor(Mean, _Sharded):
     >>> dict(model.delete([7]).counts)
     {'shards': 1}
     """
-
-    @classmethod
-    def _law_instances(cls) -> list[Self]:
-        """Estimators of several kinds, for the tests of the law."""
-        from sklearn.linear_model import Ridge
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        return [cls(make_pipeline(StandardScaler(), Ridge()), n_shards=3)]

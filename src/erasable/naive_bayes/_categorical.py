@@ -246,11 +246,3 @@ class CategoricalNB(DiscreteNB):
         tags.input_tags.categorical = True
         tags.input_tags.positive_only = True
         return tags
-
-    @classmethod
-    def _law_instances(cls) -> list[CategoricalNB]:
-        """Models for the tests of the law, which predict what was deleted, too."""
-        return [
-            cls(min_categories=16),
-            cls(min_categories=16, alpha=0.0, fit_prior=False, classes=[0, 1, 2, 7]),
-        ]

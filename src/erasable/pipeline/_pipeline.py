@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.pipeline import _name_estimators
-from sklearn.preprocessing import FunctionTransformer
 
 from erasable.core.changes import Affine
 from erasable.core.estimator import Erasable
@@ -132,21 +130,6 @@ class Pipeline(Composed):
     def _affine(self) -> Affine:
         # Of all steps, also of those before a step that reads a table.
         return compose(StepMap(step) for _, step in self._parts())
-
-    @classmethod
-    def _law_instances(cls) -> list[Self]:
-        """Pipelines of every kind, for the tests of the law."""
-        from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans
-        from erasable.preprocessing import MinMaxScaler, StandardScaler
-
-        rows: list[list[Any]] = [
-            [StandardScaler(), KMeans(3)],
-            [MinMaxScaler(), StandardScaler(with_mean=False), KMeans(2, max_iter=50, tol=1e-3)],
-            [StandardScaler(quantize=True), QuantizedKMeans(2)],
-            [FunctionTransformer(np.abs), MinMaxScaler(clip=True), "passthrough", KMeans(2)],
-            [StandardScaler(), DivideAndConquerKMeans(2), MinMaxScaler()],
-        ]
-        return [cls(_name_estimators(steps)) for steps in rows]
 
 
 def make_pipeline(*steps: Any) -> Pipeline:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -272,18 +272,3 @@ class Refit(MetaEstimatorMixin, Asking):
         if text != self._text or not same(tree, self._tree):
             raise not_of_records(type(self).__name__)
         self._adopt_tree(tree, text)
-
-    @classmethod
-    def _law_instances(cls) -> list[Self]:
-        """Estimators of several kinds, for the tests of the law."""
-        from sklearn.ensemble import RandomForestClassifier
-        from sklearn.linear_model import Ridge
-        from sklearn.neighbors import KNeighborsRegressor
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        return [
-            cls(make_pipeline(StandardScaler(), Ridge())),
-            cls(RandomForestClassifier(3, max_depth=4)),
-            cls(KNeighborsRegressor(1)),
-        ]
