@@ -17,6 +17,7 @@ from erasable import load
 from erasable.core.errors import ErasableError
 from erasable.core.records import Records
 from erasable.model_selection import leave_one_out
+from erasable.pipeline import fusing
 
 __all__ = ["UnlikeTwinError", "hold"]
 
@@ -52,6 +53,8 @@ def hold(sentence: Sentence) -> None:
             ours = build(sentence.node).fit(sentence.X, sentence.y, ids=sentence.ids)
             if not sentence.brittle:
                 _like_twin(sentence, ours)
+            if sentence.seed % 4 == 2:
+                _unfused(sentence, ours)
             _law(sentence, ours)
             if sentence.seed % 4 == 0:
                 _law_of_groups(sentence)
@@ -149,6 +152,20 @@ def _compare(learner: Leaf, ours: Any, alone: Any, rows: Any, sent: Any, y: Any)
     tied = mine.size // 8 if learner.name.startswith("KNeighbors") else 0  # two at one distance
     if wrong > tied:
         raise UnlikeTwinError(f"{wrong} of {mine.size} predictions are not the learner's alone")
+
+
+def _unfused(sentence: Sentence, fused: Any) -> None:
+    """Hold a composition whose steps all learn from tables to the law, and against this one."""
+    with fusing(False):
+        plain = build(sentence.node).fit(sentence.X, sentence.y, ids=sentence.ids)
+        if not sentence.brittle:
+            learner = sentence.learner
+            if learner is None:
+                rows = plain.transform(sentence.X)
+                _same_table(fused.transform(sentence.X), rows, sentence.coarse)
+            elif learner.name not in BRITTLE:
+                _compare(learner, fused, plain, sentence.X, sentence.X, None)
+        _law(sentence, plain)
 
 
 # -- the law ---------------------------------------------------------------------------------------
