@@ -56,6 +56,7 @@ COSTS: dict[str, tuple[str, str, str]] = {
     "MultinomialNB": ("exact sums per class", "O(d), sparse O(m)", "a column's extreme: O(n)"),
     "NadarayaWatson": ("the records", "O(d + log n)",
                        "half of them: what is left is copied, O(nd)"),
+    "NearestCentroid": ("exact moments per class", "O(d)", "a column's extreme: O(n) a column"),
     "OneHotEncoder": ("categories and counts", "O(d)", "a category: what follows resumes"),
     "OrdinalEncoder": ("categories and counts", "O(d)", "a category: codes above it shift"),
     "PCA": ("exact second moments", "O(d^2); solving O(d^3)",

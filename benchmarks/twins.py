@@ -169,6 +169,13 @@ TWINS: dict[str, Twin] = {
         {"bare_us": 100.0, "fit": 1.5},
         lazy=True,
     ),
+    "nearest-centroid": Twin(
+        "NearestCentroid",
+        lambda: (neighbors.NearestCentroid(), sklearn.neighbors.NearestCentroid()),
+        lambda n: near(n or 100_000, 20, classes=True),
+        one_row,
+        {"bare_us": 100.0, "fit": 1.5},
+    ),
     "nadaraya-watson": Twin(
         "NadarayaWatson (against KNeighborsRegressor)",
         lambda: (kernel.NadarayaWatson(0.3), sklearn.neighbors.KNeighborsRegressor()),

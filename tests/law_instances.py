@@ -50,6 +50,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "MinMaxScaler": [{"feature_range": (-1, 1)}],
     "MultinomialNB": [{"alpha": 0.0, "classes": [0, 1, 2, 5]}, {"class_prior": [1, 1, 1]}],
     "NadarayaWatson": [{"bandwidth": 0.3, "kernel": "tricube"}],
+    "NearestCentroid": [{"shrink_threshold": 0.4, "priors": "empirical"}],
     "OneHotEncoder": [
         {"drop": "first", "handle_unknown": "ignore"},
         {"drop": "if_binary", "sparse_output": False},

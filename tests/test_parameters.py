@@ -118,6 +118,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "MinMaxScaler": {"clip": True, "feature_range": (-1, 3)},
     "MultinomialNB": _DISCRETE,
     "NadarayaWatson": {"bandwidth": 0.5, "kernel": "epanechnikov"},
+    "NearestCentroid": {"priors": "empirical", "shrink_threshold": 0.5},
     "OneHotEncoder": {
         **_CODES,
         "drop": "first",

@@ -58,6 +58,7 @@ INPUTS = {
     "KNeighborsRegressor": {"sparse": TABLED},
     "MaxAbsScaler": {"NaN": FILL},
     "MinMaxScaler": {"NaN": FILL},
+    "NearestCentroid": {"sparse": DENSE},
     "RandomForestClassifier": _OF_TREES,
     "RandomForestRegressor": _OF_TREES,
     "RobustScaler": {"NaN": FILL},
@@ -132,6 +133,7 @@ PARAMETERS = {
         "copy": COPIED,
     },
     "MinMaxScaler": {"copy": COPIED},
+    "NearestCentroid": {"metric": "medians of classes are no sums"},
     "OneHotEncoder": {
         "feature_name_combiner": "names are one of the column and one of the category",
         "max_categories": "which categories are rare hangs on all records",

@@ -16,10 +16,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from effort import examples
 from erasable import Records, load
+from erasable.core.class_moments import ClassMoments
 from erasable.core.errors import ArtifactError, InvalidDataError
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from erasable.naive_bayes._categories import CategoryCounts
-from erasable.naive_bayes._class_moments import ClassMoments
 from erasable.naive_bayes._sums import ClassSums
 from erasable.utils._checks.data_sets import MARKED
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks

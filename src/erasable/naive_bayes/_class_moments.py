@@ -1,4 +1,4 @@
-"""Exact first and second moments of the rows of every class, with and without weights.
+"""Exact first and second moments of the rows of every class, with weights.
 
 The law it keeps: the grid and the sums are functions of the set of live rows. With weights, a row
 is added as often as its weight has quanta; the moments of the rows as they are, of which
@@ -15,120 +15,13 @@ from numpy.typing import NDArray
 
 from erasable.core import _unit_kernels as kernels
 from erasable.core._grid_kernels import BITS
+from erasable.core.class_moments import ClassMoments
 from erasable.core.classes import Classes
-from erasable.core.grid import Grid
-from erasable.core.moments import Moments
 from erasable.core.values import Values
-from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows
+from erasable.naive_bayes._base import Codes, Floats, Ints
 from erasable.naive_bayes._weights import ClassWeights
 
-__all__ = ["ClassMoments", "WeightedMoments"]
-
-
-@dataclass(eq=False, slots=True)
-class ClassMoments:
-    """Exact moments of the rows of every class, on one grid.
-
-    Attributes
-    ----------
-    grid : Grid
-        Of the rows of all classes.
-    moments : list of Moments
-        One for each class.
-    """
-
-    grid: Grid
-    moments: list[Moments]
-
-    @classmethod
-    def fit(
-        cls,
-        matrix: Values,
-        live: Ints,
-        classes: Classes,
-        weights: ClassWeights | None,
-        names: Any,
-    ) -> Self:
-        """Sum the live rows."""
-        grid = Grid.fit(matrix, live, names=names)
-        rows = _rows_by_class(classes.codes, live, classes.labels.size)
-        return cls(grid, [Moments.fit(grid, matrix, of_class) for of_class in rows])
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any], counts: Ints) -> Self:
-        """Rebuild them from what `state` returned."""
-        grid = Grid.from_state(state["grid"])
-        sums = state["moments"]
-        return cls(
-            grid,
-            [
-                Moments.from_state(grid, n, {name: lines[c] for name, lines in sums.items()})
-                for c, n in enumerate(counts.tolist())
-            ],
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Return the grid, and the sums with a line for each class."""
-        each = [moments.state() for moments in self.moments]
-        sums = {name: np.stack([lines[name] for lines in each]) for name in each[0]}
-        return {"grid": self.grid.state(), "moments": sums}
-
-    def remove(
-        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None
-    ) -> None:
-        """Take rows out of the sums of their classes."""
-        if rows.size == 1:
-            self.moments[codes[rows[0]]].remove(matrix, rows)
-            return
-        for c, of_class in enumerate(_rows_by_class(codes, rows, len(self.moments))):
-            if of_class.size:
-                self.moments[c].remove(matrix, of_class)
-
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop classes that are gone."""
-        self.moments = [self.moments[c] for c in np.flatnonzero(kept).tolist()]
-
-    def settle(
-        self,
-        matrix: Values,
-        rows: Ints,
-        codes: Codes,
-        live_rows: LiveRows,
-        weights: ClassWeights | None,
-    ) -> int:
-        """Bring the grid up to date, and sum the columns again whose grid has changed."""
-        change = self.grid.remove(matrix, rows, live_rows)
-        if change.exponents:
-            self._sum_again(matrix, live_rows(), codes, weights, change.columns)
-        return int(change.extremes.sum())
-
-    def total(self) -> Moments:
-        """Return the moments of all rows, whatever they weigh."""
-        n_rows = sum(moments.n_rows for moments in self.moments)
-        sums = np.sum([moments.sums for moments in self.moments], axis=0)
-        return Moments(self.grid, n_rows, sums)
-
-    def means(self, totals: Ints) -> Floats:
-        """Return the mean of each column in each class; 0 where `totals`, its weight, is 0."""
-        zero = np.zeros(self.grid.top.size)
-        return np.stack([each.mean() if each.n_rows else zero for each in self.moments])
-
-    def variances(self, totals: Ints) -> Floats:
-        """Return the variance of each column in each class; 0 where `totals` is 0."""
-        zero = np.zeros(self.grid.top.size)
-        return np.stack([each.variance() if each.n_rows else zero for each in self.moments])
-
-    def _sum_again(
-        self,
-        matrix: Values,
-        live: Ints,
-        codes: Codes,
-        weights: ClassWeights | None,
-        columns: NDArray[np.bool_],
-    ) -> None:
-        rows_left = _rows_by_class(codes, live, len(self.moments))
-        for moments, of_class in zip(self.moments, rows_left, strict=True):
-            moments.rederive(matrix, of_class, columns)
+__all__ = ["WeightedMoments"]
 
 
 @dataclass(eq=False, slots=True)
@@ -159,8 +52,8 @@ class WeightedMoments(ClassMoments):
         matrix: Values,
         live: Ints,
         classes: Classes,
-        weights: ClassWeights | None,
-        names: Any,
+        weights: ClassWeights | None = None,
+        names: Any = None,
     ) -> Self:
         """Sum the live rows."""
         plain = ClassMoments.fit(matrix, live, classes, None, names)
@@ -180,7 +73,7 @@ class WeightedMoments(ClassMoments):
         return {**ClassMoments.state(self), "limbs": self.limbs}
 
     def remove(
-        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None
+        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None = None
     ) -> None:
         """Take rows out of the sums of their classes."""
         ClassMoments.remove(self, matrix, rows, codes, weights)
@@ -256,18 +149,3 @@ def _joined(limbs: Ints) -> NDArray[Any]:
 def _column(totals: Ints) -> NDArray[Any]:
     column: NDArray[Any] = totals.astype(object)[:, np.newaxis]
     return column
-
-
-def _rows_by_class(codes: Codes, rows: Ints, n_classes: int) -> list[Ints]:
-    """Sort rows into classes, ascending in each.
-
-    Examples
-    --------
-    >>> _rows_by_class(np.array([1, 0, 1], dtype=np.int32), np.arange(3), 2)
-    [array([1]), array([0, 2])]
-    """
-    own = codes[rows]
-    narrow = own.astype(np.uint16) if n_classes < 2**16 else own  # sorted in linear time
-    order = np.argsort(narrow, kind="stable")
-    ends = np.cumsum(np.bincount(own, minlength=n_classes))
-    return np.split(rows[order], ends[:-1])

@@ -17,11 +17,12 @@ from erasable.core._schema_models import (
     moments,
     refuse_negative_variance,
 )
+from erasable.core.class_moments import ClassMoments
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidParameterError
 from erasable.core.values import Values
 from erasable.naive_bayes._base import Floats, Ints, NaiveBayes, logs
-from erasable.naive_bayes._class_moments import ClassMoments, WeightedMoments
+from erasable.naive_bayes._class_moments import WeightedMoments
 from erasable.naive_bayes._weights import ClassWeights
 
 __all__ = ["GaussianNB"]

@@ -1,11 +1,12 @@
 """Nearest neighbours, from which a record can be deleted.
 
-The law they keep is that of every room: after `delete` a model is, bit for bit, the one that a fit
-without those records makes. Nothing is learned: the model is its records, and an index to find
-them by, which is no part of it.
+After `delete` a model is, bit for bit, the one that a fit without those records makes. Models of
+the k nearest learn nothing: they are their records, and an index to find them by, which is not a
+part of the model. The nearest centroid is exact sums of the records of each class.
 """
 
+from erasable.neighbors._centroid import NearestCentroid
 from erasable.neighbors._classification import KNeighborsClassifier
 from erasable.neighbors._regression import KNeighborsRegressor
 
-__all__ = ["KNeighborsClassifier", "KNeighborsRegressor"]
+__all__ = ["KNeighborsClassifier", "KNeighborsRegressor", "NearestCentroid"]

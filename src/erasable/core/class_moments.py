@@ -1,0 +1,151 @@
+"""Exact first and second moments of the rows of every class.
+
+The grid and the sums are functions of the set of live rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._class_kernels import Codes
+from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.classes import Classes
+from erasable.core.grid import Grid
+from erasable.core.moments import Moments
+from erasable.core.values import Values
+
+__all__ = ["ClassMoments"]
+
+LiveRows: TypeAlias = Callable[[], Ints]
+
+
+@dataclass(eq=False, slots=True)
+class ClassMoments:
+    """Exact moments of the rows of every class, on one grid.
+
+    Attributes
+    ----------
+    grid : Grid
+        Of the rows of all classes.
+    moments : list of Moments
+        One for each class.
+
+    Examples
+    --------
+    >>> rows, live = np.array([[1.0], [4.0], [7.0]]), np.arange(3)
+    >>> classes = Classes.fit(np.array([5, 5, 6]), live)
+    >>> moments = ClassMoments.fit(rows, live, classes)
+    >>> moments.means(classes.counts).tolist(), moments.variances(classes.counts).tolist()
+    ([[2.5], [7.0]], [[2.25], [0.0]])
+    """
+
+    grid: Grid
+    moments: list[Moments]
+
+    @classmethod
+    def fit(
+        cls,
+        matrix: Values,
+        live: Ints,
+        classes: Classes,
+        weights: Any = None,
+        names: Any = None,
+    ) -> Self:
+        """Sum the live rows."""
+        grid = Grid.fit(matrix, live, names=names)
+        rows = _rows_by_class(classes.codes, live, classes.labels.size)
+        return cls(grid, [Moments.fit(grid, matrix, of_class) for of_class in rows])
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], counts: Ints) -> Self:
+        """Rebuild them from what `state` returned."""
+        grid = Grid.from_state(state["grid"])
+        sums = state["moments"]
+        return cls(
+            grid,
+            [
+                Moments.from_state(grid, n, {name: lines[c] for name, lines in sums.items()})
+                for c, n in enumerate(counts.tolist())
+            ],
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return the grid, and the sums with a line for each class."""
+        each = [moments.state() for moments in self.moments]
+        sums = {name: np.stack([lines[name] for lines in each]) for name in each[0]}
+        return {"grid": self.grid.state(), "moments": sums}
+
+    def remove(self, matrix: Values, rows: Ints, codes: Codes, weights: Any = None) -> None:
+        """Take rows out of the sums of their classes."""
+        if rows.size == 1:
+            self.moments[codes[rows[0]]].remove(matrix, rows)
+            return
+        for c, of_class in enumerate(_rows_by_class(codes, rows, len(self.moments))):
+            if of_class.size:
+                self.moments[c].remove(matrix, of_class)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Drop classes that are gone."""
+        self.moments = [self.moments[c] for c in np.flatnonzero(kept).tolist()]
+
+    def settle(
+        self,
+        matrix: Values,
+        rows: Ints,
+        codes: Codes,
+        live_rows: LiveRows,
+        weights: Any = None,
+    ) -> int:
+        """Bring the grid up to date, and sum the columns again whose grid has changed."""
+        change = self.grid.remove(matrix, rows, live_rows)
+        if change.exponents:
+            self._sum_again(matrix, live_rows(), codes, weights, change.columns)
+        return int(change.extremes.sum())
+
+    def total(self) -> Moments:
+        """Return the moments of all rows, whatever they weigh."""
+        n_rows = sum(moments.n_rows for moments in self.moments)
+        sums = np.sum([moments.sums for moments in self.moments], axis=0)
+        return Moments(self.grid, n_rows, sums)
+
+    def means(self, totals: Ints) -> Floats:
+        """Return the mean of each column in each class; 0 where `totals`, its weight, is 0."""
+        zero = np.zeros(self.grid.top.size)
+        return np.stack([each.mean() if each.n_rows else zero for each in self.moments])
+
+    def variances(self, totals: Ints) -> Floats:
+        """Return the variance of each column in each class; 0 where `totals` is 0."""
+        zero = np.zeros(self.grid.top.size)
+        return np.stack([each.variance() if each.n_rows else zero for each in self.moments])
+
+    def _sum_again(
+        self,
+        matrix: Values,
+        live: Ints,
+        codes: Codes,
+        weights: Any,
+        columns: NDArray[np.bool_],
+    ) -> None:
+        rows_left = _rows_by_class(codes, live, len(self.moments))
+        for moments, of_class in zip(self.moments, rows_left, strict=True):
+            moments.rederive(matrix, of_class, columns)
+
+
+def _rows_by_class(codes: Codes, rows: Ints, n_classes: int) -> list[Ints]:
+    """Sort rows into classes, ascending in each.
+
+    Examples
+    --------
+    >>> _rows_by_class(np.array([1, 0, 1], dtype=np.int32), np.arange(3), 2)
+    [array([1]), array([0, 2])]
+    """
+    own = codes[rows]
+    narrow = own.astype(np.uint16) if n_classes < 2**16 else own  # sorted in linear time
+    order = np.argsort(narrow, kind="stable")
+    ends = np.cumsum(np.bincount(own, minlength=n_classes))
+    return np.split(rows[order], ends[:-1])
