@@ -20,12 +20,13 @@ KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit imp
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
 
-.PHONY: help setup demo test soak wheel bench clean
+.PHONY: help setup demo test check soak wheel bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    20 people leave a data set and four models"
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
+	@echo "make check NAME=Ridge    of all that, what a change to one estimator needs (a minute or two)"
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (half an hour)"
 	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
@@ -44,6 +45,10 @@ test: setup
 	$(BIN)/mypy --strict -n $(WORKERS) src
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS)
+
+# What a change to one estimator needs: make check NAME=Ridge
+check: setup
+	@$(BIN)/python tests/check.py "$(NAME)" $(WORKERS)
 
 soak: setup
 	ERASABLE_SEED=$(SEED) $(BIN)/pytest -n $(WORKERS) -m soak tests

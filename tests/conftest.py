@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -50,6 +51,22 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if shutil.disk_usage(MEMORY).free > ROOM:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """See tests/check.py."""
+    parser.addoption("--estimator", help="of the tests in tests/test_*.py, run those of this one")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep those of one estimator, where that was asked for."""
+    name = config.getoption("--estimator")
+    if name:
+        items[:] = [
+            item
+            for item in items
+            if item.path.parent != ROOT / "tests" or re.search(rf"\b{name}\b", item.name)
+        ]
 
 
 @pytest.hookimpl(trylast=True)
