@@ -1,0 +1,42 @@
+"""The pages of the site: every public object is on one, and every command line does what it shows."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+from test_project import INNER, exported, public_modules
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs"
+
+
+def _named(identifier: str) -> list[Any]:
+    """Return what an identifier of mkdocstrings shows: an object, or all that a module exports."""
+    home, _, name = identifier.rpartition(".")
+    if identifier in public_modules() and name not in importlib.import_module(home).__dict__.get(
+        "__all__", ()
+    ):
+        return [thing for _, thing in exported(identifier)]
+    return [getattr(importlib.import_module(home), name)]
+
+
+def _missing_from(pages: list[str]) -> list[str]:
+    identifiers = [each for page in pages for each in re.findall(r"^::: (\S+)$", page, re.M)]
+    shown = {id(thing) for identifier in identifiers for thing in _named(identifier)}
+    return [
+        name
+        for module in public_modules()
+        if not module.startswith(INNER)
+        for name, thing in exported(module)
+        if id(thing) not in shown
+    ]
+
+
+def test_every_public_object_is_in_the_reference() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (PAGES / "api").glob("*.md")]
+    assert _missing_from(pages) == []
+    without = [page.replace("::: erasable.cluster.KMeans\n", "") for page in pages]
+    assert _missing_from(without) == ["erasable.cluster.KMeans"]
