@@ -1,4 +1,4 @@
-"""The pages of the site: every public object is on one, and every command line does what it shows."""
+"""The pages of the site: all public objects are there, and command lines print what is shown."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import command_blocks
+import pytest
 from test_project import INNER, exported, public_modules
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,3 +42,14 @@ def test_every_public_object_is_in_the_reference() -> None:
     assert _missing_from(pages) == []
     without = [page.replace("::: erasable.cluster.KMeans\n", "") for page in pages]
     assert _missing_from(without) == ["erasable.cluster.KMeans"]
+
+
+@pytest.mark.parametrize("page", command_blocks.pages(), ids=lambda page: page.stem)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert command_blocks.masked(text) == command_blocks.masked(command_blocks.run(text, tmp_path))
+
+
+def test_another_output_is_found(tmp_path: Path) -> None:
+    text = "```console\n$ head -n 1 churn.csv\ncustomer,mail\n```\n"
+    assert "customer,mail,since" in command_blocks.run(text, tmp_path)

@@ -1,0 +1,75 @@
+"""Draw the figures of the pages from what was measured: ``python docs/plots.py``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+
+ROOT = Path(__file__).resolve().parent.parent
+FIGURES = ROOT / "docs" / "figures"
+RESULTS = ROOT / "benchmarks" / "results"
+ONE, TWO, GREY = "#00796b", "#e08214", "#7f8c8d"
+SHOWN = {
+    "least-squares": "linear regression, 100,000 × 50",
+    "categorical-bayes": "naive Bayes of categories, 100,000 × 50",
+    "gaussian-bayes": "Gaussian naive Bayes, 100,000 × 50",
+    "logistic": "logistic regression, 100,000 × 50",
+    "forest-adult": "random forest, Adult: 30,162 × 14",
+    "tree-adult": "decision tree, Adult: 30,162 × 14",
+    "pca": "PCA, 100,000 × 50",
+    "columns-logistic": "mixed columns → logistic regression, Adult",
+    "tfidf-logistic": "TF-IDF → logistic regression, 5,574 texts",
+    "sharded-boosting-adult": "32 shards of histogram boosting, Adult",
+}
+
+
+def style() -> None:
+    """Set fonts and lines; text stays text, so that files are small and can be searched."""
+    plt.rcParams.update(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "erasable",
+            "font.family": "sans-serif",
+            "font.size": 11,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "figure.facecolor": "white",
+        }
+    )
+
+
+def save(figure: plt.Figure, name: str) -> None:
+    """Write a figure; the same bytes each time."""
+    figure.savefig(FIGURES / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
+    plt.close(figure)
+
+
+def speedups() -> None:
+    """Draw how many times longer training again takes, of the results of the benchmarks."""
+    cells = {name: json.loads((RESULTS / f"estimator-{name}.json").read_text()) for name in SHOWN}
+    times = {SHOWN[name]: cell["peer"] / cell["used"] for name, cell in cells.items()}
+    times = dict(sorted(times.items(), key=lambda each: each[1]))
+    figure, axes = plt.subplots(figsize=(7.5, 3.8))
+    bars = axes.barh(list(times), list(times.values()), color=ONE, height=0.66)
+    axes.bar_label(bars, [f"{value:,.0f} ×" for value in times.values()], padding=4)
+    axes.set_xscale("log")
+    axes.set_xlim(1, max(times.values()) * 3)
+    axes.set_xlabel("training again with scikit-learn, over one deletion")
+    save(figure, "speedups")
+
+
+def main() -> int:
+    """Draw all figures."""
+    style()
+    speedups()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
