@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from readme_story import masked as without_times
@@ -21,6 +22,8 @@ DOCS = Path(__file__).resolve().parent
 BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
 REQUEST = re.compile(r"R-[0-9A-Z]{10}")
 SHOWN_FOLDER = "/home/ann/churn"
+DATABASE = "postgresql://ann@db.example/models"
+"""Stands for a database of PostgreSQL that is there; see `run`."""
 
 
 def pages() -> list[Path]:
@@ -36,12 +39,12 @@ def lay_out(folder: Path) -> None:
 
 
 def commands(block: str) -> list[tuple[str, str]]:
-    """Split a block into command lines and what each prints.
+    r"""Split a block into command lines and what each prints.
 
     Examples
     --------
-    >>> commands("$ ls\\na\\nb\\n\\n$ true\\n")
-    [('ls', 'a\\nb\\n\\n'), ('true', '')]
+    >>> commands("$ ls\na\nb\n\n$ true\n")
+    [('ls', 'a\nb\n\n'), ('true', '')]
     """
     parts = re.split(r"^\$ ", block, flags=re.MULTILINE)
     lines = [re.match(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", part, re.DOTALL) for part in parts[1:]]
@@ -66,19 +69,25 @@ def printed_by(line: str, folder: Path) -> str:
         (folder / target).write_text(out, encoding="utf-8")
         out = ""
     text = "\n".join([*said, *(each.rstrip() for each in out.splitlines())]).rstrip()
-    return text.replace(str(folder.resolve()), SHOWN_FOLDER)
+    return text.replace(str(folder), SHOWN_FOLDER).replace(str(folder.parent), "/home/ann")
 
 
-def run(text: str, folder: Path) -> str:
-    """Return a page with what its command lines print now, in a folder."""
+def run(text: str, folder: Path, database: Callable[[], str]) -> str:
+    """Return a page with what its command lines print now, in a folder.
+
+    `database` returns the URL of a database of PostgreSQL that is empty.
+    """
+    folder = folder / "churn"
+    folder.mkdir()
     lay_out(folder)
+    url = database() if DATABASE in text else DATABASE
     ids: dict[str, str] = {}
 
     def block(found: re.Match[str]) -> str:
         parts = []
         for line, shown in commands(found[0]):
             line = REQUEST.sub(lambda each: ids.get(each[0], each[0]), line)
-            now = printed_by(line, folder)
+            now = printed_by(line.replace(DATABASE, url), folder).replace(url, DATABASE)
             ids.update(zip(REQUEST.findall(shown), REQUEST.findall(now), strict=False))
             parts.append(f"$ {line}\n{now}".rstrip() + "\n")
         return "\n".join(parts)
@@ -95,16 +104,23 @@ def masked(text: str) -> str:
     'root HASH, TIME'
     """
     text = re.sub(r"\b[0-9a-f]{12,}\b", "HASH", text)
+    text = re.sub(r"^\d\d:\d\d:\d\d", "CLOCK", text, flags=re.MULTILINE)
     text = re.sub(r"^[A-Za-z0-9+/=]{40,}$", "KEY", text, flags=re.MULTILINE)
     return without_times(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
 
 
 def main() -> int:
     """Write the pages that are named, or all."""
-    sys.path.insert(0, str(DOCS.parent / "tests"))
-    for page in [Path(each) for each in sys.argv[1:]] or pages():
-        with tempfile.TemporaryDirectory() as folder:
-            page.write_text(run(page.read_text("utf-8"), Path(folder)), encoding="utf-8")
+    tests = DOCS.parent / "tests"
+    sys.path[:0] = [str(tests), str(tests / "workspace")]
+    from postgres_server import running
+
+    with running() as server:
+        for page in [Path(each).resolve() for each in sys.argv[1:]] or pages():
+            with tempfile.TemporaryDirectory() as folder:
+                text = page.read_text("utf-8")
+                written = run(text, Path(folder), lambda: str(server.url(server.database())))
+                page.write_text(written, encoding="utf-8")
     return 0
 
 

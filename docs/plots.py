@@ -16,13 +16,13 @@ FIGURES = ROOT / "docs" / "figures"
 RESULTS = ROOT / "benchmarks" / "results"
 ONE, TWO, GREY = "#00796b", "#e08214", "#7f8c8d"
 SHOWN = {
-    "least-squares": "linear regression, 100,000 × 50",
-    "categorical-bayes": "naive Bayes of categories, 100,000 × 50",
-    "gaussian-bayes": "Gaussian naive Bayes, 100,000 × 50",
-    "logistic": "logistic regression, 100,000 × 50",
-    "forest-adult": "random forest, Adult: 30,162 × 14",
-    "tree-adult": "decision tree, Adult: 30,162 × 14",
-    "pca": "PCA, 100,000 × 50",
+    "least-squares": "linear regression, 100,000 x 50",
+    "categorical-bayes": "naive Bayes of categories, 100,000 x 50",
+    "gaussian-bayes": "Gaussian naive Bayes, 100,000 x 50",
+    "logistic": "logistic regression, 100,000 x 50",
+    "forest-adult": "random forest, Adult: 30,162 x 14",
+    "tree-adult": "decision tree, Adult: 30,162 x 14",
+    "pca": "PCA, 100,000 x 50",
     "columns-logistic": "mixed columns → logistic regression, Adult",
     "tfidf-logistic": "TF-IDF → logistic regression, 5,574 texts",
     "sharded-boosting-adult": "32 shards of histogram boosting, Adult",
@@ -57,7 +57,7 @@ def speedups() -> None:
     times = dict(sorted(times.items(), key=lambda each: each[1]))
     figure, axes = plt.subplots(figsize=(7.5, 3.8))
     bars = axes.barh(list(times), list(times.values()), color=ONE, height=0.66)
-    axes.bar_label(bars, [f"{value:,.0f} ×" for value in times.values()], padding=4)
+    axes.bar_label(bars, [f"{value:,.0f} x" for value in times.values()], padding=4)
     axes.set_xscale("log")
     axes.set_xlim(1, max(times.values()) * 3)
     axes.set_xlabel("training again with scikit-learn, over one deletion")

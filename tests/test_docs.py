@@ -9,6 +9,7 @@ from typing import Any
 
 import command_blocks
 import pytest
+
 from test_project import INNER, exported, public_modules
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,11 +46,20 @@ def test_every_public_object_is_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("page", command_blocks.pages(), ids=lambda page: page.stem)
-def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+def test_commands_print_what_the_page_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    def database() -> str:
+        server = request.getfixturevalue("server")
+        return str(server.url(server.database()))
+
     text = page.read_text(encoding="utf-8")
-    assert command_blocks.masked(text) == command_blocks.masked(command_blocks.run(text, tmp_path))
+    now = command_blocks.run(text, tmp_path, database)
+    assert command_blocks.masked(now) == command_blocks.masked(text)
 
 
 def test_another_output_is_found(tmp_path: Path) -> None:
     text = "```console\n$ head -n 1 churn.csv\ncustomer,mail\n```\n"
-    assert "customer,mail,since" in command_blocks.run(text, tmp_path)
+    now = command_blocks.run(text, tmp_path, str)
+    assert command_blocks.masked(now) != command_blocks.masked(text)
+    assert "customer,mail,since" in now
