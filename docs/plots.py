@@ -128,8 +128,12 @@ def customer() -> None:
                   textcoords="offset points", ha="right", color=TWO)  # fmt: skip
     axes.set_xscale("log")
     axes.set_xlim(right=fit * 1.3)
+    axes.set_xticks(
+        [10, 20, 50, 100, 200, 400], ["10", "20", "50", "100", "200", "400"], minor=False
+    )
+    axes.minorticks_off()
     axes.set(xlabel="milliseconds for a deletion and the prediction after it", ylabel="customers")
-    axes.set_title(f"median of a deletion: {np.median(one):.0f} ms", fontsize=11)
+    axes.set_title(f"a deletion: {np.median(one):.0f} ms in the median", fontsize=11)
     save(figure, "customer")
 
 
