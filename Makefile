@@ -46,12 +46,12 @@ test: setup
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(WORKERS)
 
-# A broken link or a missing reference fails the build, and so does a page that requests anything
-# from elsewhere.
+# A broken link or a missing reference fails the build (with --quiet it would not, as that hides
+# warnings from --strict), and so does a page that requests anything from elsewhere.
 REMOTE := <(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]* href="?(https?:)?//|url\(["'"'"']?(https?:)?//
 
 docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@! grep -rnoE --include='*.html' --include='*.css' '$(REMOTE)' build/site
 
 soak: setup

@@ -15,9 +15,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
@@ -42,6 +39,7 @@ SHOWN = {
 
 def style() -> None:
     """Set fonts and lines; text stays text, so that files are small and can be searched."""
+    plt.switch_backend("svg")
     plt.rcParams.update(
         {
             "svg.fonttype": "none",
