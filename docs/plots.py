@@ -64,13 +64,15 @@ def speedups() -> None:
     cells = {name: json.loads((RESULTS / f"estimator-{name}.json").read_text()) for name in SHOWN}
     times = {SHOWN[name]: cell["peer"] / cell["used"] for name, cell in cells.items()}
     times = dict(sorted(times.items(), key=lambda each: each[1]))
-    figure, axes = plt.subplots(figsize=(7.5, 3.8))
-    bars = axes.barh(list(times), list(times.values()), color=ONE, height=0.66)
+    figure, axes = plt.subplots(figsize=(5.0, 5.4))
+    bars = axes.barh(list(times), list(times.values()), color=ONE, height=0.4)
+    for place, name in enumerate(times):  # above its bar: a label beside it takes half the width
+        axes.text(1.03, place + 0.28, name, fontsize=10)
+    axes.set_yticks([])
     axes.bar_label(bars, [f"{value:,.0f} x" for value in times.values()], padding=4)
     axes.set_xscale("log")
     axes.set_xlim(1, max(times.values()) * 3)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f} x")
-    axes.tick_params(axis="y", length=0)
     axes.set_xlabel("training again with scikit-learn, over one deletion")
     save(figure, "speedups")
 
