@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import command_blocks
 import pytest
 
+from cli.running import ROOT as ROOT_COMMAND
 from test_project import INNER, exported, public_modules
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,3 +65,33 @@ def test_another_output_is_found(tmp_path: Path) -> None:
     now = command_blocks.run(text, tmp_path, str)
     assert command_blocks.masked(now) != command_blocks.masked(text)
     assert "customer,mail,since" in now
+
+
+def _unknown_in(text: str) -> list[str]:
+    """Return the command lines of a page that name a command or an option that there is not."""
+    unknown = []
+    for kind, block in re.findall(r"^```(.*?)\n(.*?)^```", text, re.M | re.DOTALL):
+        if kind not in ("", "console"):
+            continue
+        for line in re.findall(r"^(?:\$ )?erasable ((?:.*\\\n)*.*)", block, re.M):
+            words = shlex.split(line.replace("\\\n", " "), comments=True)
+            command: Any = ROOT_COMMAND
+            while hasattr(command, "commands") and words and words[0] in command.commands:
+                command = command.commands[words.pop(0)]
+            known = {option for param in command.params for option in param.opts} | {"--help"}
+            asked = {word for word in words if word.startswith("--") and word != "--"}
+            if (hasattr(command, "commands") and words[:1] != ["COMMAND"]) or not asked <= known:
+                unknown.append(line)
+    return unknown
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *PAGES.glob("**/*.md")], ids=lambda page: page.stem
+)
+def test_command_lines_name_commands_and_options_that_there_are(page: Path) -> None:
+    assert _unknown_in(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("line", ["forget patient-7", "request --all", "model forget risk"])
+def test_an_unknown_command_or_option_is_found(line: str) -> None:
+    assert _unknown_in(f"```console\n$ erasable {line}\n```\n") == [line]
