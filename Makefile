@@ -20,13 +20,14 @@ KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit imp
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
 
-.PHONY: help setup demo test check soak wheel bench clean
+.PHONY: help setup demo test check docs soak wheel bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    20 people leave a data set and four models"
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
 	@echo "make check NAME=Ridge    of all that, what a change to one estimator needs (a minute or two)"
+	@echo "make docs    build the documentation site (in build/site)"
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (half an hour)"
 	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
@@ -49,6 +50,14 @@ test: setup
 # What a change to one estimator needs: make check NAME=Ridge
 check: setup
 	@$(BIN)/python tests/check.py "$(NAME)" $(WORKERS)
+
+# A broken link or a missing reference fails the build (with --quiet it would not, as that hides
+# warnings from --strict), and so does a page that requests anything from elsewhere.
+REMOTE := <(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]* href="?(https?:)?//|url\(["'"'"']?(https?:)?//
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@! grep -rnoE --include='*.html' --include='*.css' '$(REMOTE)' build/site
 
 soak: setup
 	ERASABLE_SEED=$(SEED) $(BIN)/pytest -n $(WORKERS) -m soak tests
@@ -90,6 +99,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.kernels: $(KERNELS) | $(VENV)/.installed

@@ -136,18 +136,3 @@ def aims_table(results: Results) -> str:
     aims = [*speedups(results), *qualities(results), *costs(results), *imports(results)]
     rows = [[aim.what, aim.aim, aim.measured, _word(aim.met)] for aim in aims]
     return table(["what", "aim", "measured", ""], rows, left=(0, 1, 3))
-
-
-def speedup_table(results: Results) -> str:
-    """Write speed-ups beside their aims, by data set."""
-    header = ["speed-up", *(SOURCES[data].title for data in SOURCES)]
-    rows = []
-    for model, title in TITLES.items():
-        row = [title]
-        for data in SOURCES:
-            values = over(results.stream(data, model), lambda run: run["speedup"])
-            aim = paper.SPEEDUPS.get(data, {}).get(model)
-            text = f"{significant(float(np.mean(values)))} x" if values else NONE
-            row.append(text + (f" (aim {aim} x)" if aim else ""))
-        rows.append(row)
-    return table(header, rows)

@@ -153,6 +153,21 @@ def _runtime(cell: Run | None) -> list[str]:
     return [total + mark, mean(over(cell, lambda run: run["speedup"]), 3, " x")]
 
 
+def speedups(results: Results) -> str:
+    """How many times faster than refits, by data set."""
+    rows = [
+        [
+            title,
+            *(
+                mean(over(results.stream(d, m), lambda run: run["speedup"]), 3, " x")
+                for d in SOURCES
+            ),
+        ]
+        for m, title in TITLES.items()
+    ]
+    return table(["speed-up", *(source.title for source in SOURCES.values())], rows)
+
+
 def pipeline(results: Results) -> str:
     """The pipeline against refits of scikit-learn's pipeline."""
     header = ["data set", "scikit-learn refits (s)", f"{TITLES['pipeline']} (s)", "speed-up"]

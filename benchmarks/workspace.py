@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workspace_page import section
+from workspace_page import section, verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "workspace.json"
@@ -145,6 +145,7 @@ def main() -> None:
         found["shared"] = asked.shared
     text = section(found)
     print(text)
+    print(verdict(found))
     if asked.dry:
         print(json.dumps(found, indent=1))
         return

@@ -266,7 +266,7 @@ def test_the_readme_names_every_estimator_and_its_exactness() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda page: page.name
+    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda page: page.name
 )
 def test_links_in_the_docs_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -46,42 +46,36 @@ class Erasable(Stateful):
     the set of live records keyed by id. It must not depend on row order, on rows that are not
     live, or on how many deletions came before. It implements
 
-    ``_fit_rows()``
-        Learn from ``self._held``: ``.records.matrix[.live]``, drawing only from ``self._tape``.
-    ``_delete_rows(rows) -> Outcome``
-        Bring what was learned to what `_fit_rows` would learn now. `rows` are positions, ascending
-        and no longer live; they can be read until the call returns, and are overwritten after.
-        Everything that can go wrong with the request has been checked: it must not raise.
-    ``_state() -> dict``
-        What was learned and is not derivable: arrays, numbers, strings, and dicts of these. Names
-        in ``BASE_STATE`` are taken. Views are fine, `state` copies.
-    ``_restore(state)``
-        Set every attribute that ``_state`` reads and that predicting needs. This is how a model
-        comes back from a pickle or a file: *nothing else that was learned is kept*.
+    - ``_fit_rows()``: learn from ``self._held``: ``.records.matrix[.live]``, drawing only from
+      ``self._tape``.
+    - ``_delete_rows(rows) -> Outcome``: bring what was learned to what `_fit_rows` would learn now.
+      `rows` are positions, ascending and no longer live; they can be read until the call returns,
+      and are overwritten after. Everything that can go wrong with the request has been checked: it
+      must not raise.
+    - ``_state() -> dict``: what was learned and is not derivable: arrays, numbers, strings, and
+      dicts of these. Names in ``BASE_STATE`` are taken. Views are fine, `state` copies.
+    - ``_restore(state)``: set every attribute that ``_state`` reads and that predicting needs. This
+      is how a model comes back from a pickle or a file: *nothing else that was learned is kept*.
 
     and where it needs to (see also `erasable.core.protocol`)
 
-    ``_minimum_records() -> int``
-        Fewest records the model can exist with; 1 by default.
-    ``_check_deletion(rows)``
-        Raise TooFewRecordsError if what would be left without these rows, all of them still live,
-        cannot be learned from for another reason. It learns nothing.
-    ``_prepare_deletion(rows)``
-        Learn what `_delete_rows` will need, where that may raise; not called for steps.
-    ``_reattach()``
-        Make ``self._accelerator`` from ``self._held`` and what was restored. Called before the
-        first deletion of a model that came from a pickle or a file, whenever the accelerator is
-        None, and by ``load(path, records)``. Raises ArtifactError if the records do not fit.
-    ``_learns_from() -> set of str``
-        Which parts of the records what is learned depends on: "X", or "values" where
-        `_sees_storage` is False; "y", "numbers" and "sample_weight" by the estimator's tags and
-        `_takes_weights`; "groups" where draws are keyed by them.
-    ``_digest_state() -> dict``
-        ``_state`` with `LeafHash` values in the place of large components that did not change.
-    ``_reads_numbers``, ``_heeds_objects``
-        Whether the model is the same for integers as for equal floats as targets, so that they may
-        come mixed (that of every regressor by default); and whether numbers in a table of objects
-        make another model than in a table of numbers (False).
+    - ``_minimum_records() -> int``: fewest records the model can exist with; 1 by default.
+    - ``_check_deletion(rows)``: raise TooFewRecordsError if what would be left without these rows,
+      all of them still live, cannot be learned from for another reason. It learns nothing.
+    - ``_prepare_deletion(rows)``: learn what `_delete_rows` will need, where that may raise; not
+      called for steps.
+    - ``_reattach()``: make ``self._accelerator`` from ``self._held`` and what was restored. Called
+      before the first deletion of a model that came from a pickle or a file, whenever the
+      accelerator is None, and by ``load(path, records)``. Raises ArtifactError if the records do
+      not fit.
+    - ``_learns_from() -> set of str``: which parts of the records what is learned depends on: "X",
+      or "values" where `_sees_storage` is False; "y", "numbers" and "sample_weight" by the
+      estimator's tags and `_takes_weights`; "groups" where draws are keyed by them.
+    - ``_digest_state() -> dict``: ``_state`` with `LeafHash` values in the place of large
+      components that did not change.
+    - ``_reads_numbers``, ``_heeds_objects``: whether the model is the same for integers as for
+      equal floats as targets, so that they may come mixed (that of every regressor by default), and
+      whether numbers in a table of objects make another one than in a table of numbers (False).
 
     A parameter is read with ``_at_fit(name)``: what `set_params` says concerns the next `fit`.
 

@@ -1,0 +1,27 @@
+"""Where the examples of the pages run: an empty folder with the files that they speak of."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from command_blocks import lay_out
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run a page in a folder of its own; skip one on real data where there are none."""
+    if request.path.suffix != ".md":
+        return
+    if "ERASABLE_DATA" in request.path.read_text(encoding="utf-8"):
+        data = Path(os.environ.get("ERASABLE_DATA") or ROOT.parent / "shared" / "data").resolve()
+        if not data.is_dir():
+            pytest.skip(f"no real data at {data}; set ERASABLE_DATA to the folder that holds it")
+        monkeypatch.setenv("ERASABLE_DATA", str(data))
+    lay_out(tmp_path)
+    monkeypatch.chdir(tmp_path)

@@ -1,0 +1,97 @@
+"""The pages of the site: all public objects are there, and command lines print what is shown."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import command_blocks
+import pytest
+
+from cli.running import ROOT as ROOT_COMMAND
+from test_project import INNER, exported, public_modules
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs"
+
+
+def _named(identifier: str) -> list[Any]:
+    """Return what an identifier of mkdocstrings shows: an object, or all that a module exports."""
+    home, _, name = identifier.rpartition(".")
+    if identifier in public_modules() and name not in importlib.import_module(home).__dict__.get(
+        "__all__", ()
+    ):
+        return [thing for _, thing in exported(identifier)]
+    return [getattr(importlib.import_module(home), name)]
+
+
+def _missing_from(pages: list[str]) -> list[str]:
+    identifiers = [each for page in pages for each in re.findall(r"^::: (\S+)$", page, re.M)]
+    shown = {id(thing) for identifier in identifiers for thing in _named(identifier)}
+    return [
+        name
+        for module in public_modules()
+        if not module.startswith(INNER)
+        for name, thing in exported(module)
+        if id(thing) not in shown
+    ]
+
+
+def test_every_public_object_is_in_the_reference() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (PAGES / "api").glob("*.md")]
+    assert _missing_from(pages) == []
+    without = [page.replace("::: erasable.cluster.KMeans\n", "") for page in pages]
+    assert _missing_from(without) == ["erasable.cluster.KMeans"]
+
+
+@pytest.mark.parametrize("page", command_blocks.pages(), ids=lambda page: page.stem)
+def test_commands_print_what_the_page_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    def database() -> str:
+        server = request.getfixturevalue("server")
+        return str(server.url(server.database()))
+
+    text = page.read_text(encoding="utf-8")
+    now = command_blocks.run(text, tmp_path, database)
+    assert command_blocks.masked(now) == command_blocks.masked(text)
+
+
+def test_another_output_is_found(tmp_path: Path) -> None:
+    text = "```console\n$ head -n 1 churn.csv\ncustomer,mail\n```\n"
+    now = command_blocks.run(text, tmp_path, str)
+    assert command_blocks.masked(now) != command_blocks.masked(text)
+    assert "customer,mail,since" in now
+
+
+def _unknown_in(text: str) -> list[str]:
+    """Return the command lines of a page that name a command or an option that there is not."""
+    unknown = []
+    for kind, block in re.findall(r"^```(.*?)\n(.*?)^```", text, re.M | re.DOTALL):
+        if kind not in ("", "console"):
+            continue
+        for line in re.findall(r"^(?:\$ )?erasable ((?:.*\\\n)*.*)", block, re.M):
+            words = shlex.split(line.replace("\\\n", " "), comments=True)
+            command: Any = ROOT_COMMAND
+            while hasattr(command, "commands") and words and words[0] in command.commands:
+                command = command.commands[words.pop(0)]
+            known = {option for param in command.params for option in param.opts} | {"--help"}
+            asked = {word for word in words if word.startswith("--") and word != "--"}
+            if (hasattr(command, "commands") and words[:1] != ["COMMAND"]) or not asked <= known:
+                unknown.append(line)
+    return unknown
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *PAGES.glob("**/*.md")], ids=lambda page: page.stem
+)
+def test_command_lines_name_commands_and_options_that_there_are(page: Path) -> None:
+    assert _unknown_in(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("line", ["forget patient-7", "request --all", "model forget risk"])
+def test_an_unknown_command_or_option_is_found(line: str) -> None:
+    assert _unknown_in(f"```console\n$ erasable {line}\n```\n") == [line]
