@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import publishing, show
-from erasable.cli.domain_terms import columns
 from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import Group, Json, Where, command, fail, opened
+from erasable.cli.options import columns
 
 __all__ = ["register"]
 

@@ -57,7 +57,7 @@ def _register_work(app: typer.Typer) -> None:
         as_json: Json = False,
     ) -> None:
         """Carry out requests as they come; start any number of workers, on any machine."""
-        from erasable.cli.selection_terms import number, whole
+        from erasable.cli.options import number, whole
 
         seconds = number(poll, "--poll")
         tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")

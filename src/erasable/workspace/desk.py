@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.process import Processed
     from erasable.workspace.requests.restoring import Imported
     from erasable.workspace.requests.working import Done
+    from erasable.workspace.selection.choice import Selection
 
 __all__ = ["Desk"]
 
@@ -174,6 +176,57 @@ class Desk:
         from erasable.workspace.requests import history
 
         return history.history(self.site, dataset, since)
+
+    def select(
+        self,
+        source: str | os.PathLike[str],
+        k: float,
+        staying: float | str,
+        *,
+        id_column: str | None = None,
+        subject: str | None = None,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        fill: str | None = None,
+        scale: str = "standard",
+        utility: str = "nearest-neighbor",
+        metric: str | None = None,
+        n_neighbors: int | None = None,
+        objective: str = "expected",
+        samples: int | None = None,
+        held: Sequence[str] = (),
+        cost: str | None = None,
+        random_state: int = 0,
+    ) -> Selection:
+        r"""Choose the records of a table to acquire whose value survives the deletions to come.
+
+        With `staying` as "history:DATASET" the past requests to this workspace say how many stay.
+        See `erasable.workspace.selection.choice.select`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from erasable.workspace import Workspace
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows = [f"v{i},p{i // 2},{20 + i}" for i in range(40)]
+        ...     visits = Path(folder, "visits.csv")
+        ...     _ = visits.write_text("\n".join(["visit,patient,age", *rows]))
+        ...     workspace = Workspace.create(Path(folder, "ws"))
+        ...     _ = workspace.add_dataset("visits", visits, id_column="visit", subjects=["patient"])
+        ...     _ = workspace.request(["p3", "p8"])
+        ...     chosen = workspace.select(visits, 3, "history:visits", id_column="visit")
+        >>> chosen.ids, chosen.features, [each.selection for each in chosen.worth]
+        (['v20', 'v9', 'v32'], ('age',), ['anticipating', 'conventional'])
+        """
+        from erasable.workspace.selection import choice
+
+        return choice.select(
+            os.fspath(source), k, staying, id_column=id_column, subject=subject, target=target,
+            features=features, fill=fill, scale=scale, utility=utility, metric=metric,
+            n_neighbors=n_neighbors, objective=objective, samples=samples, held=held, cost=cost,
+            random_state=random_state, history=lambda name, since: self.history(name, since=since),
+        )  # fmt: skip
 
     # -- domains -----------------------------------------------------------------------------------
 

@@ -55,13 +55,13 @@ def test_the_one_column_of_text_is_the_documents():
 @pytest.mark.parametrize(
     ("features", "target", "told"),
     [
-        (["aeg"], None, "no columns 'aeg'"),
-        (["age"], "costs", "no columns 'costs'"),
+        (["aeg"], None, "no column 'aeg'"),
+        (["age"], "costs", "no column 'costs'"),
         (["visit"], None, "name records or people"),
         (["who", "age"], None, "name records or people"),
         (["age"], "who", "name records or people"),
-        (["age", "age"], None, "repeat"),
-        (["age"], "age", "repeat"),
+        (["age", "age"], None, "named twice"),
+        (["age"], "age", "named twice"),
         (["day"], None, "date32"),
     ],
 )

@@ -20,7 +20,7 @@ from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.conditions import Condition
-from erasable.workspace.data.filling import check_fill, filled
+from erasable.workspace.data.features import NUMBERS, TEXT, check_fill, filled, positive
 from erasable.workspace.domains.fresh import Fresh, read_fresh
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.domains.samples import alike, sample
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["RemovalPlan", "columns_of", "on_hold", "plan", "state_of", "tokens_of"]
-
-_NUMBERS = ("int64", "uint64", "double")
 
 
 @dataclass(frozen=True)
@@ -183,7 +181,7 @@ def plan(
     retain = _retained(table, known, mask, retain_where, retain_sample, random_state)
     _refuse_few(forget.size, retain.size, mask.size, known.name)
     compared = table.take(np.concatenate([forget, retain]))
-    numbers = [name for name in chosen if str(compared[name].type) != "string"]
+    numbers = [name for name in chosen if str(compared[name].type) != TEXT]
     compared, told = filled(compared, numbers, fill)
     both = vectors(compared, chosen, components)
     if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
@@ -193,7 +191,7 @@ def plan(
             "line --components 100"
         )
     if cost is not None:
-        budget = Cost(_costs(table, known, cost)[forget], amount)
+        budget = Cost(positive(table, cost)[forget], amount)
     removal = DomainRemoval(score, budget=budget, delta=delta, random_state=random_state)
     names = table[known.id_column].take(forget).to_pylist()
     with warnings.catch_warnings(record=True) as raised:
@@ -257,14 +255,14 @@ def _features(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     own = {known.id_column, *known.subject_columns}
     types = {name: kind for name, kind in known.columns if name not in own}
-    if cost is not None and types.get(cost) not in _NUMBERS:
-        there = [repr(name) for name, kind in types.items() if kind in _NUMBERS]
+    if cost is not None and types.get(cost) not in NUMBERS:
+        there = [repr(name) for name, kind in types.items() if kind in NUMBERS]
         raise WorkspaceError(
             f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs, "
             f"of {', '.join(there[:20]) or 'which there is none'}; correct the budget"
         )
     chosen = choose_features(types, features, column, learned, {*others, cost})
-    usable = [name for name, kind in types.items() if kind in (*_NUMBERS, "bool", "string")]
+    usable = [name for name, kind in types.items() if kind in (*NUMBERS, TEXT)]
     free = [name for name in usable if name not in {*others, cost, *chosen}]
     return chosen, tuple(free) if features is None else ()
 
@@ -314,17 +312,6 @@ def _refuse_confused(foreseen: Preview, n: int, known: DataSet) -> None:
             f"some of the column {known.id_column!r} differ by blanks or in form alone; expected "
             "ids that stay apart; rename them in the source, and add it anew"
         )
-
-
-def _costs(table: pa.Table, known: DataSet, cost: str) -> Any:
-    costs = table[cost].to_numpy().astype(np.float64)
-    bad = int((~((costs > 0) & (costs < np.inf))).sum())
-    if bad:
-        raise WorkspaceError(
-            f"the column {cost!r} holds {bad} values that are no number above 0; expected what "
-            "each record costs to delete; correct them, or name another column"
-        )
-    return costs
 
 
 def _told(raised: Sequence[Any]) -> list[str]:

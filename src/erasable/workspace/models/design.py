@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from erasable.core.errors import InvalidDataError, TooFewRecordsError, WorkspaceError
+from erasable.core.errors import TooFewRecordsError, WorkspaceError
 from erasable.core.ids import name_some
 from erasable.core.records import Records
+from erasable.workspace.data.features import (
+    NUMBERS,
+    TEXT,
+    check_columns,
+    default_columns,
+    refuse_gaps,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,12 +79,13 @@ class Design:
         """
         types = _common_columns(datasets)
         wanted = [*(features or ()), *([] if target is None else [target])]
-        _refuse_unfit(datasets, types, wanted)
-        if len(set(wanted)) != len(wanted):
+        secret = [name for name in wanted if name in _identifying(datasets)]
+        if secret:
             raise WorkspaceError(
-                f"the columns {name_some(wanted)} repeat; expected each once, and the target not "
-                "among the features; name each once"
+                f"the columns {name_some(secret)} name records or people; expected columns to "
+                "learn from; choose others"
             )
+        check_columns(types, wanted)
         tags = get_tags(estimator)
         if tags.target_tags.required and target is None:
             raise WorkspaceError(
@@ -88,9 +96,7 @@ class Design:
         if features:
             return cls(tuple(features), target, documents)
         taken = _identifying(datasets) | {target}
-        free = [name for name in types if name not in taken]
-        chosen = [name for name in free if _is_text(types[name]) == documents]
-        chosen = [name for name in chosen if documents or _is_number(types[name])]
+        chosen = default_columns(types, taken, [TEXT] if documents else NUMBERS)
         if not chosen or (documents and len(chosen) > 1):
             raise WorkspaceError(
                 f"{len(chosen)} columns are {'text' if documents else 'numbers'}, beside ids, "
@@ -140,7 +146,9 @@ class Design:
             )
         labels = [] if self.target is None else [self.target]
         takes_gaps = get_tags(estimator).input_tags.allow_nan and not self.documents
-        _refuse_gaps(tables, labels if takes_gaps else [*self.features, *labels])
+        names = labels if takes_gaps else [*self.features, *labels]
+        advice = "put preprocessing.SimpleImputer first, choose other features, or leave them out"
+        refuse_gaps(_stacked(tables, names), names, advice)
 
     def values(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
         """Read the features alone; see `Records.twin`."""
@@ -164,7 +172,7 @@ def target_of(tables: Sequence[tuple[DataSet, pa.Table]], target: str | None) ->
     if target is None:
         return None
     column = _stacked(tables, [target])[target]
-    return column.to_pylist() if _is_text(str(column.type)) else column.to_numpy()
+    return column.to_pylist() if str(column.type) == TEXT else column.to_numpy()
 
 
 def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> list[int | str]:
@@ -255,24 +263,6 @@ def _stacked(tables: Sequence[tuple[DataSet, pa.Table]], columns: Sequence[str])
     return pa.concat_tables(parts, promote_options="permissive")
 
 
-def _refuse_gaps(tables: Sequence[tuple[DataSet, pa.Table]], columns: Sequence[str]) -> None:
-    import pyarrow.compute as pc
-
-    whole = _stacked(tables, columns)
-    gaps = {name: pc.is_null(whole[name], nan_is_null=True) for name in columns}
-    with_gaps = [name for name, mask in gaps.items() if pc.any(mask).as_py()]
-    if not with_gaps:
-        return
-    anywhere = gaps[with_gaps[0]]
-    for name in with_gaps[1:]:
-        anywhere = pc.or_(anywhere, gaps[name])
-    raise InvalidDataError(
-        f"{pc.sum(anywhere).as_py()} of {whole.num_rows} records have gaps, in "
-        f"{name_some(with_gaps)}; expected a value everywhere; "
-        "put preprocessing.SimpleImputer first, choose other features, or leave them out"
-    )
-
-
 def _common_columns(datasets: Sequence[DataSet]) -> dict[str, str]:
     types = dict(datasets[0].columns)
     for other in datasets[1:]:
@@ -289,34 +279,3 @@ def _common_columns(datasets: Sequence[DataSet]) -> dict[str, str]:
 
 def _identifying(datasets: Sequence[DataSet]) -> set[str | None]:
     return {name for each in datasets for name in (each.id_column, *each.subject_columns)}
-
-
-def _refuse_unfit(
-    datasets: Sequence[DataSet], types: Mapping[str, str], wanted: Sequence[str]
-) -> None:
-    unknown = [name for name in wanted if name not in types]
-    if unknown:
-        raise WorkspaceError(
-            f"there are no columns {name_some(unknown)} in {datasets[0].name!r}; expected some of "
-            f"{', '.join(sorted(types))}; check the names"
-        )
-    secret = [name for name in wanted if name in _identifying(datasets)]
-    if secret:
-        raise WorkspaceError(
-            f"the columns {name_some(secret)} name records or people; expected columns to learn "
-            "from; choose others"
-        )
-    strange = [name for name in wanted if not (_is_number(types[name]) or _is_text(types[name]))]
-    if strange:
-        raise WorkspaceError(
-            f"the columns {name_some(strange)} are {types[strange[0]]}; expected numbers or text; "
-            "convert them in the source, or choose others"
-        )
-
-
-def _is_number(kind: str) -> bool:
-    return kind in ("int64", "uint64", "double", "bool")
-
-
-def _is_text(kind: str) -> bool:
-    return kind == "string"
