@@ -24,7 +24,7 @@ from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import PASSING, fragment, metadata, model_version, receipt
-from erasable.workspace.models import owed
+from erasable.workspace.models import pending_hooks
 from erasable.workspace.site import ARTIFACTS, Site
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, Stored
 from erasable.workspace.store.disk import Disk
@@ -106,7 +106,7 @@ def copy(
     with source.lock(), source.ledger.holding() as reading:
         try:
             beside.make(place.name)
-            copied = Copied(str(place), hooks_due=owed.due(source, reading))
+            copied = Copied(str(place), hooks_due=pending_hooks.due(source, reading))
             _copy_keys(source, disk)
             store: ArtifactStore = LocalStore(Disk(place / ARTIFACTS, private=True))
             if location is not None and objects is not None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from erasable.core import errors
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
@@ -342,11 +341,8 @@ class Desk:
         See `erasable.workspace.identity.suppression.release`. The list that is kept outside is
         written again.
         """
-        from erasable.workspace.identity import outside, suppression
+        from erasable.workspace.identity import suppression
+        from erasable.workspace.requests import outbox
 
         suppression.release(self.site, value, type)
-        try:
-            outside.publish(self.site)
-        except (errors.EvidenceError, errors.WorkspaceDiskError) as error:
-            return [f"the list of the erased was not exported, and still names them: {error}"]
-        return []
+        return outbox.export_list(self.site, ", and still names them")

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from erasable.core.errors import EvidenceError, WorkspaceError, WorkspaceVersionError
+from erasable.core.errors import EvidenceError, WorkspaceVersionError
 from erasable.workspace.backups import manifest, tables
 from erasable.workspace.backups.archive import Archive, damaged
 from erasable.workspace.backups.backup import files_of, troubles
@@ -34,7 +34,6 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import fitting, verifying
 from erasable.workspace.models.verifying import Verdict
 from erasable.workspace.requests import intake, process, restoring
-from erasable.workspace.requests.batches import ModelFailedError
 from erasable.workspace.site import ARTIFACTS, Progress, Site
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
@@ -158,7 +157,7 @@ def restore(
             if given.listed is not None:
                 _erase_again(site, given.listed, done)
             else:
-                process.process(site, (), tells_others=False)
+                process.process(site, (), delivers=False)
             done.head_size = None if given.head is None else given.head["size"]
             done.warnings += _doubts(given)
             done.verdicts = verifying.verify(site)
@@ -359,12 +358,8 @@ def _erase_again(site: Site, listed: Listed, done: Restored) -> None:
 
 
 def _carry_out(site: Site, requests: Sequence[str], done: Restored) -> None:
-    try:
-        found = process.process(site, requests, tells_others=False)
-    except ModelFailedError as error:
-        raise WorkspaceError(
-            f"{error.told}; or restore without the model: --retire {error.model}"
-        ) from error
+    advice = "or restore without the model: --retire {model}"
+    found = process.process(site, requests, delivers=False, advice=advice)
     done.requests += found.requests
     done.n_records += found.n_records
     done.warnings += found.warnings

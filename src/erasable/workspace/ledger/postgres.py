@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -130,7 +131,7 @@ class Postgres:
         for table, alter in changes.items():
             connection.exec_driver_sql(f'ALTER TABLE "{self.schema}"."{table}" {", ".join(alter)}')
 
-    def rewrite(self) -> None:
+    def rewrite(self, pause: Callable[[float], None]) -> None:
         """Write every table anew, and see to it that no deleted row came along.
 
         Raises
@@ -145,9 +146,9 @@ class Postgres:
             deleted_before = now.scalar_one()
             with at("commit", self.url):
                 for table in self._tables(alone):
-                    self._rewrite_table(alone, table, deleted_before, until)
+                    self._rewrite_table(alone, table, deleted_before, until, pause)
 
-    def empty_log(self) -> None:
+    def empty_log(self, pause: Callable[[float], None]) -> None:
         """Do nothing: the server's write-ahead log is out of reach, and said to be."""
 
     # -- parts of these ----------------------------------------------------------------------------
@@ -161,7 +162,12 @@ class Postgres:
         return [name for name, kind in named if kind == "r" and name != _PASSING]
 
     def _rewrite_table(
-        self, connection: Connection, table: str, deleted_before: str, until: float
+        self,
+        connection: Connection,
+        table: str,
+        deleted_before: str,
+        until: float,
+        pause: Callable[[float], None],
     ) -> None:
         values = {"schema": self.schema, "table": table, "before": deleted_before}
         while True:
@@ -175,7 +181,7 @@ class Postgres:
                     "end it, or stop what holds it (pg_stat_activity, pg_prepared_xacts, "
                     "pg_replication_slots), and run the command again"
                 )
-            time.sleep(_PATIENCE)
+            pause(_PATIENCE)
 
 
 def holds_tables(connection: Connection, schema: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ class Sqlite:
         """Make errors of ours of what SQLite says inside the block."""
         return _explained()
 
-    def rewrite(self) -> None:
+    def rewrite(self, pause: Callable[[float], None]) -> None:
         """Write the file anew.
 
         Overwriting deleted rows is not enough. Where SQLite moves rows between pages it leaves
@@ -101,7 +101,7 @@ class Sqlite:
             finally:
                 raw.close()
 
-    def empty_log(self) -> None:
+    def empty_log(self, pause: Callable[[float], None]) -> None:
         """Empty the write-ahead log.
 
         Raises
@@ -125,7 +125,7 @@ class Sqlite:
                     "another process has been reading the ledger for too long; expected it to "
                     "end; stop it and run the command again"
                 )
-            time.sleep(0.05)
+            pause(0.05)
 
 
 def sqlite_url(path: Path) -> str:

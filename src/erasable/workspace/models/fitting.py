@@ -23,7 +23,7 @@ from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, estimates, owed, recipes, unused
+from erasable.workspace.models import catalogue, estimates, pending_hooks, recipes, unused
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
 from erasable.workspace.models.design import Design
@@ -220,7 +220,7 @@ def retire(site: Site, name: str) -> None:
             supersede(site, connection, model.id)
             at = schema.model.c.id == model.id
             connection.execute(update(schema.model).where(at).values(state="retired"))
-            owed.settle(site, connection, name)  # another of that name owes nothing
+            pending_hooks.discard(site, connection, name)  # another of that name owes nothing
             tell(site, connection, "model-retired", name, site.now())
         site.clean()
 

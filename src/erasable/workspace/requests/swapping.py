@@ -13,7 +13,7 @@ from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import failure, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import deleting, owed
+from erasable.workspace.models import deleting, pending_hooks
 from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import Batch
 from erasable.workspace.site import Site
@@ -41,9 +41,9 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
             tasks += _model_tasks(row, prepared, counts, matched)
         for row, prepared, _ in batch.prepared:
             if prepared.treatment == "retired":
-                owed.settle(site, connection, row.name)
+                pending_hooks.discard(site, connection, row.name)
             elif row.hook:
-                owed.owe(site, connection, row.name)
+                pending_hooks.add(site, connection, row.name)
         by_request: dict[str, list[dict[str, Any]]] = {}
         for each in tasks:
             by_request.setdefault(each["request_id"], []).append(each)
