@@ -19,7 +19,7 @@ from erasable.workspace.store.own import refuse_own
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from erasable.workspace.copying import Copied
+    from erasable.workspace.backups.copying import Copied
     from erasable.workspace.data.datasets import Change
     from erasable.workspace.models.fitting import Fitted
     from erasable.workspace.models.verifying import Verdict
@@ -119,9 +119,9 @@ class Workspace(Desk, Offsite):
 
         Data and models are copied into that folder, or below the URL `store` of an object store.
 
-        See `erasable.workspace.copying.copy`.
+        See `erasable.workspace.backups.copying.copy`.
         """
-        from erasable.workspace import copying
+        from erasable.workspace.backups import copying
 
         location = None if store is None else Location.parse(store)
         return copying.copy(self.site, path, Address.parse(database, schema), location)

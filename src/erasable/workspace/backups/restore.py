@@ -34,11 +34,10 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import fitting, verifying
 from erasable.workspace.models.verifying import Verdict
 from erasable.workspace.requests import intake, process, restoring
-from erasable.workspace.site import ARTIFACTS, Progress, Site
+from erasable.workspace.site import Progress, Site
 from erasable.workspace.store.location import Location
-from erasable.workspace.store.objects import ObjectStore
 
-__all__ = ["Restored", "restore"]
+__all__ = ["Restored", "check_receipts", "restore"]
 
 
 @dataclass(slots=True)
@@ -151,7 +150,7 @@ def restore(
                 site.progress = progress
             if told := troubles(site):
                 raise damaged(given.archive.path, told[0])
-            _check_receipts(site)
+            check_receipts(site, site.keys.public_pem)
             for name in retire:
                 fitting.retire(site, name)
             if given.listed is not None:
@@ -258,16 +257,7 @@ def _doubts(given: _Given) -> list[str]:
 
 def _build(ground: Ground, given: _Given) -> Site:
     """Write keys, files and ledger, and what the log says of it."""
-    if given.keeps_keys:
-        ground.disk.write(KEYS, given.keys.to_json(), 0o600)
-    if ground.location is None:
-        ground.disk.make(ARTIFACTS)
-    else:
-        ground.location.write(ground.disk)
-        ObjectStore(ground.location).take()
-    if ground.address is not None:
-        ground.address.write(ground.disk)
-    site = Site(ground.root)
+    site = ground.begin(given.keys.to_json() if given.keeps_keys else None)
     try:
         _fill(site, ground, given)
     except BaseException:
@@ -333,10 +323,19 @@ def _refuse_stray(given: _Given, key: str) -> None:
         raise damaged(given.archive.path, "a file of it has a place outside of the workspace")
 
 
-def _check_receipts(site: Site) -> None:
+def check_receipts(site: Site, public_key: bytes) -> int:
+    """Check every receipt of a workspace; return how many there are.
+
+    Raises
+    ------
+    EvidenceError
+        One does not hold.
+    """
     with site.ledger.reading() as connection:
-        for (body,) in connection.execute(select(receipt.c.body)):
-            receipts.check(body, site.keys.public_pem)
+        bodies = list(connection.execute(select(receipt.c.body)).scalars())
+    for body in bodies:
+        receipts.check(body, public_key)
+    return len(bodies)
 
 
 # -- who was erased since --------------------------------------------------------------------------
