@@ -23,6 +23,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace.evidence import seals
 from erasable.workspace.ledger.address import PLACE, Address
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import fragment, garbage, model_version, step
 from erasable.workspace.ledger.sqlite import sqlite_url
@@ -43,8 +44,6 @@ LEDGER, LOCK, SCRATCH, ARTIFACTS = "ledger.db", "lock", "scratch", "artifacts"
 
 RESTORING = "restoring.json"
 """A workspace's folder has it while a backup is being restored there, and is not to be used."""
-
-_AT_ONCE = 500  # SQL takes so many parameters
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[..., None]]]
 """Called with a label and a total, or None; the context is a function that advances."""
@@ -369,9 +368,8 @@ class Site:
             self.store.delete(key)
         if dropped:
             with self.ledger.transaction() as connection:
-                for start in range(0, len(dropped), _AT_ONCE):
-                    some = garbage.c.key.in_(dropped[start : start + _AT_ONCE])
-                    connection.execute(delete(garbage).where(some))
+                for some in in_parts(dropped):
+                    connection.execute(delete(garbage).where(garbage.c.key.in_(some)))
 
     def _remove_made_by(self, owner: str) -> None:
         """Remove the files of a claim that has ended, unless the ledger refers to them."""

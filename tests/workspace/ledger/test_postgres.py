@@ -248,7 +248,7 @@ def test_a_reader_holds_up_a_purge(impatient: None, ledger: Ledger) -> None:
 class Trusting(Postgres):
     """Does not look whether the server kept deleted rows."""
 
-    def _rewrite_table(self, connection, table, deleted_before, until):  # type: ignore[no-untyped-def]
+    def _rewrite_table(self, connection, table, *given):  # type: ignore[no-untyped-def]
         connection.exec_driver_sql(f'VACUUM (FULL) "{self.schema}"."{table}"')
 
 

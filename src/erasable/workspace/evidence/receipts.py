@@ -27,6 +27,7 @@ from erasable.workspace.evidence.statements import (
     unreached,
 )
 from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
 
@@ -37,7 +38,6 @@ __all__ = ["Checked", "check", "check_kept", "fetch", "issue", "show"]
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
-_AT_ONCE = 500  # variables in a statement to the database
 _FILE = "the receipt"
 
 
@@ -147,7 +147,7 @@ def issue(
     kept = [{"request_id": id, "body": body} for id, body in made.items()]
     connection.execute(receipt.insert(), kept)
     ended = {"state": "completed", "completed_at": at, "changed_at": at, "salt": None}
-    for some in _chunks(requests):
+    for some in in_parts(requests):
         connection.execute(update(request_table).where(request_table.c.id.in_(some)).values(ended))
     return made
 
@@ -286,13 +286,8 @@ def _bodies(connection: Connection, since: int) -> Iterable[tuple[int, bytes]]:
 def _where(
     connection: Connection, table: Table, column: str, values: Sequence[str]
 ) -> Iterable[Row[Any]]:
-    for some in _chunks(values):
+    for some in in_parts(values):
         yield from connection.execute(select(table).where(table.c[column].in_(some)))
-
-
-def _chunks(values: Sequence[str]) -> Iterable[Sequence[str]]:
-    for start in range(0, len(values), _AT_ONCE):
-        yield values[start : start + _AT_ONCE]
 
 
 # -- how it is read --------------------------------------------------------------------------------

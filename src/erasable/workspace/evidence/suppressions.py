@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Row, delete, select
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence.commitments import commitment, matches, new_salt
 from erasable.workspace.evidence.wire import pack, stamp, unpack
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ __all__ = [
 
 KINDS = ("request-erased", "suppression-released", "suppression-imported")
 """The entries of the log that say whom a request keeps out: the last one counts."""
-
-_AT_ONCE = 500  # variables in a statement to the database
 
 
 @dataclass(slots=True)
@@ -107,7 +106,7 @@ def commit_to(
     dict
         Commitments, by request.
     """
-    for some in _chunks(list(kept)):
+    for some in in_parts(list(kept)):
         connection.execute(delete(suppression_salt).where(suppression_salt.c.request_id.in_(some)))
     salts = {request: new_salt() for request in kept}
     rows = [
@@ -222,13 +221,8 @@ def _rows(
     if wanted is None:
         yield from connection.execute(query)
         return
-    for some in _chunks(wanted):
+    for some in in_parts(wanted):
         yield from connection.execute(query.where(column.in_(some)))
-
-
-def _chunks(values: Sequence[str]) -> Iterable[Sequence[str]]:
-    for start in range(0, len(values), _AT_ONCE):
-        yield values[start : start + _AT_ONCE]
 
 
 def _identities(n: int) -> str:

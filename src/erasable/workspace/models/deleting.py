@@ -27,8 +27,8 @@ from erasable.refit import Refit
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import estimates, recipes
-from erasable.workspace.models.design import Design, ids_of, without
-from erasable.workspace.models.reading import Reader, Tables
+from erasable.workspace.models.design import Design, Tables, ids_of, without
+from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import (
     algorithm_of,
     software,

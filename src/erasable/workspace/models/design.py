@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
     from erasable.workspace.data.catalogue import DataSet
 
-__all__ = ["Design", "ids_of", "joined", "named", "target_of", "without"]
+__all__ = ["Design", "Tables", "ids_of", "joined", "named", "target_of", "without"]
+
+
+Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
+"""The records of data sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +114,7 @@ class Design:
         wanted = [dataset.id_column, *dataset.subject_columns[:1], *self.features]
         return wanted if self.target is None else [*wanted, self.target]
 
-    def records(
-        self, tables: Sequence[tuple[DataSet, pa.Table]], estimator: BaseEstimator
-    ) -> Records:
+    def records(self, tables: Tables, estimator: BaseEstimator) -> Records:
         """Make records of tables.
 
         Parameters
@@ -138,7 +140,7 @@ class Design:
         ids, groups = _ids(tables), _groups(tables)
         return Records(self._given(tables), target_of(tables, self.target), ids=ids, groups=groups)
 
-    def check(self, tables: Sequence[tuple[DataSet, pa.Table]], estimator: BaseEstimator) -> None:
+    def check(self, tables: Tables, estimator: BaseEstimator) -> None:
         """Refuse tables without records, and with gaps where there must be none; see `records`."""
         if not sum(table.num_rows for _, table in tables):
             raise TooFewRecordsError(
@@ -150,24 +152,24 @@ class Design:
         advice = "put preprocessing.SimpleImputer first, choose other features, or leave them out"
         refuse_gaps(_stacked(tables, names), names, advice)
 
-    def values(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
+    def values(self, tables: Tables) -> Records:
         """Read the features alone; see `Records.twin`."""
         return Records(self._given(tables))
 
-    def _given(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
+    def _given(self, tables: Tables) -> Any:
         import pyarrow as pa
 
         whole = _stacked(tables, self.features)
         return whole[self.features[0]].cast(pa.string()).to_pylist() if self.documents else whole
 
 
-def named(tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
+def named(tables: Tables) -> Records:
     """Read ids and groups alone; see `Records.twin`."""
     ids = _ids(tables)
     return Records(np.zeros((len(ids), 1)), ids=ids, groups=_groups(tables))
 
 
-def target_of(tables: Sequence[tuple[DataSet, pa.Table]], target: str | None) -> Any:
+def target_of(tables: Tables, target: str | None) -> Any:
     """Return the values of the target, None where there is none."""
     if target is None:
         return None
@@ -193,9 +195,7 @@ def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> li
     ]
 
 
-def without(
-    tables: Sequence[tuple[DataSet, pa.Table]], gone: Mapping[int, Iterable[Any]]
-) -> list[tuple[DataSet, pa.Table]]:
+def without(tables: Tables, gone: Mapping[int, Iterable[Any]]) -> list[tuple[DataSet, pa.Table]]:
     """Return tables without the records that are to be erased."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -211,7 +211,7 @@ def without(
     return left
 
 
-def joined(tables: Sequence[tuple[DataSet, pa.Table]]) -> pa.Table:
+def joined(tables: Tables) -> pa.Table:
     """Make one table for a program of the user's: whole, in the order of ids.
 
     Several data sets must have the same columns; their ids are prefixed by their names.
@@ -229,7 +229,7 @@ def joined(tables: Sequence[tuple[DataSet, pa.Table]]) -> pa.Table:
     return pa.concat_tables(parts, promote_options="permissive").sort_by(tables[0][0].id_column)
 
 
-def _ids(tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
+def _ids(tables: Tables) -> Any:
     import pyarrow as pa
 
     if len(tables) == 1:
@@ -242,7 +242,7 @@ def _ids(tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
     )
 
 
-def _groups(tables: Sequence[tuple[DataSet, pa.Table]]) -> list[str] | None:
+def _groups(tables: Tables) -> list[str] | None:
     if not any(known.subjects for known, _ in tables):
         return None
     ids, groups = _ids(tables), list[str | None]()
@@ -256,7 +256,7 @@ def _groups(tables: Sequence[tuple[DataSet, pa.Table]]) -> list[str] | None:
     ]
 
 
-def _stacked(tables: Sequence[tuple[DataSet, pa.Table]], columns: Sequence[str]) -> pa.Table:
+def _stacked(tables: Tables, columns: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
     parts = [table.select(list(columns)) for _, table in tables]

@@ -22,6 +22,7 @@ from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyErro
 from erasable.workspace import locking
 from erasable.workspace.evidence import log, reliance
 from erasable.workspace.evidence.wire import unpack
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.deleting import design_of
@@ -36,7 +37,6 @@ __all__ = ["publish", "publish_due", "stop"]
 _SCHEME = "mlflow:"
 _URI = "MLFLOW_TRACKING_URI"
 _RECEIPTS = "receipts.json"
-_AT_ONCE = 500
 
 
 def publish(
@@ -253,16 +253,16 @@ def _receipts_since(connection: Connection, model_id: int, since: int) -> list[d
     digests = {row.subject: str(unpack(row.body, "it").get("receipt")) for row in ended}
     ids = list(digests)
     found = []
-    for start in range(0, len(ids), _AT_ONCE):
+    for some in in_parts(ids):
         query = select(task.c.request_id, task.c.treatment).where(
-            task.c.request_id.in_(ids[start : start + _AT_ONCE]),
+            task.c.request_id.in_(some),
             task.c.target == "model",
             task.c.target_id == model_id,
         )
         treatments = {row.request_id: str(row.treatment) for row in connection.execute(query)}
         found += [
             {"request": id, "treatment": treatments[id], "sha256": digests[id]}
-            for id in ids[start : start + _AT_ONCE]
+            for id in some
             if id in treatments
         ]
     return found

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from erasable.core.records import Records
 from erasable.core.targets import read_target
-from erasable.workspace.data.catalogue import DataSet, get, table
-from erasable.workspace.models.design import Design, named, target_of
+from erasable.workspace.data.catalogue import get, table
+from erasable.workspace.models.design import Design, Tables, named, target_of
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from sklearn.base import BaseEstimator
 
-__all__ = ["Reader", "Tables"]
-
-Tables = list[tuple[DataSet, "pa.Table"]]
+__all__ = ["Reader"]
 
 
 class Reader:

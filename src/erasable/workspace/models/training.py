@@ -14,7 +14,6 @@ import platform
 import shlex
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +22,10 @@ import erasable
 from erasable.core.errors import ErasableError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.core.params import class_path
-from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
-from erasable.workspace.models.design import Design, joined
+from erasable.workspace.models.design import Design, Tables, joined
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 
@@ -88,7 +86,7 @@ class Made:
 def train(
     site: Site,
     trusted: Trusted[dict[str, Any]],
-    tables: Sequence[tuple[DataSet, pa.Table]],
+    tables: Tables,
     design: Design | None = None,
     records: Records | None = None,
 ) -> Made:

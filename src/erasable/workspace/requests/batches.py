@@ -29,6 +29,7 @@ from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import holding, identity, model, model_version, step
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting
@@ -54,7 +55,6 @@ __all__ = [
     "put_back",
 ]
 
-_AT_ONCE = 500
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 
 
@@ -150,8 +150,7 @@ def plan(
         batch.name = name
         if claimed is not None and not _concerned(connection, batch) <= set(claimed):
             return Setback()
-        for start in range(0, len(rows), _AT_ONCE):
-            ids = [row.id for row in rows[start : start + _AT_ONCE]]
+        for ids in in_parts([row.id for row in rows]):
             connection.execute(
                 update(request_table)
                 .where(request_table.c.id.in_(ids))
@@ -190,7 +189,7 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
     known = every(connection)
     found |= {each.id for each in known if record_type(each.name) in types}
     found |= set(batch.conditions)
-    for some in subjects.batches(list(batch.tokens)):
+    for some in in_parts(list(batch.tokens)):
         query = select(holding.c.dataset_id).where(holding.c.token.in_(some)).distinct()
         found.update(connection.execute(query).scalars())
     names = [each.name for each in known if each.id in found]
@@ -247,7 +246,7 @@ def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any
 
 def _is_doubtful(connection: Connection, row: Any) -> bool:
     found: list[Any] = []
-    for some in subjects.batches([token for _, token in row.tokens]):  # a request may be for many
+    for some in in_parts([token for _, token in row.tokens]):  # a request may be for many
         found += connection.execute(select(identity).where(identity.c.token.in_(some)))
     return subjects.fit_two_people(found)
 
@@ -350,7 +349,7 @@ def asking(connection: Connection, batch: Batch, failed: Setback) -> set[str]:
     found = {request for request, _ in batch.conditions.get(dataset_id, [])}
     own = record_type(get(connection, dataset_id).name)
     tokens = {token for token, kind in batch.types.items() if kind == own}
-    for some in subjects.batches(list(batch.tokens)):
+    for some in in_parts(list(batch.tokens)):
         query = select(holding.c.token).where(
             holding.c.dataset_id == dataset_id, holding.c.token.in_(some)
         )

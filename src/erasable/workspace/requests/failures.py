@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from sqlalchemy import Connection, Select, and_, delete, insert, or_, select, update
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import dataset, failure, model, task
 from erasable.workspace.site import Site
 
@@ -29,7 +30,6 @@ __all__ = [
     "waiting_requests",
 ]
 
-_AT_ONCE = 500
 _LONGEST = 2000  # characters of an error that are kept
 
 
@@ -223,10 +223,10 @@ def join(
     Who is not of the batch waits on: else two requests would take turns for ever.
     """
     at = (task.c.target == failed.target) & (task.c.target_id == failed.target_id)
-    ids = sorted(batch)
-    for start in range(0, len(ids), _AT_ONCE):
-        some = task.c.request_id.in_(ids[start : start + _AT_ONCE])
-        connection.execute(delete(task).where(at, some, task.c.state == "failed"))
+    for some in in_parts(sorted(batch)):
+        connection.execute(
+            delete(task).where(at, task.c.request_id.in_(some), task.c.state == "failed")
+        )
     of = {"target": failed.target, "target_id": failed.target_id, "state": "failed"}
     rows = [{"request_id": each, **of} for each in sorted(set(waiting))]
     if rows:

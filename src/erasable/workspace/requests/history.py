@@ -17,7 +17,7 @@ from erasable.core.errors import WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import tokens_in
-from erasable.workspace.identity import subjects
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import identity, task
 from erasable.workspace.ledger.schema import request as request_table
@@ -151,7 +151,7 @@ def _asking(connection: Connection, since: datetime) -> set[str]:
 
 def _owners(connection: Connection, tokens: Sequence[str]) -> set[str]:
     found: set[str] = set()
-    for some in subjects.batches(tokens):
+    for some in in_parts(tokens):
         query = select(identity.c.subject).where(identity.c.token.in_(some))
         found.update(connection.execute(query).scalars())
     return found

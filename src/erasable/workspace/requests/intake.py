@@ -23,6 +23,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import task
 from erasable.workspace.requests import calendar
@@ -182,7 +183,7 @@ def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) ->
     """
     entered: list[Request] = []
     with site.progress("entering requests", len(rows)) as advance:
-        for some in subjects.batches(rows):
+        for some in in_parts(rows):
             new = [
                 {**row, "id": _new_id(), "state": "pending", "salt": secrets.token_hex(32)}
                 for row in some

@@ -11,6 +11,7 @@ from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects, suppression
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import failure, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, pending_hooks
@@ -19,8 +20,6 @@ from erasable.workspace.requests.batches import Batch
 from erasable.workspace.site import Site
 
 __all__ = ["swap"]
-
-_AT_ONCE = 500
 
 
 def swap(site: Site, batch: Batch) -> dict[str, int]:
@@ -188,10 +187,10 @@ def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, st
 def _forget_failures(connection: Connection, batch: Batch) -> None:
     """Drop what is told of attempts that failed, and what workers have handed in."""
     connection.execute(delete(step))
-    ids = list(batch.requests)
-    for start in range(0, len(ids), _AT_ONCE):
-        some = task.c.request_id.in_(ids[start : start + _AT_ONCE])
-        connection.execute(delete(task).where(some, task.c.state == "failed"))
+    for some in in_parts(list(batch.requests)):
+        connection.execute(
+            delete(task).where(task.c.request_id.in_(some), task.c.state == "failed")
+        )
     for erasure in batch.erasures:
         failed = (failure.c.target == "dataset") & (failure.c.target_id == erasure.dataset.id)
         connection.execute(delete(failure).where(failed))
