@@ -146,8 +146,8 @@ def register(app: typer.Typer) -> None:
                 {"model": each.model, "verdict": each.verdict, "detail": each.detail}
                 for each in found.verdicts
             ]
-            told = {name: value for name, value in asdict(found).items() if name != "verdicts"}
-            show.print_json({**told, "equal": found.holds, "models": verdicts})
+            values = {name: value for name, value in asdict(found).items() if name != "verdicts"}
+            show.print_json({**values, "equal": found.holds, "models": verdicts})
         else:
             show.line(
                 f"restored {show.one_line(found.path)}: a backup of {found.made_at}, "

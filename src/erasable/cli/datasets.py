@@ -171,6 +171,6 @@ def _print_change(change: Any, as_json: bool) -> None:
         )
         if n
     ]
-    told = ", ".join(parts) or "nothing has changed"
+    changes = ", ".join(parts) or "nothing has changed"
     records = show.words(change.n_records, "record")
-    show.line(f"{change.name} version {change.version}: {records} ({told})")
+    show.line(f"{change.name} version {change.version}: {records} ({changes})")

@@ -224,11 +224,11 @@ def _features(plan: RemovalPlan) -> str:
     types = dict(plan.known.columns)
     texts = [name for name in plan.features if types[name] == "string"]
     numbers = [name for name in plan.features if name not in texts]
-    told = [f"{_some(numbers)}, scaled"] if numbers else []
+    parts = [f"{_some(numbers)}, scaled"] if numbers else []
     if texts:
         whole = plan.components is None
-        told.append(
+        parts.append(
             f"the words of {', '.join(texts)}, by TF-IDF"
             + ("" if whole else f" in {show.words(int(plan.components or 0), 'component')}")
         )
-    return "; ".join(told)
+    return "; ".join(parts)

@@ -184,7 +184,7 @@ class Root(Group):
                     self.invoke(context)
                 code = 0
             except Exception as error:
-                code = _told(error)
+                code = _report(error)
             except KeyboardInterrupt:
                 code = _say(
                     "the command was interrupted; expected it to end; nothing is half-done, "
@@ -259,7 +259,7 @@ def request_id(given: str) -> str:
 # -- how it ends -----------------------------------------------------------------------------------
 
 
-def _told(error: Exception) -> int:
+def _report(error: Exception) -> int:
     """Tell what went wrong; return the exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code

@@ -258,10 +258,10 @@ def _register_using(group: typer.Typer) -> None:
     ) -> None:
         """Write a model without records, for prediction elsewhere."""
         with replacing(path, where) as place:
-            told = opened(where).export(name, place)
-        show.warn(told)
+            messages = opened(where).export(name, place)
+        show.warn(messages)
         if as_json:
-            show.print_json({"model": name, "path": path, "warnings": told})
+            show.print_json({"model": name, "path": path, "warnings": messages})
             return
         show.line(f"wrote {show.one_line(path)}")
 

@@ -64,15 +64,16 @@ def register(group: typer.Typer) -> None:
                 return
             show.line(f"{name} is published no longer; what is registered stays")
             return
-        done, told = opened(where).publish(
+        done, messages = opened(where).publish(
             name, to, tracking_uri=tracking_uri, delete_superseded=delete_superseded
         )
-        show.warn(told)
+        show.warn(messages)
         if as_json:
             show.print_json(
                 {
                     "model": name, "to": done.to, "version": done.version,
-                    "registered": done.registered, "superseded": done.superseded, "warnings": told,
+                    "registered": done.registered, "superseded": done.superseded,
+                    "warnings": messages,
                 }
             )  # fmt: skip
             return

@@ -49,14 +49,14 @@ def print_json(value: Mapping[str, Any]) -> None:
     sys.stdout.write(text + "\n")
 
 
-def warn(told: Iterable[str]) -> None:
+def warn(messages: Iterable[str]) -> None:
     """Print warnings to standard error, a line each.
 
     Examples
     --------
     >>> warn([])
     """
-    for each in told:
+    for each in messages:
         sys.stderr.write(f"warning: {one_line(each)}\n")
 
 

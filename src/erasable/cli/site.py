@@ -130,10 +130,10 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _failed(counts: dict[str, int]) -> list[tuple[str, str]]:
     """Say what workers could not do, if anything."""
-    told = [
+    parts = [
         f"{n} {'tried again' if state == 'waiting' else state}" for state, n in counts.items() if n
     ]
-    return [("failed", f"{', '.join(told)}: see `erasable tasks`")] if told else []
+    return [("failed", f"{', '.join(parts)}: see `erasable tasks`")] if parts else []
 
 
 def _published(found: dict[str, Any]) -> str:

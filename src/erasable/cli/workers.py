@@ -62,11 +62,11 @@ def _register_work(app: typer.Typer) -> None:
         seconds = number(poll, "--poll")
         tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")
         found = opened(where)
-        told: list[Any] = []
+        turns: list[Any] = []
         with _until_stopped(found.site.root) as stopped:
 
             def tell(done: Any) -> None:
-                told.append(done)
+                turns.append(done)
                 if not as_json:
                     _say(done)
                 elif not drain:
@@ -78,9 +78,9 @@ def _register_work(app: typer.Typer) -> None:
                 drain=drain, poll=seconds, attempts=tries, backoff=first, tell=tell, stopped=stopped
             )
         if as_json and drain:
-            show.print_json(_as_json(told))
+            show.print_json(_as_json(turns))
         elif not as_json:
-            n = sum(len(each.processed.requests) for each in told if each.processed)
+            n = sum(len(each.processed.requests) for each in turns if each.processed)
             show.line(f"stopped; completed {show.words(n, 'request')}")
 
 
@@ -169,21 +169,21 @@ def _say(done: Any) -> None:
         show.warn([f"{at} {done.error}; trying again"])
 
 
-def _as_json(told: list[Any]) -> dict[str, Any]:
-    batches = [each.processed for each in told if each.processed is not None]
+def _as_json(turns: list[Any]) -> dict[str, Any]:
+    batches = [each.processed for each in turns if each.processed is not None]
     return {
         "completed": [request for each in batches for request in each.requests],
         "n_records": sum(each.n_records for each in batches),
         "resumed": sum(each.n_resumed for each in batches),
         "hooks": [name for each in batches for name in each.hooks],
         "n_models": sum(len(each.treatments) for each in batches),
-        "n_helped": sum(each.n_models for each in told),
+        "n_helped": sum(each.n_models for each in turns),
         "failed": [
             {"target": each.failure.target, "name": each.failure.name,
              "state": each.failure.state, "error": each.failure.error}
-            for each in told if each.failure is not None
+            for each in turns if each.failure is not None
         ],
-        "errors": [each.error for each in told if each.error is not None],
+        "errors": [each.error for each in turns if each.error is not None],
         "warnings": [warning for each in batches for warning in each.warnings],
     }  # fmt: skip
 

@@ -342,14 +342,14 @@ class Workspace(Desk, Offsite):
             log.verify_log, consistency.compare_ledger_with_log,
             suppressions.compare_list_with_log, compare_index_with_data,
         ]  # fmt: skip
-        told: list[str] = []
+        messages: list[str] = []
         for look in looks:
             try:
-                told += look(self.site)
+                messages += look(self.site)
             except LedgerError as error:  # a value that is none of its column
-                told.append(str(error))
+                messages.append(str(error))
         since_then = [] if since is None else log.verify_since(self.site, since)
-        return list(dict.fromkeys(told)) + since_then
+        return list(dict.fromkeys(messages)) + since_then
 
     def remarks(self) -> list[str]:
         """Say what is odd about the times of the log, and proves nothing, a line each."""

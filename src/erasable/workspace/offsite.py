@@ -94,5 +94,5 @@ class Offsite:
         if published.is_any_due(self.site):
             from erasable.workspace.models import publishing
 
-            for told in publishing.publish_due(self.site):
-                warnings.warn(told, UserWarning, stacklevel=3)
+            for message in publishing.publish_due(self.site):
+                warnings.warn(message, UserWarning, stacklevel=3)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError
-from erasable.workspace.store.disk import told
+from erasable.workspace.store.disk import disk_errors
 
 __all__ = ["MANIFEST", "Archive", "Member", "Writer", "damaged"]
 
@@ -136,7 +136,7 @@ class Archive:
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
         place = Path(self.path)
-        with told(place):
+        with disk_errors(place):
             try:
                 file = place.open("rb")
             except (FileNotFoundError, IsADirectoryError):

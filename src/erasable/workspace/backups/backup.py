@@ -95,10 +95,10 @@ def back_up(site: Site, path: str | os.PathLike[str], *, with_keys: bool = False
         It cannot be written.
     """
     place = _place(site, path)
-    if told := troubles(site):
+    if messages := troubles(site):
         raise EvidenceError(
-            f"the workspace does not hold: {told[0]}; expected one that does; nothing was backed "
-            "up, run `erasable log verify`, and restore it from an older backup"
+            f"the workspace does not hold: {messages[0]}; expected one that does; nothing was "
+            "backed up, run `erasable log verify`, and restore it from an older backup"
         )
     for attempt in range(_ATTEMPTS):
         with site.lock() if attempt == _ATTEMPTS - 1 else nullcontext():
@@ -111,8 +111,8 @@ def back_up(site: Site, path: str | os.PathLike[str], *, with_keys: bool = False
 
 def troubles(site: Site) -> list[str]:
     """Tell what does not hold in a workspace, so that no backup of it could be restored."""
-    told = log.verify_log(site) + consistency.compare_ledger_with_log(site)
-    return told + suppressions.compare_list_with_log(site) + compare_index_with_data(site)
+    messages = log.verify_log(site) + consistency.compare_ledger_with_log(site)
+    return messages + suppressions.compare_list_with_log(site) + compare_index_with_data(site)
 
 
 def files_of(connection: Connection) -> list[Stored]:

@@ -163,10 +163,12 @@ def _verify(source: Site, reading: Connection, site: Site, copied: Copied) -> No
     with site.ledger.reading() as connection:
         was, now = log.tree(reading), log.tree(connection)
     copied.log_size, copied.log_root = len(now), now.root().hex()
-    told = [] if was.root() == now.root() else ["the log has another root than that of the source"]
-    if told := told + troubles(site):
+    messages = (
+        [] if was.root() == now.root() else ["the log has another root than that of the source"]
+    )
+    if messages := messages + troubles(site):
         raise EvidenceError(
-            f"the workspace does not hold: {told[0]}; expected one that does; nothing was copied, "
-            "run `erasable log verify` on the source, and restore it from a backup"
+            f"the workspace does not hold: {messages[0]}; expected one that does; nothing was "
+            "copied, run `erasable log verify` on the source, and restore it from a backup"
         )
     copied.n_receipts = check_receipts(site, source.keys.public_pem)

@@ -148,8 +148,8 @@ def restore(
         try:
             if progress is not None:
                 site.progress = progress
-            if told := troubles(site):
-                raise damaged(given.archive.path, told[0])
+            if messages := troubles(site):
+                raise damaged(given.archive.path, messages[0])
             check_receipts(site, site.keys.public_pem)
             for name in retire:
                 fitting.retire(site, name)

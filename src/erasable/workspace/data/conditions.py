@@ -122,8 +122,8 @@ def _split(text: str) -> list[_Word]:
     while rest:
         found = _TOKEN.match(rest)
         if found is None:
-            told = "a '!' without '='" if rest[0] == "!" else "a quote that does not end"
-            raise SourceError(f"the condition has {told}; {_FORM}; correct it")
+            message = "a '!' without '='" if rest[0] == "!" else "a quote that does not end"
+            raise SourceError(f"the condition has {message}; {_FORM}; correct it")
         kind, word = str(found.lastgroup), found[str(found.lastgroup)]
         if kind == "quoted":
             word = word[1:-1].replace(word[0] * 2, word[0])

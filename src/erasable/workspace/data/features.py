@@ -249,7 +249,7 @@ def filled(table: pa.Table, names: Sequence[str], fill: str | None) -> tuple[pa.
     -------
     table : pyarrow.Table
         Numbers with gaps are float64.
-    told : list of str
+    messages : list of str
         What was filled in, a line for each column.
 
     Raises
@@ -265,7 +265,7 @@ def filled(table: pa.Table, names: Sequence[str], fill: str | None) -> tuple[pa.
     """
     import pyarrow as pa
 
-    told = []
+    messages = []
     for name, n in with_gaps(table, names).items() if fill is not None else ():
         column = table[name]
         text = pa.types.is_string(column.type)
@@ -279,11 +279,11 @@ def filled(table: pa.Table, names: Sequence[str], fill: str | None) -> tuple[pa.
         values = column.to_numpy() if text else column.cast(pa.float64()).to_numpy()
         made = pa.array(_imputed(values, str(fill)), pa.string() if text else pa.float64())
         table = table.set_column(table.column_names.index(name), name, made)
-        told.append(
+        messages.append(
             f"{n:,} of {len(column):,} records have a gap in {name!r}, filled in with its "
             f"{str(fill).replace('_', ' ')}{' value' if fill == 'most_frequent' else ''}"
         )
-    return table, told
+    return table, messages
 
 
 def _imputed(values: Any, fill: str) -> Any:

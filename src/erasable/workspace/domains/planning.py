@@ -182,7 +182,7 @@ def plan(
     _refuse_few(forget.size, retain.size, mask.size, known.name)
     compared = table.take(np.concatenate([forget, retain]))
     numbers = [name for name in chosen if str(compared[name].type) != TEXT]
-    compared, told = filled(compared, numbers, fill)
+    compared, messages = filled(compared, numbers, fill)
     both = vectors(compared, chosen, components)
     if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
         raise WorkspaceError(
@@ -203,12 +203,12 @@ def plan(
     _refuse_confused(foreseen, len(ids), known)
     with site.ledger.reading() as connection:
         held = held_among(site, connection, known, table.take(forget[removal.selected_]))
-    told = [*told, *(on_hold(each, n) for each, n in held.items())]
+    messages = [*messages, *(on_hold(each, n) for each, n in held.items())]
     return RemovalPlan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
         removal, chosen, components, left_out, certificate, uncertified,
         _copies(table, known, forget, forget[removal.selected_]),
-        foreseen, given, [*told, *_told(raised)], predicate, retain_where, state,
+        foreseen, given, [*messages, *_user_warnings(raised)], predicate, retain_where, state,
         known,
     )  # fmt: skip
 
@@ -314,7 +314,7 @@ def _refuse_confused(foreseen: Preview, n: int, known: DataSet) -> None:
         )
 
 
-def _told(raised: Sequence[Any]) -> list[str]:
+def _user_warnings(raised: Sequence[Any]) -> list[str]:
     """Return what users are to know, each once; deprecations are for developers."""
     users = (each for each in raised if issubclass(each.category, UserWarning))
     return list(dict.fromkeys(str(each.message) for each in users))

@@ -72,9 +72,9 @@ class Predicate:
         words = tuple(dict.fromkeys(" ".join(each.split()).lower() for each in keywords))
         bare = [each for each in words if not each.rstrip("*").strip()]
         if not words or bare or len(words) > _MOST:
-            told = f"{len(words)} keywords" + (", one of them empty" if bare else "")
+            message = f"{len(words)} keywords" + (", one of them empty" if bare else "")
             raise WorkspaceError(
-                f"there are {told}; expected from 1 to {_MOST} words or phrases, a line each; "
+                f"there are {message}; expected from 1 to {_MOST} words or phrases, a line each; "
                 "write them there"
             )
         return cls(where, words, column)

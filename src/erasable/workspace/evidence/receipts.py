@@ -209,12 +209,12 @@ def check_kept(body: bytes, request: str, public_pem: bytes) -> None:
     """
     try:
         found = check(body, public_pem).request
-        told = None if found == request else "it is of another request"
+        message = None if found == request else "it is of another request"
     except EvidenceError as error:
-        told = str(error)
-    if told is not None:
+        message = str(error)
+    if message is not None:
         raise TamperedError(
-            f"the ledger was tampered with: the receipt of {request}: {told}; expected the one "
+            f"the ledger was tampered with: the receipt of {request}: {message}; expected the one "
             "that was signed; restore the ledger from a backup"
         )
 

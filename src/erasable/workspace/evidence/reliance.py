@@ -226,8 +226,8 @@ def _check_sealed(connection: Connection) -> None:
         raise _tampered("it could not be sealed when it was opened, as it does not hold")
 
 
-def _refuse(told: Iterable[str]) -> None:
-    for line in told:
+def _refuse(messages: Iterable[str]) -> None:
+    for line in messages:
         raise _tampered(line)
 
 

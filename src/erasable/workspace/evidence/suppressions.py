@@ -156,8 +156,8 @@ def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
         The list was changed behind the log's back: who commits to it anew would hide that.
     """
     kept = kept_out(connection, [request]).get(request, Kept())
-    if (told := kept.difference()) is not None:
-        raise EvidenceError(_told(request, kept, told))
+    if (message := kept.difference()) is not None:
+        raise EvidenceError(_difference(request, kept, message))
     return kept.rows
 
 
@@ -172,9 +172,9 @@ def compare_list_with_log(site: Site) -> list[str]:
     with site.ledger.reading() as connection:
         every = sorted(kept_out(connection).items())
     return [
-        _told(request, kept, told)
+        _difference(request, kept, message)
         for request, kept in every
-        if (told := kept.difference()) is not None
+        if (message := kept.difference()) is not None
     ]
 
 
@@ -187,16 +187,16 @@ def check_list(connection: Connection) -> None:
         It was changed behind the log's back.
     """
     for request, kept in sorted(kept_out(connection).items()):
-        if (told := kept.difference()) is not None:
-            raise TamperedError(_told(request, kept, told))
+        if (message := kept.difference()) is not None:
+            raise TamperedError(_difference(request, kept, message))
 
 
-def _told(request: str, kept: Kept, told: str) -> str:
+def _difference(request: str, kept: Kept, message: str) -> str:
     said = "the log" if kept.position is None else f"entry {kept.position} of the log"
     return (
-        f"the suppression list is not what {said} says: for request {request!r} it holds {told}; "
-        "expected it as it was left; run `erasable suppress import` with a list that was exported "
-        "since, or restore the ledger from a backup"
+        f"the suppression list is not what {said} says: for request {request!r} it holds "
+        f"{message}; expected it as it was left; run `erasable suppress import` with a list that "
+        "was exported since, or restore the ledger from a backup"
     )
 
 

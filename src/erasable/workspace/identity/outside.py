@@ -179,13 +179,13 @@ def _check_past(site: Site, outside: Disk) -> None:
     except (NotInWorkspaceError, ValueError):
         return  # none yet, or nothing that could tell of erasures
     try:
-        told = log.verify_since(site, kept)
+        messages = log.verify_since(site, kept)
     except EvidenceError:
-        told = ["it is not a head of this workspace"]
-    if told and not _is_taken_in(site, outside, kept):
+        messages = ["it is not a head of this workspace"]
+    if messages and not _is_taken_in(site, outside, kept):
         raise EvidenceError(
-            f"{str(outside.path(_HEAD))!r} was not written over ({told[0]}); expected a head of "
-            "the past of this log; where a backup was restored, run `erasable suppress import` "
+            f"{str(outside.path(_HEAD))!r} was not written over ({messages[0]}); expected a head "
+            "of the past of this log; where a backup was restored, run `erasable suppress import` "
             "with the list beside it, then move both files away"
         )
 

@@ -144,9 +144,9 @@ def candidates_of(
 def _told_apart(tried: dict[str, str], known: dict[str, Row[Any]]) -> list[tuple[str, str]]:
     rows = [known[token] for token in sorted(tried) if token in known]
     if fit_two_people(rows):
-        told = ", ".join(sorted(repr(row.type) for row in rows))
+        message = ", ".join(sorted(repr(row.type) for row in rows))
         raise InvalidIdsError(
-            f"the identity belongs to different subjects, by its types {told}; expected one; "
+            f"the identity belongs to different subjects, by its types {message}; expected one; "
             "name the type with --type, or link the subjects"
         )
     return [(row.type, row.token) for row in rows] or [(kind, t) for t, kind in tried.items()]

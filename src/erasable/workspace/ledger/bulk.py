@@ -80,5 +80,5 @@ def _insert_rows(connection: Connection, table: Table, columns: Mapping[str, Any
 
 def _n_inserted(connection: Connection, statement: Insert, given: Any) -> int:
     # SQLAlchemy keeps the count of inserts only where it is told to.
-    told = connection.execute(statement, given, execution_options={"preserve_rowcount": True})
-    return told.rowcount
+    result = connection.execute(statement, given, execution_options={"preserve_rowcount": True})
+    return result.rowcount

@@ -7,7 +7,7 @@ from erasable.core.errors import LedgerError, WorkspaceDiskError
 __all__ = ["broken", "no_disk"]
 
 
-def no_disk(told: str) -> WorkspaceDiskError:
+def no_disk(message: str) -> WorkspaceDiskError:
     """Return the error of a disk that fails.
 
     Examples
@@ -16,12 +16,12 @@ def no_disk(told: str) -> WorkspaceDiskError:
     'the ledger cannot be written or read (No space left on device);'
     """
     return WorkspaceDiskError(
-        f"the ledger cannot be written or read ({told}); expected a working disk with free "
+        f"the ledger cannot be written or read ({message}); expected a working disk with free "
         "space; mend that and run the command again"
     )
 
 
-def broken(told: str) -> LedgerError:
+def broken(message: str) -> LedgerError:
     """Return the error of a ledger that is damaged, or none.
 
     Examples
@@ -30,6 +30,6 @@ def broken(told: str) -> LedgerError:
     'the ledger is damaged, or is none (file is not a databa'
     """
     return LedgerError(
-        f"the ledger is damaged, or is none ({' '.join(told.split())}); expected one made by "
+        f"the ledger is damaged, or is none ({' '.join(message.split())}); expected one made by "
         "`erasable init`; restore it from a backup"
     )

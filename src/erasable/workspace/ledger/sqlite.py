@@ -165,16 +165,16 @@ def _explained() -> Iterator[None]:
     except OSError as error:
         raise no_disk(error.strerror or str(error)) from None
     except (OperationalError, sqlite3.OperationalError) as error:
-        told = str(getattr(error, "orig", error))
-        if "locked" in told or "busy" in told:
+        message = str(getattr(error, "orig", error))
+        if "locked" in message or "busy" in message:
             raise WorkspaceBusyError(
                 "another process is writing to the ledger; expected it to end within "
                 f"{_WAIT:.0f} seconds; run the command again"
             ) from None
-        if any(word in told for word in ("full", "I/O", "readonly", "unable to open")):
-            raise no_disk(told) from None
-        if undecoded := _UNDECODED.match(told):  # the rest repeats the value
-            told = f"column {undecoded[1]!r} holds text that is not UTF-8"
-        raise broken(told) from None
+        if any(word in message for word in ("full", "I/O", "readonly", "unable to open")):
+            raise no_disk(message) from None
+        if undecoded := _UNDECODED.match(message):  # the rest repeats the value
+            message = f"column {undecoded[1]!r} holds text that is not UTF-8"
+        raise broken(message) from None
     except (DatabaseError, sqlite3.DatabaseError) as error:
         raise broken(str(getattr(error, "orig", error))) from None

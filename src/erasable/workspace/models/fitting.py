@@ -258,15 +258,17 @@ def _fit(
             tell(site, connection, "model-fitted", name, site.now())
             for each in plan.datasets:
                 drop_unused(site, connection, each.id)
-            told = []
+            messages = []
             if made.features is not None and plan.features is None:
-                told = unused.remarks(connection, name, plan.datasets, made.features, plan.target)
+                messages = unused.remarks(
+                    connection, name, plan.datasets, made.features, plan.target
+                )
         leavers.tidy(site, [each.id for each in plan.datasets])
         site.clean()
     chosen = None if made.features is None else list(made.features)
     return Fitted(
         name, number, made.n_records, made.seconds, chosen, plan.target, commitment,
-        list(unused.left_out(plan.datasets, chosen, plan.target)), told,
+        list(unused.left_out(plan.datasets, chosen, plan.target)), messages,
     )  # fmt: skip
 
 

@@ -62,13 +62,13 @@ def _run_alone(site: Site, name: str) -> str | None:
     with site.lock(reads=locking.models([name]), wait=0.0):
         with site.ledger.reading() as connection:
             hook = pending_hooks.hook_of(connection, name)
-        told = None
+        message = None
         if hook is not None:
-            told = _run(site, name, reliance.recorded(site, name, hook, "hook"))
-    if told is None:
+            message = _run(site, name, reliance.recorded(site, name, hook, "hook"))
+    if message is None:
         with site.ledger.transaction() as connection:
             pending_hooks.discard(site, connection, name)
-    return told
+    return message
 
 
 def _run(site: Site, name: str, hook: Trusted[str]) -> str | None:
@@ -80,6 +80,6 @@ def _run(site: Site, name: str, hook: Trusted[str]) -> str | None:
     except TamperedError:
         raise
     except ErasableError as error:
-        told = " ".join(str(error).split())
-        return f"the hook of {name!r} failed, and is run again by the next process: {told}"
+        message = " ".join(str(error).split())
+        return f"the hook of {name!r} failed, and is run again by the next process: {message}"
     return None

@@ -98,8 +98,8 @@ def publish(
                 target, version=before.version, registered=before.registered,
                 log_size=before.log_size,
             )  # fmt: skip
-        done, told = _push(site, target)
-        return done, using.cautions(site, model, version, data) + told
+        done, messages = _push(site, target)
+        return done, using.cautions(site, model, version, data) + messages
 
 
 def stop(site: Site, name: str) -> None:
@@ -232,12 +232,12 @@ def _register(site: Site, registry: Any, target: Published, receipts: list[dict[
 
 def _registered_last(connection: Connection, name: str, to: str) -> int | None:
     """Return where the log says that a model was registered there last, also long ago."""
-    told = connection.execute(
+    logged = connection.execute(
         select(log_entry.c.position, log_entry.c.body)
         .where(log_entry.c.kind == "model-published", log_entry.c.subject == name)
         .order_by(log_entry.c.position.desc())
     )
-    return next((row.position for row in told if unpack(row.body, "it").get("to") == to), None)
+    return next((row.position for row in logged if unpack(row.body, "it").get("to") == to), None)
 
 
 def _receipts_since(connection: Connection, model_id: int, since: int) -> list[dict[str, str]]:

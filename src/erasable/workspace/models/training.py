@@ -192,9 +192,9 @@ def run(trusted: Trusted[str], root: Path, **places: Path) -> None:
             words, stdin=subprocess.DEVNULL, stdout=2, check=False, env=environment(root)
         )
     except (OSError, ValueError, IndexError) as error:
-        told = getattr(error, "strerror", None) or type(error).__name__
+        message = getattr(error, "strerror", None) or type(error).__name__
         raise WorkspaceError(
-            f"the command {command!r} cannot be run ({told}); expected a program; "
+            f"the command {command!r} cannot be run ({message}); expected a program; "
             "check its path and its quotes"
         ) from None
     if done.returncode:

@@ -56,9 +56,9 @@ def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
     refuse_own(path, site.root)
     with site.lock(reads=locking.models([name])):
         model, version, data = opened(site, name)
-        told = cautions(site, model, version, data)
+        messages = cautions(site, model, version, data)
         write_for_user(path, site.root, data)
-    return told
+    return messages
 
 
 def opened(site: Site, name: str) -> tuple[Model, Version, bytes]:
@@ -189,9 +189,11 @@ def _found(site: Site, name: str) -> tuple[Model, Version]:
         reliance.check_one(site, connection, "model", name)
         version = catalogue.current(connection, model)
     if version is None or not model.is_live:
-        told = "too few records were left of" if model.state == "retired" else "only registered is"
+        message = (
+            "too few records were left of" if model.state == "retired" else "only registered is"
+        )
         raise NotInWorkspaceError(
-            f"there is no file of the model {name!r}: {told} it; expected one that was fitted "
+            f"there is no file of the model {name!r}: {message} it; expected one that was fitted "
             "here; fit it, or choose another"
         )
     return model, version

@@ -103,9 +103,9 @@ def history(site: Site, name: str, since: datetime | None = None) -> History:
         began: datetime = connection.execute(made).scalar_one()
         start = began if since is None else since
         if start.tzinfo is None or start > now:
-            told = "has no time zone" if start.tzinfo is None else "has not come yet"
+            message = "has no time zone" if start.tzinfo is None else "has not come yet"
             raise WorkspaceError(
-                f"since is {start.isoformat()}, which {told}; expected a time in the past, with "
+                f"since is {start.isoformat()}, which {message}; expected a time in the past, with "
                 "its zone; pass datetime(2026, 3, 31, tzinfo=UTC)"
             )
         here = _people(site, connection, known)

@@ -190,11 +190,11 @@ def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) ->
             ]
             connection.execute(insert(request_table), new)
             bodies = [entries.acknowledged(site.keys, row) for row in new]
-            told = [
+            logged = [
                 ("request-acknowledged", row["id"], body, row["changed_at"])
                 for row, body in zip(new, bodies, strict=True)
             ]
-            log.append_many(site, connection, told)
+            log.append_many(site, connection, logged)
             entered += map(_as_kept, new)
             advance(len(new))
     return entered
@@ -202,9 +202,9 @@ def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) ->
 
 def _as_kept(row: dict[str, Any]) -> Request:
     """Return a new request as the ledger gives it back."""
-    told: dict[str, Any] = {name: row.get(name) for name in Request.__slots__}
-    moments = {k: v.astimezone(UTC) for k, v in told.items() if isinstance(v, datetime)}
-    return Request(**(told | moments))
+    values: dict[str, Any] = {name: row.get(name) for name in Request.__slots__}
+    moments = {k: v.astimezone(UTC) for k, v in values.items() if isinstance(v, datetime)}
+    return Request(**(values | moments))
 
 
 def asked(
@@ -253,7 +253,7 @@ def find(connection: Connection, request_id: str) -> Request:
             f"there is no request {request_id[:60]!r}; expected the id that was printed when it "
             "was taken in; list them with `erasable requests`"
         )
-    return _told(row)
+    return _as_request(row)
 
 
 def listing(connection: Connection, states: Sequence[str] | None = None) -> list[Request]:
@@ -263,7 +263,7 @@ def listing(connection: Connection, states: Sequence[str] | None = None) -> list
     )
     if states is not None:
         query = query.where(or_(*map(_in_state, states)))
-    return [_told(row) for row in connection.execute(query)]
+    return [_as_request(row) for row in connection.execute(query)]
 
 
 def _in_state(state: str) -> ColumnElement[bool]:
@@ -273,7 +273,7 @@ def _in_state(state: str) -> ColumnElement[bool]:
     return and_(request_table.c.state == "completed", found)
 
 
-def _told(row: Any) -> Request:
+def _as_request(row: Any) -> Request:
     """Tell a request that found nothing from one that erased something; the ledger need not."""
     known = Request(*row)
     return replace(known, state=NO_MATCH) if row.state == "completed" and not row.matched else known

@@ -168,8 +168,10 @@ def carry_out(
         if delivers:
             updated = [each["model"] for each in done.treatments]
             erased = bool(done.requests)
-            done.hooks, told = outbox.deliver(site, erased=erased, before=before, updated=updated)
-            done.warnings += told
+            done.hooks, messages = outbox.deliver(
+                site, erased=erased, before=before, updated=updated
+            )
+            done.warnings += messages
     done.warnings += tidied
     done.seconds = time.perf_counter() - began
     return done

@@ -55,27 +55,27 @@ class StayingText:
         """
         from erasable.selection import Independent, PerClass
 
-        told: list[str] = []
+        messages: list[str] = []
         if given.subjects is not None:
-            return self._together(given, told), told
+            return self._together(given, messages), messages
         if staying_column(self.text) is not None:
-            return Independent(given.stays), told
+            return Independent(given.stays), messages
         if "=" not in self.text:
-            found = self._one(self.text, told)
-            return Independent(found) if isinstance(found, float) else found, told
+            found = self._one(self.text, messages)
+            return Independent(found) if isinstance(found, float) else found, messages
         if given.y is None:
             raise WorkspaceError(
                 "--staying differs by class, and there is no --target; expected the column of "
                 "classes; name it with --target, or pass one probability for all"
             )
         there = set(given.y)
-        each = {label: self._one(text, told) for label, text in self._by_class(there).items()}
+        each = {label: self._one(text, messages) for label, text in self._by_class(there).items()}
         self._check_classes(each, there)
         if all(isinstance(value, float) for value in each.values()):
-            return Independent(each), told
-        return PerClass(each), told
+            return Independent(each), messages
+        return PerClass(each), messages
 
-    def _together(self, given: Candidates, told: list[str]) -> Any:
+    def _together(self, given: Candidates, messages: list[str]) -> Any:
         """Return the model of people who leave with all of their records."""
         from erasable.selection import BetaBinomial, Groups
 
@@ -89,7 +89,7 @@ class StayingText:
                     f"{len(labels)}; expected one probability for each person of --subject"
                 )
             return Groups(labels, each)
-        found = None if "=" in self.text else self._one(self.text, told)
+        found = None if "=" in self.text else self._one(self.text, messages)
         if isinstance(found, float):
             return Groups(labels, found)
         advice = "pass a probability, or leave --subject out"
@@ -122,16 +122,16 @@ class StayingText:
     def _check_classes(each: Mapping[str, Any], there: set[str]) -> None:
         unknown, missing = sorted(each.keys() - there), sorted(there - each.keys())
         if unknown or missing:
-            told = (
+            message = (
                 f"names the class {_shown(unknown[0])}, which no record has"
                 if unknown
                 else f"has no probability for the class {_shown(missing[0])}"
             )
             raise WorkspaceError(
-                f"--staying {told}; expected one for each of {_some(sorted(there))}"
+                f"--staying {message}; expected one for each of {_some(sorted(there))}"
             )
 
-    def _one(self, text: str, told: list[str]) -> Any:
+    def _one(self, text: str, messages: list[str]) -> Any:
         """Return a probability, or a model."""
         from erasable.selection import BetaBinomial, PointMass, Uniform, from_history
 
@@ -147,7 +147,7 @@ class StayingText:
             days = round(found.days)
             time = f"{days:,} day{'s' * (days != 1)}" if days else "less than a day"
             people = "person" if found.held == 1 else "people"
-            told.append(
+            messages.append(
                 f"{found.requested:,} of {found.held:,} {people} in {found.dataset} "
                 f"asked to leave in {time}; the same is anticipated for a time as long"
             )

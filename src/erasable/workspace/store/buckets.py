@@ -172,7 +172,7 @@ def explained(location: Location) -> Iterator[None]:
         ours = not isinstance(error, OSError)
         if ours and type(error).__module__.partition(".")[0] not in _LIBRARIES:
             raise
-        raise _told(location, error) from None
+        raise _as_error(location, error) from None
 
 
 _REFUSED = (
@@ -188,7 +188,7 @@ _AWAY = (
 _FAILED = ("an object store that works", "run the command again, or ask its administrator")
 
 
-def _told(location: Location, error: Exception) -> WorkspaceServerError:
+def _as_error(location: Location, error: Exception) -> WorkspaceServerError:
     name = type(error).__name__
     if isinstance(error, PermissionError) or "Credential" in name or "Authentic" in name:
         expected, remedy = _REFUSED

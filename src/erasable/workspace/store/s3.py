@@ -81,8 +81,8 @@ class S3Bucket(Bucket):
         key = self._prefix + name
         if not self._hides:
             with at("delete", name):
-                told = self._call("delete_object", Key=key)
-            self._hides = "VersionId" in told or bool(told.get("DeleteMarker"))
+                answer = self._call("delete_object", Key=key)
+            self._hides = "VersionId" in answer or bool(answer.get("DeleteMarker"))
         if self._hides:
             for each, version in list(self._versions(key)):
                 if each == key:
@@ -148,7 +148,7 @@ class S3Bucket(Bucket):
             yield page
             if not page.get("IsTruncated"):
                 return
-            at_page = {name: page[told] for name, told in markers.items() if page.get(told)}
+            at_page = {name: page[key] for name, key in markers.items() if page.get(key)}
 
 
 def _code(error: OSError) -> str:
