@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import LedgerError
-from erasable.workspace.desk import Desk
+from erasable.workspace.backup_methods import BackupMethods
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
-from erasable.workspace.offsite import Offsite
+from erasable.workspace.request_methods import RequestMethods
 from erasable.workspace.site import Site
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own import refuse_own
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Workspace"]
 
 
-class Workspace(Desk, Offsite):
+class Workspace(RequestMethods, BackupMethods):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters

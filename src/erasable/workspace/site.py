@@ -30,10 +30,10 @@ from erasable.workspace.ledger.sqlite import sqlite_url
 from erasable.workspace.locking import Claim, FolderLock, Lock, hold
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, new_key, owner_of
+from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import PARTIAL, Disk
 from erasable.workspace.store.location import STORE, Location
 from erasable.workspace.store.objects import ObjectStore
-from erasable.workspace.store.points import at
 
 if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
@@ -153,7 +153,7 @@ class Site:
         store = None if location is None else ObjectStore(location)
         if store is not None:
             store.check_free()
-        with at("open", str(site.root)):
+        with crash_point("open", str(site.root)):
             site.root.mkdir(0o700, parents=True, exist_ok=True)
         site._keys = Keys.make(site.disk)
         if location is None or store is None:

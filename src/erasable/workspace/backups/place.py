@@ -29,10 +29,10 @@ from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.site import ARTIFACTS, RESTORING, Site
+from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import PARTIAL, Disk, disk_errors
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
-from erasable.workspace.store.points import at
 
 __all__ = ["RESTORING_LOCK", "Ground", "marked", "removed_on_failure"]
 
@@ -172,7 +172,7 @@ def marked(ground: Ground) -> Iterator[None]:
     was_there = ground.root.is_dir()
     Disk(ground.root.parent, private=True).make(ground.root.name)
     lock = FileLock(ground.root / RESTORING_LOCK, timeout=0)
-    with disk_errors(ground.root / RESTORING_LOCK), at("open", RESTORING_LOCK):
+    with disk_errors(ground.root / RESTORING_LOCK), crash_point("open", RESTORING_LOCK):
         try:
             lock.acquire()
         except Timeout:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidIdsError, SourceError
-from erasable.workspace.data import fragments, nobody
+from erasable.workspace.data import fragments, without_subject
 from erasable.workspace.data import untyped as types_missing
 from erasable.workspace.data.admission import Gate, plain
 from erasable.workspace.data.catalogue import DataSet
@@ -70,7 +70,7 @@ class Pulled:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What may not be as it was meant, a line each."""
-        messages = nobody.remarks(self.doubtful, self.n_read)
+        messages = without_subject.remarks(self.doubtful, self.n_read)
         return messages + types_missing.remarks(self.looks)
 
     def bucket(self, number: int) -> pa.Table:
@@ -156,14 +156,14 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
     found.ids.add(raw[known.id_column])
     if raw[known.id_column].null_count:
         return  # it will be refused, once all are counted
-    for column, n in nobody.doubtful(raw, known.subject_columns).items():
+    for column, n in without_subject.doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
     found.looks.add(raw)
     records, stays = gate.admit(raw)
     if stays is not None:
         found.left_out.add(raw[known.id_column].filter(pc.invert(stays)))
     found.n_suppressed += raw.num_rows - records.num_rows
-    found.n_without_subject += nobody.count(records, known.subject_columns)
+    found.n_without_subject += without_subject.count(records, known.subject_columns)
     parts = fragments.parts_of(records, known.id_column, known.subject_columns)
     found.spool.add(records, parts)
 

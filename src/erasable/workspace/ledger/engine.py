@@ -18,7 +18,7 @@ from erasable.core.errors import WorkspaceVersionError
 from erasable.workspace.ledger.kinds import fits, tampered
 from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
-from erasable.workspace.store.points import at
+from erasable.workspace.store.crash_points import crash_point
 
 __all__ = ["REVISION", "Backend", "Ledger", "setting", "settings"]
 
@@ -232,7 +232,7 @@ class Ledger:
                     self.fence(connection)
                 with self._noting(connection):
                     yield connection
-                with at("commit", self.url):
+                with crash_point("commit", self.url):
                     transaction.commit()
 
     @contextmanager

@@ -36,7 +36,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace.ledger import rights
 from erasable.workspace.ledger.refusals import WAIT, explained
-from erasable.workspace.store.points import at
+from erasable.workspace.store.crash_points import crash_point
 
 __all__ = ["UNREACHED", "Postgres", "holds_tables"]
 
@@ -144,7 +144,7 @@ class Postgres:
             alone = connection.execution_options(isolation_level="AUTOCOMMIT")
             now = alone.execute(text("SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
             deleted_before = now.scalar_one()
-            with at("commit", self.url):
+            with crash_point("commit", self.url):
                 for table in self._tables(alone):
                     self._rewrite_table(alone, table, deleted_before, until, pause)
 

@@ -18,7 +18,7 @@ from erasable.core.errors import (
     WorkspaceError,
     WorkspaceServerError,
 )
-from erasable.workspace.ledger.complaints import broken, no_disk
+from erasable.workspace.ledger.messages import broken, no_disk
 
 __all__ = ["WAIT", "explained"]
 

@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
-from erasable.workspace.ledger.complaints import broken, no_disk
+from erasable.workspace.ledger.messages import broken, no_disk
+from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import may_write
-from erasable.workspace.store.points import at
 
 __all__ = ["Sqlite", "sqlite_url"]
 
@@ -58,7 +58,7 @@ class Sqlite:
         return path.exists() and not (may_write(path) and may_write(path.parent))
 
     def _connect(self, dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
-        with at("open", "ledger"):
+        with crash_point("open", "ledger"):
             if not self.is_read_only:
                 return dialect.connect(*arguments, **parameters)
             return sqlite3.connect(_uri_of_copy(Path(arguments[0])), uri=True, **parameters)
@@ -96,7 +96,7 @@ class Sqlite:
         with _explained():
             raw = self.engine.raw_connection()
             try:
-                with at("commit", self.url):
+                with crash_point("commit", self.url):
                     raw.cursor().execute("VACUUM")
             finally:
                 raw.close()
@@ -114,7 +114,7 @@ class Sqlite:
             with _explained():
                 raw = self.engine.raw_connection()
                 try:
-                    with at("checkpoint", self.url):
+                    with crash_point("checkpoint", self.url):
                         busy = raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
                 finally:
                     raw.close()

@@ -26,7 +26,7 @@ from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue, estimates, pending_hooks, recipes, unused
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
-from erasable.workspace.models.design import Design
+from erasable.workspace.models.model_columns import ModelColumns
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
 from erasable.workspace.models.versions import new_version, supersede, tell
@@ -352,11 +352,11 @@ def _unseeded(recipe: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in recipe.items() if name != "seeds"}
 
 
-def _design(plan: _Plan) -> Design | None:
+def _design(plan: _Plan) -> ModelColumns | None:
     if plan.recipe["kind"] != "estimator":
         return None
     estimator = recipes.make(plan.recipe)
-    return Design.choose(plan.datasets, estimator, plan.features, plan.target)
+    return ModelColumns.choose(plan.datasets, estimator, plan.features, plan.target)
 
 
 def _put_model(

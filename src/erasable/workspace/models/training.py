@@ -25,7 +25,7 @@ from erasable.core.params import class_path
 from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
-from erasable.workspace.models.design import Design, Tables, joined
+from erasable.workspace.models.model_columns import ModelColumns, Tables, joined
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 
@@ -87,7 +87,7 @@ def train(
     site: Site,
     trusted: Trusted[dict[str, Any]],
     tables: Tables,
-    design: Design | None = None,
+    design: ModelColumns | None = None,
     records: Records | None = None,
 ) -> Made:
     """Train a model.

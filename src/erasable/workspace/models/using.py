@@ -11,8 +11,8 @@ from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.design import Design, joined
 from erasable.workspace.models.keeping import fields_of_one_record, keeps_records
+from erasable.workspace.models.model_columns import ModelColumns, joined
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.site import Site
@@ -175,7 +175,7 @@ def cautions(site: Site, model: Model, version: Version, data: bytes) -> list[st
     ]
 
 
-def asked(table: pa.Table, design: Design) -> pa.Table | list[str]:
+def asked(table: pa.Table, design: ModelColumns) -> pa.Table | list[str]:
     """Return what a model is asked about: the features, or documents."""
     if design.documents:
         documents: list[str] = table[design.features[0]].cast("string").to_pylist()

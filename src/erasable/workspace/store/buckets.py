@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
+from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.location import Location
-from erasable.workspace.store.points import at
 
 __all__ = ["UNREACHED", "Bucket", "explained", "open_bucket", "unreached_in"]
 
@@ -68,7 +68,7 @@ class Bucket:
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object."""
-        with at("put", name):
+        with crash_point("put", name):
             self.fs.pipe_file(self.path(name), data)
 
     def create(self, name: str, data: bytes) -> None:
@@ -88,7 +88,7 @@ class Bucket:
 
     def remove(self, name: str) -> None:
         """Delete an object, if it is there."""
-        with at("delete", name):
+        with crash_point("delete", name):
             try:
                 self.fs.rm_file(self.path(name))
             except FileNotFoundError:

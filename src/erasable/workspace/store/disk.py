@@ -21,7 +21,7 @@ from erasable.core.errors import (
     WorkspaceDiskError,
     WorkspaceError,
 )
-from erasable.workspace.store.points import at
+from erasable.workspace.store.crash_points import crash_point
 
 __all__ = ["PARTIAL", "Disk", "disk_errors", "may_write"]
 
@@ -109,7 +109,7 @@ class Disk:
             The disk is full or fails.
         """
         path = self.path(key)
-        with disk_errors(path), at("write", str(path)):
+        with disk_errors(path), crash_point("write", str(path)):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
             with os.fdopen(handle, "wb") as file:
                 yield file
@@ -131,12 +131,12 @@ class Disk:
         self.make(str(Path(key).parent))
         beside = _beside(path)
         with disk_errors(path):
-            with at("open", str(beside)):
+            with crash_point("open", str(beside)):
                 handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
             try:
                 try:
                     yield partial(self._append, beside, handle)
-                    with at("sync", str(beside)):
+                    with crash_point("sync", str(beside)):
                         os.fsync(handle)
                 finally:
                     os.close(handle)
@@ -196,7 +196,7 @@ class Disk:
         with disk_errors(path):
             while path.exists():
                 # A program that was stopped late may be removing files, too.
-                with at("remove", str(path)), contextlib.suppress(FileNotFoundError):
+                with crash_point("remove", str(path)), contextlib.suppress(FileNotFoundError):
                     shutil.rmtree(path)
             if path.parent.is_dir():
                 self._sync_folder(path.parent)
@@ -226,16 +226,16 @@ class Disk:
     # -- the effects: a test replaces them with those of a disk that loses power -------------------
 
     def _make(self, path: Path) -> None:
-        with at("open", str(path)):
+        with crash_point("open", str(path)):
             path.mkdir(self._folder_mode, exist_ok=True)
         self._sync_folder(path.parent)
 
     def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-        with at("open", str(path)):
+        with crash_point("open", str(path)):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             self._append(path, handle, data)
-            with at("sync", str(path)):
+            with crash_point("sync", str(path)):
                 os.fsync(handle)
         finally:
             os.close(handle)
@@ -243,19 +243,19 @@ class Disk:
     def _append(self, path: Path, handle: int, data: bytes | memoryview) -> None:
         rest = memoryview(data)
         while rest:
-            with at("write", str(path)):
+            with crash_point("write", str(path)):
                 rest = rest[os.write(handle, rest) :]
 
     def _rename(self, source: Path, target: Path) -> None:
-        with at("rename", str(target)):
+        with crash_point("rename", str(target)):
             os.replace(source, target)
 
     def _remove(self, path: Path) -> None:
-        with at("remove", str(path)):
+        with crash_point("remove", str(path)):
             path.unlink(missing_ok=True)
 
     def _sync_folder(self, path: Path) -> None:
-        with at("sync folder", str(path)):
+        with crash_point("sync folder", str(path)):
             try:
                 handle = os.open(path, os.O_RDONLY)
             except PermissionError:  # a folder cannot be opened on Windows

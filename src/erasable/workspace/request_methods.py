@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.working import Done
     from erasable.workspace.selection.choice import Selection
 
-__all__ = ["Desk"]
+__all__ = ["RequestMethods"]
 
 
-class Desk:
+class RequestMethods:
     """Requests and people of a workspace; see `erasable.workspace.Workspace`.
 
     Parameters

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from erasable.workspace.models.published import Published
     from erasable.workspace.site import Progress, Site
 
-__all__ = ["Offsite"]
+__all__ = ["BackupMethods"]
 
 
-class Offsite:
+class BackupMethods:
     """Backups and published models of a workspace; see `erasable.workspace.Workspace`.
 
     Parameters

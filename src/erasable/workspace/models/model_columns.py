@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from erasable.workspace.data.catalogue import DataSet
 
-__all__ = ["Design", "Tables", "ids_of", "joined", "named", "target_of", "without"]
+__all__ = ["ModelColumns", "Tables", "ids_of", "joined", "named", "target_of", "without"]
 
 
 Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
@@ -38,7 +38,7 @@ Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class ModelColumns:
     """Which columns a model learns from.
 
     Attributes
@@ -50,7 +50,7 @@ class Design:
 
     Examples
     --------
-    >>> Design(("age",), "disease", False).target
+    >>> ModelColumns(("age",), "disease", False).target
     'disease'
     """
 
@@ -65,7 +65,7 @@ class Design:
         estimator: BaseEstimator,
         features: Sequence[str] | None,
         target: str | None,
-    ) -> Design:
+    ) -> ModelColumns:
         """Choose columns: those that are named, or every numeric one; or the one column of text.
 
         Parameters
