@@ -275,7 +275,7 @@ def watch(event, arguments):
         return
     if writes and isinstance(path, (str, bytes)) and root in str(path):
         seen.add(event)
-        if not points.inside():
+        if not crash_points.inside():
             strays.append((event, str(path)))
 
 sys.addaudithook(watch)
@@ -285,7 +285,7 @@ from sqlalchemy import Engine, event
 def commit(connection):
     if connection.get_execution_options().get("erasable_writes"):
         seen.add("commit")
-        if not points.inside():
+        if not crash_points.inside():
             strays.append(("commit", ""))
 
 import test_crashes

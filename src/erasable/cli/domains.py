@@ -9,7 +9,7 @@ import typer
 from erasable.cli import domain_terms as terms
 from erasable.cli import show
 from erasable.cli.files import perhaps
-from erasable.cli.frame import Json, Where, command, fail, opened
+from erasable.cli.frame import Folder, Json, command, fail, opened
 from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
 
 __all__ = ["register"]
@@ -139,7 +139,7 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--yes", help="Delete them; without it nothing is changed (a dry run)."),
         ] = False,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Take an unwanted domain out of a data set and its models, by its most telling records."""
@@ -148,7 +148,7 @@ def register(app: typer.Typer) -> None:
         least = number(delta, "--delta")
         sampled = None if retain_sample is None else whole(retain_sample, "--retain-sample", 2)
         reduced = None if components is None else whole(components, "--components")
-        found = opened(where)
+        found = opened(folder)
         words = terms.keywords(keywords)
         wanted, cost = terms.budget(budget)
         from erasable.cli import domain_show
@@ -159,7 +159,7 @@ def register(app: typer.Typer) -> None:
                 f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}; "
                 "name one"
             )
-        with perhaps(output, where) as ids_file, perhaps(plot, where) as plot_file:
+        with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
             plan = found.plan_removal(
                 dataset, where=condition, keywords=words, column=column,
                 features=columns(features), components=reduced, fill=fill, score=score,

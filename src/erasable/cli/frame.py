@@ -21,10 +21,10 @@ from erasable.core.errors import ErasableError, TamperedError, WorkspaceError
 __all__ = [
     "DEBUG",
     "Command",
+    "Folder",
     "Group",
     "Json",
     "Root",
-    "Where",
     "command",
     "fail",
     "opened",
@@ -45,7 +45,7 @@ ORDER = [
 
 _REQUEST = re.compile("R-[0-9A-Z]{10}")
 
-Where = Annotated[
+Folder = Annotated[
     str,
     typer.Option(
         "--workspace",

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Group, Json, Where, command, fail, opened
+from erasable.cli.frame import Folder, Group, Json, command, fail, opened
 
 __all__ = ["Database", "Schema", "Store", "register"]
 
@@ -53,11 +53,11 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="workspace", rich_help_panel=PANEL)
 
     @command(group, "migrate", example="erasable workspace migrate")
-    def migrate(where: Where = ".", as_json: Json = False) -> None:
+    def migrate(folder: Folder = ".", as_json: Json = False) -> None:
         """Bring the tables of the ledger up to date with this version of erasable."""
         from erasable.workspace import Workspace
 
-        before, after = Workspace.migrate(where)
+        before, after = Workspace.migrate(folder)
         if as_json:
             show.print_json({"before": before, "after": after, "changed": before != after})
             return
@@ -78,13 +78,13 @@ def register(app: typer.Typer) -> None:
         database: Database = None,
         schema: Schema = None,
         store: Store = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Copy the workspace to another folder, with its ledger in PostgreSQL, and verify it."""
         if database is None:
             fail("--database is missing; expected the URL of a database; name one")
-        found = opened(where).copy(path, database=database, schema=schema, store=store)
+        found = opened(folder).copy(path, database=database, schema=schema, store=store)
         if as_json:
             show.print_json(
                 {

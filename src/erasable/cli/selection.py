@@ -11,7 +11,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import perhaps
-from erasable.cli.frame import Json, Where, command, opened
+from erasable.cli.frame import Folder, Json, command, opened
 from erasable.cli.identities import gathered
 from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
 from erasable.workspace.selection import UTILITIES
@@ -166,7 +166,7 @@ def register(app: typer.Typer) -> None:
                 help="Draw what the utility falls to as owners leave: .svg, .png or .pdf.",
             ),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Choose the records to acquire whose value survives the deletions to come; print ids."""
@@ -181,9 +181,9 @@ def register(app: typer.Typer) -> None:
         from erasable.workspace.selection.choice import select
 
         def history(name: str, since: datetime | None) -> Any:
-            return opened(where).history(name, since=since)
+            return opened(folder).history(name, since=since)
 
-        with perhaps(output, where) as ids_file, perhaps(plot, where) as plot_file:
+        with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
             found = select(
                 source, budget, staying, id_column=id_column, subject=subject, target=target,
                 features=columns(features), fill=fill, scale=scale, utility=utility, metric=metric,

@@ -9,7 +9,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import replacing
-from erasable.cli.frame import Json, Where, command, opened
+from erasable.cli.frame import Folder, Json, command, opened
 from erasable.cli.moving import Database, Schema, Store
 
 __all__ = ["register"]
@@ -41,13 +41,15 @@ def register(app: typer.Typer) -> None:
         database: Database = None,
         schema: Schema = None,
         store: Store = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Make a workspace in a folder."""
         from erasable.workspace import Workspace
 
-        made = Workspace.create(where, export=export, database=database, schema=schema, store=store)
+        made = Workspace.create(
+            folder, export=export, database=database, schema=schema, store=store
+        )
         place = str(made.site.root)
         if as_json:
             show.print_json({"workspace": place, "key_id": made.site.keys.key_id, "export": export})
@@ -64,9 +66,9 @@ def register(app: typer.Typer) -> None:
         show.line("its keys are in keys.json: keep a copy elsewhere, readable by you alone")
 
     @command(app, "status", example="erasable status", panel=PANEL)
-    def status(where: Where = ".", as_json: Json = False) -> None:
+    def status(folder: Folder = ".", as_json: Json = False) -> None:
         """Count what there is, and what is due."""
-        found = opened(where).status()
+        found = opened(folder).status()
         if as_json:
             show.print_json(found)
             return
@@ -77,21 +79,21 @@ def register(app: typer.Typer) -> None:
         path: Annotated[
             str, typer.Argument(metavar="PATH", help="Where the page is written.")
         ] = "report.html",
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Write one page that shows all of it, complete in itself."""
-        with replacing(path, where) as place:
-            opened(where).report(place)
+        with replacing(path, folder) as place:
+            opened(folder).report(place)
         if as_json:
             show.print_json({"path": path})
             return
         show.line(f"wrote {show.one_line(path)}")
 
     @command(app, "key", example="erasable key > workspace.pub", panel=PANEL)
-    def key(where: Where = ".", as_json: Json = False) -> None:
+    def key(folder: Folder = ".", as_json: Json = False) -> None:
         """Print the public key, with which anybody checks receipts and heads of the log."""
-        found = opened(where)
+        found = opened(folder)
         text = found.public_key.decode()
         if as_json:
             show.print_json({"key_id": found.site.keys.key_id, "public_key": text})

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Json, Where, command, opened
+from erasable.cli.frame import Folder, Json, command, opened
 from erasable.cli.requests import besides
 
 __all__ = ["register"]
@@ -53,7 +53,7 @@ def _register_work(app: typer.Typer) -> None:
                 metavar="SECONDS", help="Wait for the second attempt; twice that for the third."
             ),
         ] = "5",
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Carry out requests as they come; start any number of workers, on any machine."""
@@ -61,7 +61,7 @@ def _register_work(app: typer.Typer) -> None:
 
         seconds = number(poll, "--poll")
         tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")
-        found = opened(where)
+        found = opened(folder)
         turns: list[Any] = []
         with _until_stopped(found.site.root) as stopped:
 
@@ -86,9 +86,9 @@ def _register_work(app: typer.Typer) -> None:
 
 def _register_tasks(app: typer.Typer) -> None:
     @command(app, "tasks", example="erasable tasks", panel=PANEL)
-    def tasks(where: Where = ".", as_json: Json = False) -> None:
+    def tasks(folder: Folder = ".", as_json: Json = False) -> None:
         """List who is at work on what, and what failed: tried again, or dead."""
-        found = opened(where).tasks()
+        found = opened(folder).tasks()
         if as_json:
             show.print_json(found)
             return
@@ -122,11 +122,11 @@ def _register_tasks(app: typer.Typer) -> None:
             list[str] | None,
             typer.Argument(metavar="NAME", help="Models and data sets; by default all."),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Have tasks that failed be tried again at once, those that are dead, too."""
-        done = opened(where).retry(names or ())
+        done = opened(folder).retry(names or ())
         if as_json:
             show.print_json({"tried_again": [each.name for each in done]})
             return

@@ -301,7 +301,11 @@ class RequestMethods:
         from erasable.workspace.identity import looks, subjects
 
         subjects.link(
-            self.site, value, looks.settled(value, type), other, looks.settled(other, other_type)
+            self.site,
+            value,
+            looks.type_or_id(value, type),
+            other,
+            looks.type_or_id(other, other_type),
         )
 
     def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
     from erasable.workspace.site import Site
 
-__all__ = ["OUTSIDE", "Listed", "check_list", "export", "publish", "read_list"]
+__all__ = ["OUTSIDE", "Listed", "check_list", "export", "read_list", "write"]
 
 OUTSIDE = "ERASABLE_EXPORT"
 """The environment variable that names a folder for what a restored backup needs."""
@@ -138,7 +138,7 @@ def check_list(exported: Any, keys: Keys, workspace: str) -> Listed:
     return listed
 
 
-def publish(site: Site) -> Path | None:
+def write(site: Site) -> Path | None:
     """Write the list and a signed head of the log into the folder that was named for them.
 
     `erasable init --export` names it, or ERASABLE_EXPORT, which goes before.

@@ -68,7 +68,7 @@ class Backend(Protocol):
     def make_room(self, connection: Connection) -> None:
         """Make what the tables are in, before the first migration."""
 
-    def settle(self, connection: Connection) -> None:
+    def configure_columns(self, connection: Connection) -> None:
         """Bring the tables into the state that `rewrite` relies on, after the last migration."""
 
     def explained(self) -> AbstractContextManager[None]:
@@ -164,7 +164,7 @@ class Ledger:
 
         self.backend.make_room(connection)
         upgrade(connection, revision)
-        self.backend.settle(connection)
+        self.backend.configure_columns(connection)
 
     def revision(self) -> str:
         """Return the revision of the tables.

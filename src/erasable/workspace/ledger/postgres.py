@@ -120,7 +120,7 @@ class Postgres:
         if connection.execute(there, {"schema": self.schema}).first() is None:
             connection.exec_driver_sql(f'CREATE SCHEMA "{self.schema}"')
 
-    def settle(self, connection: Connection) -> None:
+    def configure_columns(self, connection: Connection) -> None:
         """Keep samples of values out of the statistics, and sort text as SQLite does: by bytes."""
         changes: dict[str, list[str]] = {}
         for table, column, kind, sorts in connection.execute(_TEXTS, {"schema": self.schema}):

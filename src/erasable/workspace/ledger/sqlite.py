@@ -80,7 +80,7 @@ class Sqlite:
     def make_room(self, connection: Connection) -> None:
         """Do nothing: the file is the room."""
 
-    def settle(self, connection: Connection) -> None:
+    def configure_columns(self, connection: Connection) -> None:
         """Do nothing: columns are as the migrations make them."""
 
     def explained(self) -> Any:

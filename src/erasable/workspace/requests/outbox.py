@@ -63,7 +63,7 @@ def deliver(
 def export_list(site: Site, effect: str = "") -> list[str]:
     """Write the list of the erased into the folder that was named for it; return warnings."""
     try:
-        outside.publish(site)
+        outside.write(site)
     except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
         return [f"the list of the erased was not exported{effect}: {error}"]
     return []
