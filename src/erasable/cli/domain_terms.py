@@ -73,7 +73,7 @@ def keywords(path: str | None) -> list[str] | None:
     text = as_text(load(path, "keywords, one a line"), repr(path), "keywords, one a line")
     found = [each.strip() for each in text.splitlines() if each.strip()]
     if not found:
-        fail(f"{path!r} is empty; expected keywords, one a line; write them there")
+        fail(f"{path!r} is empty; expected keywords, one a line")
     return found
 
 
@@ -89,4 +89,4 @@ def _number(text: str, part: str, *, percent: bool = True) -> float:
 
 
 def _refuse(text: str) -> None:
-    fail(f"--budget is {show.one_line(text)[:60]!r}; {_FORMS}; write one of them")
+    fail(f"--budget is {show.one_line(text)[:60]!r}; {_FORMS}")

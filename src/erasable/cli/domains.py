@@ -155,10 +155,7 @@ def register(app: typer.Typer) -> None:
         from erasable.removal import SCORES
 
         if score not in SCORES:
-            fail(
-                f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}; "
-                "name one"
-            )
+            fail(f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}")
         with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
             plan = found.plan_removal(
                 dataset, where=condition, keywords=words, column=column,

@@ -110,8 +110,7 @@ def _register_log(group: typer.Typer) -> None:
         """Show what happened, in order."""
         if not (since.isascii() and since.isdigit() and len(since) < 16):
             fail(
-                f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from "
-                "0; correct it"
+                f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from 0"
             )
         found = opened(folder).log_entries(int(since))
         if as_json:

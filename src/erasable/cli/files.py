@@ -38,13 +38,9 @@ def load(path: str, what: str) -> bytes:
         with Path(path).open("rb") as opened:
             data = opened.read(_LARGEST + 1)
     except FileNotFoundError:
-        raise NotInWorkspaceError(
-            f"there is no file {path!r}; expected {what}; check the path"
-        ) from None
+        raise NotInWorkspaceError(f"there is no file {path!r}; expected {what}") from None
     if len(data) > _LARGEST:
-        raise EvidenceError(
-            f"{path!r} has more than {_LARGEST // 2**20} MiB; expected {what}; check the path"
-        )
+        raise EvidenceError(f"{path!r} has more than {_LARGEST // 2**20} MiB; expected {what}")
     return data
 
 
@@ -71,7 +67,7 @@ def as_text(data: bytes, named: str, what: str) -> str:
 
     found = kind_of_file(data[:HEAD])
     if found is not None:
-        raise WorkspaceError(f"{named} is {found[0]}; expected text, {what}; pass a text file")
+        raise WorkspaceError(f"{named} is {found[0]}; expected text, {what}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -80,7 +76,7 @@ def as_text(data: bytes, named: str, what: str) -> str:
         return text
     why = why_not_utf8(data)
     if why is None:
-        raise WorkspaceError(f"{named} holds a zero byte; expected text, {what}; pass a text file")
+        raise WorkspaceError(f"{named} holds a zero byte; expected text, {what}")
     raise WorkspaceError(f"{named} is not UTF-8 text, {why}")
 
 
@@ -101,7 +97,7 @@ def load_json(path: str, what: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise EvidenceError(f"{path!r} holds no JSON object; expected {what}; check the path")
+        raise EvidenceError(f"{path!r} holds no JSON object; expected {what}")
     return found
 
 

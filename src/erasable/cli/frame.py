@@ -233,9 +233,9 @@ def fail(message: str) -> NoReturn:
 
     Examples
     --------
-    >>> fail("--since is 'x'; expected a number; correct it")
+    >>> fail("--since is 'x'; expected a number")
     Traceback (most recent call last):
-    erasable.core.errors.WorkspaceError: --since is 'x'; expected a number; correct it
+    erasable.core.errors.WorkspaceError: --since is 'x'; expected a number
     """
     raise WorkspaceError(message)
 

@@ -107,7 +107,7 @@ def _lines(file: str) -> list[str]:
         )
     found = [each for each in lines.split("\n") if each.strip()]
     if not found:
-        raise InvalidIdsError(f"{named} is empty; expected one identity a line; write them there")
+        raise InvalidIdsError(f"{named} is empty; expected one identity a line")
     return found
 
 
@@ -117,5 +117,5 @@ def _read(file: str) -> bytes:
             return opened.read(_LARGEST + 1)
     except FileNotFoundError:
         raise NotInWorkspaceError(
-            f"there is no file {file!r}; expected one with an identity a line; check the path"
+            f"there is no file {file!r}; expected one with an identity a line"
         ) from None

@@ -83,7 +83,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Copy the workspace to another folder, with its ledger in PostgreSQL, and verify it."""
         if database is None:
-            fail("--database is missing; expected the URL of a database; name one")
+            fail("--database is missing; expected the URL of a database")
         found = opened(folder).copy(path, database=database, schema=schema, store=store)
         if as_json:
             show.print_json(

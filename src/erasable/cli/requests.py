@@ -332,10 +332,7 @@ def _due(request: Any, now: datetime) -> str:
 
 def _check_one_of(option: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
-        fail(
-            f"{option} is {show.one_line(given)[:40]!r}; expected one of: {', '.join(known)}; "
-            "choose one"
-        )
+        fail(f"{option} is {show.one_line(given)[:40]!r}; expected one of: {', '.join(known)}")
 
 
 def _moment(given: str | None) -> datetime | None:
@@ -347,5 +344,5 @@ def _moment(given: str | None) -> datetime | None:
     except (ValueError, OverflowError):
         fail(
             f"--received is {show.one_line(given)[:40]!r}; expected a date or time as 2026-03-31 "
-            "or 2026-03-31T09:30; write it so"
+            "or 2026-03-31T09:30"
         )

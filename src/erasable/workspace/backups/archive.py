@@ -142,7 +142,7 @@ class Archive:
             except (FileNotFoundError, IsADirectoryError):
                 raise NotInWorkspaceError(
                     f"there is no backup {str(self.path)!r}; expected a file that `erasable "
-                    "backup` wrote; check the path"
+                    "backup` wrote"
                 ) from None
             with file:
                 yield file

@@ -184,12 +184,11 @@ def _place(site: Site, path: str | os.PathLike[str]) -> Path:
     if place.resolve().is_relative_to(site.root):
         raise WorkspaceError(
             f"{named!r} is in the folder of the workspace, where no erasure would reach it; "
-            "expected a place elsewhere; name one"
+            "expected a place elsewhere"
         )
     if place.exists() or place.is_symlink():
         raise WorkspaceError(
-            f"{str(place)!r} is there already; expected a new file, or a folder to put it in; "
-            "name another"
+            f"{str(place)!r} is there already; expected a new file, or a folder to put it in"
         )
     if not place.parent.is_dir():
         raise WorkspaceError(

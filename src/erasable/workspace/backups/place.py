@@ -86,8 +86,7 @@ class Ground:
         """
         if self.root.exists() and (not self.root.is_dir() or not _is_free(self.root, resumes)):
             raise WorkspaceError(
-                f"{str(self.root)!r} is in use; expected a folder that is empty or not there; "
-                "name another"
+                f"{str(self.root)!r} is in use; expected a folder that is empty or not there"
             )
         if not self.root.parent.is_dir():
             raise WorkspaceError(

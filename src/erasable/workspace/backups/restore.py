@@ -211,8 +211,7 @@ def _keys(archive: Archive, path: str | os.PathLike[str] | None) -> tuple[Keys, 
         found = Keys.read(path)
         if elsewhere and Keys.read(elsewhere).to_json() != found.to_json():
             raise EvidenceError(
-                f"the keys in {ELSEWHERE} are not those that --keys names; expected the same; "
-                "name them once"
+                f"the keys in {ELSEWHERE} are not those that --keys names; expected the same"
             )
         return found, not elsewhere
     if elsewhere:

@@ -99,9 +99,7 @@ def find(connection: Connection, name: str) -> DataSet:
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:
         names = ", ".join(each.name for each in every(connection)) or "none"
-        raise NotInWorkspaceError(
-            f"there is no data set {name!r}; expected one of: {names}; check the name"
-        )
+        raise NotInWorkspaceError(f"there is no data set {name!r}; expected one of: {names}")
     return _described(row)
 
 

@@ -180,13 +180,11 @@ def _engine(url: sa.URL, place: str) -> sa.Engine:
     except (SQLAlchemyError, ValueError, TypeError):
         raise SourceError(
             f"the URL {place!r} does not suit its driver; expected what SQLAlchemy's pages on it "
-            "say; correct it"
+            "say"
         ) from None
     path = _sqlite_file(url)
     if not path.is_file():
-        raise SourceError(
-            f"{str(path)!r} is not there; expected a file of SQLite; correct the path"
-        )
+        raise SourceError(f"{str(path)!r} is not there; expected a file of SQLite")
     return sa.create_engine("sqlite://", creator=lambda: _open(path), poolclass=sa.NullPool)
 
 

@@ -89,7 +89,7 @@ def _files(store: pa.fs.FileSystem, path: str, place: str) -> list[_File]:
     if info.type == pa.fs.FileType.File:
         return [_File(path, {})]
     if info.type == pa.fs.FileType.NotFound:
-        raise SourceError(f"{place!r} is not there; expected a file or folder; correct the path")
+        raise SourceError(f"{place!r} is not there; expected a file or folder")
     found = []
     for each in store.get_file_info(pa.fs.FileSelector(path, recursive=True)):
         within = each.path.removeprefix(info.path.rstrip("/")).strip("/").split("/")

@@ -240,7 +240,7 @@ def _amount(cost: str | None, budget: Any) -> float:
     if isinstance(budget, bool) or not isinstance(budget, int | float):
         raise WorkspaceError(
             "costs came without an amount; expected a number as the budget: how much the records "
-            "may cost together; pass one"
+            "may cost together"
         )
     return float(budget)
 
@@ -259,7 +259,7 @@ def _features(
         there = [repr(name) for name, kind in types.items() if kind in NUMBERS]
         raise WorkspaceError(
             f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs, "
-            f"of {', '.join(there[:20]) or 'which there is none'}; correct the budget"
+            f"of {', '.join(there[:20]) or 'which there is none'}"
         )
     chosen = choose_features(types, features, column, learned, {*others, cost})
     usable = [name for name, kind in types.items() if kind in (*NUMBERS, TEXT)]
@@ -279,9 +279,7 @@ def _retained(
     table: pa.Table, known: DataSet, mask: Any, where: str | None, n: int | None, seed: int
 ) -> Any:
     if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 2):
-        raise WorkspaceError(
-            f"retain_sample is {str(n)[:40]}; expected 2 records or more; pass another number"
-        )
+        raise WorkspaceError(f"retain_sample is {str(n)[:40]}; expected 2 records or more")
     stays = ~mask
     if where is not None:
         stays &= Condition.parse(where, table.schema).mask(table).to_numpy(False)

@@ -63,7 +63,7 @@ class Predicate:
         if keywords is None:
             return cls(where, (), column)
         if isinstance(keywords, str):
-            raise WorkspaceError("keywords is one text; expected several; pass a list")
+            raise WorkspaceError("keywords is one text; expected several")
         if column is None:
             raise WorkspaceError(
                 "keywords came without a column to look for them in; expected one of text; name it "
@@ -74,8 +74,7 @@ class Predicate:
         if not words or bare or len(words) > _MOST:
             message = f"{len(words)} keywords" + (", one of them empty" if bare else "")
             raise WorkspaceError(
-                f"there are {message}; expected from 1 to {_MOST} words or phrases, a line each; "
-                "write them there"
+                f"there are {message}; expected from 1 to {_MOST} words or phrases, a line each"
             )
         return cls(where, words, column)
 

@@ -32,9 +32,7 @@ PAYLOAD_TYPE = "application/vnd.erasable.suppression+json"
 
 _LIST, _HEAD = "suppression.json", "head.json"  # what is written outside
 _VERSION = 1
-_FOREIGN = (
-    "the suppression list {what}; expected one that this workspace exported; choose that file"
-)
+_FOREIGN = "the suppression list {what}; expected one that this workspace exported"
 _OTHER_SECRET = (
     "was made under another secret than this workspace's, so that its tokens mean nobody here"
 )

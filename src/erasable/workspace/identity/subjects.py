@@ -238,7 +238,7 @@ def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
         raise refusal
     raise InvalidIdsError(
         f"an identity is a {value.__class__.__name__} that suits none of the types in use "
-        f"({', '.join(types)}); expected one that does; correct it"
+        f"({', '.join(types)}); expected one that does"
     )
 
 

@@ -100,7 +100,7 @@ def _as_error(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
     if code.startswith("22") or type(said).__name__ == "DataError":
         return WorkspaceError(
             "the database cannot hold a value of this command; expected text without zero bytes "
-            "and numbers that are finite; correct it"
+            "and numbers that are finite"
         )
     return broken(words)
 

@@ -81,7 +81,7 @@ class Version:
         """
         if self.key is None or self.sha256 is None:
             raise NotInWorkspaceError(
-                f"version {self.number} of the model is gone; expected the newest; use that"
+                f"version {self.number} of the model is gone; expected the newest"
             )
         return Stored(self.key, self.sha256)
 
@@ -104,9 +104,7 @@ def find(connection: Connection, name: str) -> Model:
     found = known(connection, name)
     if found is None:
         names = ", ".join(each.name for each in every(connection)) or "none"
-        raise NotInWorkspaceError(
-            f"there is no model {name!r}; expected one of: {names}; check the name"
-        )
+        raise NotInWorkspaceError(f"there is no model {name!r}; expected one of: {names}")
     return found
 
 

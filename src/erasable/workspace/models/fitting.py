@@ -182,9 +182,7 @@ def register(
             check_command(command, what)
     with site.ledger.reading() as connection:
         if catalogue.known(connection, name) is not None:
-            raise WorkspaceError(
-                f"there is a model {name!r} already; expected a new name; choose another"
-            )
+            raise WorkspaceError(f"there is a model {name!r} already; expected a new name")
     if retrain is not None:
         return _fit(site, name, recipes.parse_command(retrain), datasets, None, None, hook)
     with site.lock(locking.models([name])):
@@ -312,9 +310,7 @@ def _plan(
     if before is None and recipe is None:
         catalogue.find(connection, name)  # says which models there are
     if before is not None and before.kind == "uncovered":
-        raise WorkspaceError(
-            f"{name!r} is registered as trained elsewhere; expected another name; choose one"
-        )
+        raise WorkspaceError(f"{name!r} is registered as trained elsewhere; expected another name")
     found = [data.find(connection, each) for each in dict.fromkeys(datasets)]
     if not found and before is not None:
         found = [data.get(connection, each) for each in before.datasets]
@@ -389,5 +385,5 @@ def _refuse_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise WorkspaceError(
             f"{name[:60]!r} cannot be the name of a model; expected letters, digits, '.', '_' and "
-            "'-', up to 200; choose another"
+            "'-', up to 200"
         )

@@ -109,7 +109,7 @@ class Registry:
         if not self._own.items() <= dict(known.tags).items():
             raise WorkspaceError(
                 f"MLflow has a registered model {self.name!r} that this workspace did not make for "
-                "this model; expected a new name; choose another"
+                "this model; expected a new name"
             )
 
     def find(self, commitment: str) -> str | None:

@@ -87,7 +87,7 @@ class ModelColumns:
         if secret:
             raise WorkspaceError(
                 f"the columns {name_some(secret)} name records or people; expected columns to "
-                "learn from; choose others"
+                "learn from"
             )
         check_columns(types, wanted)
         tags = get_tags(estimator)
@@ -272,7 +272,7 @@ def _common_columns(datasets: Sequence[DataSet]) -> dict[str, str]:
         if set(missing) - ids or set(added) - {other.id_column, *other.subject_columns}:
             raise WorkspaceError(
                 f"the data sets {datasets[0].name!r} and {other.name!r} differ in the columns "
-                f"{name_some(sorted({*missing, *added}))}; expected the same; choose others"
+                f"{name_some(sorted({*missing, *added}))}; expected the same"
             )
     return types
 

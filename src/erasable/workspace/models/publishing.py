@@ -325,7 +325,7 @@ def _checked(site: Site, uri: str) -> str:
     if parts is None or not parts.scheme:
         raise WorkspaceError(
             f"{uri[:60]!r} is no tracking URI; expected http://HOST:PORT, sqlite:///FILE or the "
-            "like; correct it"
+            "like"
         )
     return _absolute(site, uri)
 
@@ -339,6 +339,6 @@ def _absolute(site: Site, uri: str) -> str:
     if place.resolve().is_relative_to(site.root):
         raise WorkspaceError(
             f"{str(place)!r} is in the folder of the workspace, where no erasure would reach what "
-            "MLflow keeps; expected a place elsewhere; name one"
+            "MLflow keeps; expected a place elsewhere"
         )
     return f"sqlite:///{place}"

@@ -65,7 +65,7 @@ class Served:
         if missing:
             raise InvalidDataError(
                 f"the table lacks the columns {', '.join(missing)}; expected all that the model "
-                "learned from; add them"
+                "learned from"
             )
         return np.asarray(self._fitted.predict(asked(plain(table.select(wanted)), self._design)))
 

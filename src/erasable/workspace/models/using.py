@@ -130,7 +130,7 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
     if missing:
         raise WorkspaceError(
             f"{source!r} lacks the columns {', '.join(missing)}; expected all that {name!r} "
-            "learned from; add them"
+            "learned from"
         )
     fitted: Any = of_bytes(data)
     if not hasattr(fitted, "predict"):

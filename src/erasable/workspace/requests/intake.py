@@ -153,7 +153,7 @@ def acknowledge(
     if received > now:
         raise WorkspaceError(
             f"received_at is {received.isoformat()}, which has not come yet; expected a time in "
-            "the past; correct it"
+            "the past"
         )
     due = calendar.due(regulation, received)
     with site.ledger.transaction() as connection:
