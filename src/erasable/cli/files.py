@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from errno import EISDIR
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ __all__ = ["as_text", "load", "load_json", "perhaps", "public_key", "replacing"]
 _LARGEST = 64 * 2**20
 
 
-def load(path: str, what: str) -> bytes:
-    """Read a file.
+def load(path: str, what: str, *, stdin: bool = False) -> bytes:
+    """Read a file; where `stdin` is true, "-" is standard input.
 
     Raises
     ------
@@ -34,13 +35,15 @@ def load(path: str, what: str) -> bytes:
     Traceback (most recent call last):
     erasable.core.errors.NotInWorkspaceError: there is no file 'missing.json'; ...
     """
+    reads_input = stdin and path == "-"
     try:
-        with Path(path).open("rb") as opened:
+        with nullcontext(sys.stdin.buffer) if reads_input else Path(path).open("rb") as opened:
             data = opened.read(_LARGEST + 1)
     except FileNotFoundError:
         raise NotInWorkspaceError(f"there is no file {path!r}; expected {what}") from None
     if len(data) > _LARGEST:
-        raise EvidenceError(f"{path!r} has more than {_LARGEST // 2**20} MiB; expected {what}")
+        named = "standard input" if reads_input else repr(path)
+        raise EvidenceError(f"{named} has more than {_LARGEST // 2**20} MiB; expected {what}")
     return data
 
 

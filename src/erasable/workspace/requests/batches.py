@@ -259,9 +259,9 @@ def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
             known = get(connection, row.condition["dataset"])
             condition = Condition.parse(row.condition["where"], known.schema, known.subject_columns)
             batch.conditions.setdefault(known.id, []).append((row.id, condition))
-    people = [row for row in rows if row.condition is None]
-    expanded = subjects.expand_many(connection, [row.tokens for row in people])
-    for row, identities in zip(people, expanded, strict=True):
+    of_persons = [row for row in rows if row.condition is None]
+    expanded = subjects.expand_many(connection, [row.tokens for row in of_persons])
+    for row, identities in zip(of_persons, expanded, strict=True):
         for kind, token in identities:
             batch.types[token] = kind
             asked = batch.tokens.setdefault(token, [])

@@ -55,27 +55,27 @@ class StayingText:
         """
         from erasable.selection import Independent, PerClass
 
-        messages: list[str] = []
+        past: list[str] = []
         if given.subjects is not None:
-            return self._together(given, messages), messages
+            return self._together(given, past), past
         if staying_column(self.text) is not None:
-            return Independent(given.stays), messages
+            return Independent(given.stays), past
         if "=" not in self.text:
-            found = self._one(self.text, messages)
-            return Independent(found) if isinstance(found, float) else found, messages
+            found = self._one(self.text, past)
+            return Independent(found) if isinstance(found, float) else found, past
         if given.y is None:
             raise WorkspaceError(
                 "--staying differs by class, and there is no --target; expected the column of "
                 "classes; name it with --target, or pass one probability for all"
             )
         there = set(given.y)
-        each = {label: self._one(text, messages) for label, text in self._by_class(there).items()}
+        each = {label: self._one(text, past) for label, text in self._by_class(there).items()}
         self._check_classes(each, there)
         if all(isinstance(value, float) for value in each.values()):
-            return Independent(each), messages
-        return PerClass(each), messages
+            return Independent(each), past
+        return PerClass(each), past
 
-    def _together(self, given: Candidates, messages: list[str]) -> Any:
+    def _together(self, given: Candidates, past: list[str]) -> Any:
         """Return the model of people who leave with all of their records."""
         from erasable.selection import BetaBinomial, Groups
 
@@ -89,7 +89,7 @@ class StayingText:
                     f"{len(labels)}; expected one probability for each person of --subject"
                 )
             return Groups(labels, each)
-        found = None if "=" in self.text else self._one(self.text, messages)
+        found = None if "=" in self.text else self._one(self.text, past)
         if isinstance(found, float):
             return Groups(labels, found)
         advice = "pass a probability, or leave --subject out"
@@ -131,7 +131,7 @@ class StayingText:
                 f"--staying {message}; expected one for each of {_some(sorted(there))}"
             )
 
-    def _one(self, text: str, messages: list[str]) -> Any:
+    def _one(self, text: str, past: list[str]) -> Any:
         """Return a probability, or a model."""
         from erasable.selection import BetaBinomial, PointMass, Uniform, from_history
 
@@ -147,7 +147,7 @@ class StayingText:
             days = round(found.days)
             time = f"{days:,} day{'s' * (days != 1)}" if days else "less than a day"
             people = "person" if found.held == 1 else "people"
-            messages.append(
+            past.append(
                 f"{found.requested:,} of {found.held:,} {people} in {found.dataset} "
                 f"asked to leave in {time}; the same is anticipated for a time as long"
             )
