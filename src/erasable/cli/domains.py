@@ -8,7 +8,7 @@ import typer
 
 from erasable.cli import domain_terms as terms
 from erasable.cli import show
-from erasable.cli.files import perhaps
+from erasable.cli.files import ids_text, perhaps
 from erasable.cli.frame import Folder, Json, command, fail, opened
 from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
 
@@ -164,7 +164,11 @@ def register(app: typer.Typer) -> None:
                 fresh=fresh, delta=least, random_state=drawn,
             )  # fmt: skip
             if ids_file is not None:
-                ids_file.write_text(domain_show.as_text(plan, str(output)), encoding="utf-8")
+                scores = plan.removal.scores_[plan.removal.selected_].tolist()
+                columns_of = (plan.known.id_column, "score")
+                ids_file.write_text(
+                    ids_text(str(output), plan.ids, columns_of, scores), encoding="utf-8"
+                )
             if plot_file is not None:
                 drawing = plan.removal.plot()
                 drawing.figure.savefig(plot_file, format=str(plot).rpartition(".")[2])

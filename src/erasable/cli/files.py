@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from errno import EISDIR
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
 
-__all__ = ["as_text", "load", "load_json", "perhaps", "public_key", "replacing"]
+__all__ = ["as_text", "ids_text", "load", "load_json", "perhaps", "public_key", "replacing"]
 
 _LARGEST = 64 * 2**20
 
@@ -122,6 +124,22 @@ def public_key(path: str) -> bytes:
             "ask for it whoever runs the workspace"
         )
     return data
+
+
+def ids_text(path: str, ids: Sequence[str], columns: tuple[str, str], values: Any) -> str:
+    r"""Return what is written into a file: ids, or, for .csv, with a number of each.
+
+    Examples
+    --------
+    >>> ids_text("chosen.csv", ["v7", "v2"], ("visit", "gain"), [3.0, 1.5])
+    'visit,gain\nv7,3.0\nv2,1.5\n'
+    """
+    if not path.endswith(".csv"):
+        return "".join(f"{each}\n" for each in ids)
+    written = io.StringIO()
+    rows = csv.writer(written, lineterminator="\n")
+    rows.writerows([columns, *zip(ids, map(repr, values), strict=True)])
+    return written.getvalue()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import show
-from erasable.cli.files import perhaps
+from erasable.cli.files import ids_text, perhaps
 from erasable.cli.frame import Folder, Json, command, opened
 from erasable.cli.identities import gathered
 from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
@@ -191,8 +191,9 @@ def register(app: typer.Typer) -> None:
                 cost=cost, random_state=drawn, history=history,
             )  # fmt: skip
             if ids_file is not None:
+                columns_of = (id_column or "row", "gain")
                 ids_file.write_text(
-                    selection_show.as_text(found, id_column, str(output)), encoding="utf-8"
+                    ids_text(str(output), found.ids, columns_of, found.gains), encoding="utf-8"
                 )
             if plot_file is not None:
                 found.draw(plot_file, format=str(plot).rpartition(".")[2], seed=drawn)

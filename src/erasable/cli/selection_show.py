@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from erasable.cli import show
@@ -11,36 +9,12 @@ from erasable.cli import show
 if TYPE_CHECKING:
     from erasable.workspace.selection.choice import Selection
 
-__all__ = ["as_text", "print_json", "print_summary"]
+__all__ = ["print_json", "print_summary"]
 
 SHOWN = 12
 """Classes that are printed for people."""
-NAMED = 10
-"""Columns that are named for people."""
 
 _NOTHING = 0.0005  # a share that would be printed as 0.0 %
-
-
-def as_text(chosen: Selection, id_column: str | None, path: str) -> str:
-    r"""Return what is written into a file: ids, or, for .csv, what each added as well.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> chosen = SimpleNamespace(ids=["v7", "v2"], gains=[3.0, 1.5])
-    >>> as_text(chosen, "visit", "chosen.csv")
-    'visit,gain\nv7,3.0\nv2,1.5\n'
-    """
-    if Path(path).suffix == ".txt":
-        return "".join(f"{each}\n" for each in chosen.ids)
-    import csv
-    import io
-
-    written = io.StringIO()
-    rows = csv.writer(written, lineterminator="\n")
-    rows.writerow([id_column or "row", "gain"])
-    rows.writerows(zip(chosen.ids, map(repr, chosen.gains), strict=True))
-    return written.getvalue()
 
 
 def print_json(chosen: Selection, output: str | None, plot: str | None) -> None:
@@ -68,12 +42,12 @@ def print_summary(chosen: Selection) -> None:
     numbers = [name for name in chosen.features if name not in chosen.texts]
     if numbers:
         how = "scaled to mean 0 and standard deviation 1" if chosen.scaled else "as they are"
-        pairs.append(("numbers", f"{_names(numbers)}; {how}"))
+        pairs.append(("numbers", f"{show.names(numbers)}; {how}"))
     if chosen.texts:
-        pairs.append(("categories", _names(chosen.texts)))
+        pairs.append(("categories", show.names(chosen.texts)))
     if chosen.left_out:
         why = "these are no numbers, and text has to be named with --features"
-        pairs.append(("left out", f"{_names(chosen.left_out)}; {why}"))
+        pairs.append(("left out", f"{show.names(chosen.left_out)}; {why}"))
     pairs += [("history", each) for each in chosen.history]
     show.facts(pairs)
     show.line()
@@ -92,11 +66,6 @@ def print_summary(chosen: Selection) -> None:
         if len(chosen.balance) > SHOWN:
             show.line(f"... {len(chosen.balance) - SHOWN:,} more, chosen more often; see --json")
     show.line()
-
-
-def _names(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - NAMED:,} more" if len(columns) > NAMED else ""
-    return f"{', '.join(columns[:NAMED])}{more}"
 
 
 def _print_worth(chosen: Selection) -> None:
