@@ -11,7 +11,7 @@ import typer
 from erasable.cli import show
 from erasable.cli.files import load_json
 from erasable.cli.frame import Folder, Json, command, fail, opened
-from erasable.cli.moving import Database, Schema, Store
+from erasable.cli.options import Database, Schema, Store
 
 __all__ = ["register"]
 

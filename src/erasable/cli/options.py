@@ -11,7 +11,17 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import fail
 
-__all__ = ["Fill", "Seed", "check_files", "columns", "number", "whole"]
+__all__ = [
+    "Database",
+    "Fill",
+    "Schema",
+    "Seed",
+    "Store",
+    "check_files",
+    "columns",
+    "number",
+    "whole",
+]
 
 _TEXTS = (".txt", ".csv")
 _PLOTS = (".svg", ".png", ".pdf")
@@ -28,6 +38,30 @@ Fill = Annotated[
 ]
 Seed = Annotated[
     str, typer.Option(metavar="N", help="For what is drawn: the same, the same choice.")
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Keep the ledger in PostgreSQL 15 or newer: postgresql://USER@HOST:PORT/DATABASE. The "
+        "password is taken from PGPASSWORD or .pgpass, and is never kept.",
+    ),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The schema of the database that is the workspace's own; by default erasable.",
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Keep data and models in an object store: s3://BUCKET/PREFIX, gs://... or abfs://... "
+        "Credentials and endpoint are taken from where its own tools look for them "
+        "(AWS_PROFILE, AWS_ENDPOINT_URL), and are never kept.",
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`erasable init`, `status`, `report` and `key`: the workspace as a whole."""
+"""`erasable init`, `status`, `report`, `key` and `workspace`: the workspace as a whole."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import replacing
-from erasable.cli.frame import Folder, Json, command, opened
-from erasable.cli.moving import Database, Schema, Store
+from erasable.cli.frame import Folder, Group, Json, command, fail, opened
+from erasable.cli.options import Database, Schema, Store
 
 __all__ = ["register"]
 
@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     >>> [each.name for each in app.registered_commands]
     ['init', 'status', 'report', 'key']
     """
+    _register_group(app)
 
     @command(app, "init", example="erasable init --export /mnt/elsewhere/erasable", panel=PANEL)
     def init(
@@ -99,6 +100,67 @@ def register(app: typer.Typer) -> None:
             show.print_json({"key_id": found.site.keys.key_id, "public_key": text})
             return
         show.line(text.rstrip("\n"))
+
+
+def _register_group(app: typer.Typer) -> None:
+    group = typer.Typer(cls=Group, help="Bring the workspace up to date, or copy it.")
+    app.add_typer(group, name="workspace", rich_help_panel=PANEL)
+
+    @command(group, "migrate", example="erasable workspace migrate")
+    def migrate(folder: Folder = ".", as_json: Json = False) -> None:
+        """Bring the tables of the ledger up to date with this version of erasable."""
+        from erasable.workspace import Workspace
+
+        before, after = Workspace.migrate(folder)
+        if as_json:
+            show.print_json({"before": before, "after": after, "changed": before != after})
+            return
+        if before == after:
+            show.line(f"the ledger has revision {after}, the newest; nothing was changed")
+        else:
+            show.line(f"brought the ledger from revision {before} to {after}")
+
+    @command(
+        group,
+        "copy",
+        example="erasable workspace copy ../team --database postgresql://ann@db.example/models",
+    )
+    def copy(
+        path: Annotated[
+            str, typer.Argument(metavar="DIR", help="A folder that is empty or not there.")
+        ],
+        database: Database = None,
+        schema: Schema = None,
+        store: Store = None,
+        folder: Folder = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Copy the workspace to another folder, with its ledger in PostgreSQL, and verify it."""
+        if database is None:
+            fail("--database is missing; expected the URL of a database")
+        found = opened(folder).copy(path, database=database, schema=schema, store=store)
+        if as_json:
+            show.print_json(
+                {
+                    "workspace": found.path, "rows": found.rows, "n_files": found.n_files,
+                    "n_receipts": found.n_receipts, "log_size": found.log_size,
+                    "log_root": found.log_root, "hooks_due": found.hooks_due,
+                }
+            )  # fmt: skip
+            return
+        tables, rows = len(found.rows), sum(found.rows.values())
+        show.line(
+            f"copied {show.words(rows, 'row')} of {show.words(tables, 'table')} and "
+            f"{show.words(found.n_files, 'file')} to {show.one_line(found.path)}"
+        )
+        show.line(
+            f"all are equal; the log of {show.words(found.log_size, 'entry', 'entries')} and "
+            f"{show.words(found.n_receipts, 'receipt')} hold"
+        )
+        if found.hooks_due:
+            named = show.one_line(", ".join(found.hooks_due))
+            show.warn([f"hooks are due in both, and would run twice: {named}"])
+        show.line("work on one of the two from here on: an erasure in one does not reach the other")
 
 
 def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
