@@ -1,4 +1,4 @@
-"""What of a workspace lies elsewhere: its backups, and models that are published."""
+"""Methods of `Workspace`: backups and published models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The half of `Workspace` that people come to: requests, and what is kept of somebody."""
+"""Methods of `Workspace`: requests, selections, removals of domains, and people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["RequestMethods"]
 
 
 class RequestMethods:
-    """Requests and people of a workspace; see `erasable.workspace.Workspace`.
+    """Requests, selections and people; see `erasable.workspace.Workspace`.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class RequestMethods:
         Parameters
         ----------
         drain : bool, default=False
-            Return when there is nothing left to do, which fails no more and is at nobody's hands.
+            Return when no task is pending, failing or claimed.
         poll : float, default=1.0
             Seconds between two looks for requests.
         attempts : int, default=5

@@ -229,7 +229,7 @@ class Site:
         Raises
         ------
         NotInWorkspaceError
-            There is none.
+            The folder holds no workspace.
         WorkspaceVersionError
             It was made by a newer version, or its tables have to be brought up to date.
         WorkspaceServerError
@@ -250,7 +250,7 @@ class Site:
         Raises
         ------
         NotInWorkspaceError
-            There is none.
+            The folder holds no workspace.
         WorkspaceError
             A backup is being restored there.
         """

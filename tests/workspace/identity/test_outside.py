@@ -105,7 +105,7 @@ def test_the_list_of_another_workspace_is_refused_with_what_to_do(site, tmp_path
     with pytest.raises(EvidenceError) as told:
         take_in(site, outside.export(other))
     assert "another secret" in str(told.value)
-    assert "choose that file" in str(told.value)
+    assert "expected one that this workspace exported" in str(told.value)
     assert "\n" not in str(told.value)
     assert listing(site) == []
 

@@ -191,7 +191,7 @@ def test_damage_is_told_in_one_line(tmp_path: Path) -> None:
 def test_another_database_is_no_ledger(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     sqlite3.connect(path).execute("CREATE TABLE t (x)")
-    with pytest.raises(WorkspaceError, match="is damaged, or is none"):
+    with pytest.raises(WorkspaceError, match="is damaged or is not a ledger"):
         Ledger(f"sqlite:///{path}").check()
 
 

@@ -170,7 +170,7 @@ class Archive:
                 return found.name, found.size
         except (tarfile.TarError, ValueError):
             pass
-        raise damaged(self.path, "a header is none of ours")
+        raise damaged(self.path, "a header has another form")
 
 
 def damaged(path: str | Path, why: str) -> EvidenceError:

@@ -112,7 +112,7 @@ def _listed(archive: Archive, line: bytes, n: int) -> list[Any]:
     except ValueError:
         found = None
     if not isinstance(found, list) or len(found) != n:
-        raise damaged(archive.path, "a row of its ledger is none")
+        raise damaged(archive.path, "a row of its ledger is malformed")
     return found
 
 
@@ -132,7 +132,7 @@ def _value(value: Any) -> Any:
             return base64.b64decode(value[_BYTES], validate=True)
         except (KeyError, TypeError, ValueError):
             raise EvidenceError(
-                "a row of the backup's ledger is none; expected what `erasable backup` wrote; "
+                "a row of the backup's ledger is malformed; expected what `erasable backup` wrote; "
                 "take another backup"
             ) from None
     return value

@@ -106,7 +106,7 @@ def check_fill(fill: str | None) -> None:
     Raises
     ------
     WorkspaceError
-        It is none of `FILLS`.
+        `fill` is not one of `FILLS`.
 
     Examples
     --------

@@ -301,7 +301,7 @@ def _parts(body: bytes) -> tuple[Any, dict[str, Any], Any]:
     if set(parts) != {"envelope", "proof", "head"} or not isinstance(proof, dict):
         raise _broken("it lacks its envelope, proof or head, or has more than these")
     if {name: type(value) for name, value in proof.items()} != _PROOF:
-        raise _broken("its proof is none")
+        raise _broken("its proof is malformed")
     return parts["envelope"], proof, parts["head"]
 
 

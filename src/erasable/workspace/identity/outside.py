@@ -96,7 +96,7 @@ def read_list(site: Site, exported: Any) -> list[dict[str, Any]]:
     Raises
     ------
     EvidenceError
-        It was not signed by this workspace, is of another one, or is none.
+        It is not a signed list, or another workspace signed it.
     """
     with site.ledger.reading() as connection:
         workspace = site.ledger.get(connection, "workspace")

@@ -27,9 +27,9 @@ def broken(message: str) -> LedgerError:
     Examples
     --------
     >>> str(broken("file is not a database"))[:55]
-    'the ledger is damaged, or is none (file is not a databa'
+    'the ledger is damaged or is not a ledger (file is not a'
     """
     return LedgerError(
-        f"the ledger is damaged, or is none ({' '.join(message.split())}); expected one made by "
-        "`erasable init`; restore it from a backup"
+        f"the ledger is damaged or is not a ledger ({' '.join(message.split())}); expected one "
+        "made by `erasable init`; restore it from a backup"
     )

@@ -99,7 +99,7 @@ def find(connection: Connection, name: str) -> Model:
     Raises
     ------
     NotInWorkspaceError
-        There is none.
+        No model has the name.
     """
     found = known(connection, name)
     if found is None:

@@ -58,7 +58,7 @@ class Verdict:
         be the program's doing (`detail` says so); "other version": it was made by other
         software, which comes to other numbers; "damaged": the file is not what was written, or
         what it holds is not what was committed to; "not covered": it was trained elsewhere; "not
-        checked": its command was not run again; "retired": there is none.
+        checked": its command was not run again; "retired": it was given up.
     detail : str
         One line, or empty.
     seconds : float

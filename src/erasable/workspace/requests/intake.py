@@ -245,7 +245,7 @@ def find(connection: Connection, request_id: str) -> Request:
     Raises
     ------
     NotInWorkspaceError
-        There is none of this id.
+        No request has the id.
     """
     row = connection.execute(select(*_COLUMNS).where(request_table.c.id == request_id)).first()
     if row is None:
@@ -285,7 +285,7 @@ def deny(site: Site, request_id: str, reason: str) -> Request:
     Raises
     ------
     NotInWorkspaceError, WorkspaceError
-        There is none, or it is not pending.
+        No request has the id, or it is not pending.
     """
     return _end(site, request_id, "denied", reason)
 

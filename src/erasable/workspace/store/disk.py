@@ -153,7 +153,7 @@ class Disk:
         Raises
         ------
         NotInWorkspaceError
-            There is none.
+            There is no such file.
         WorkspaceDiskError
             It cannot be read.
         """
