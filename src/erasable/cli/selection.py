@@ -14,7 +14,6 @@ from erasable.cli.files import ids_text, perhaps
 from erasable.cli.frame import Folder, Json, command, opened
 from erasable.cli.identities import gathered
 from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
-from erasable.workspace.selection import UTILITIES
 
 __all__ = ["register"]
 
@@ -103,7 +102,12 @@ def register(app: typer.Typer) -> None:
             ),
         ] = "standard",
         utility: Annotated[
-            str, typer.Option(metavar="U", help=f"What is sought: {', '.join(UTILITIES)}.")
+            str,
+            typer.Option(
+                metavar="U",
+                help="What is sought: nearest-neighbor, naive-bayes, mutual-information, "
+                "variance-reduction.",
+            ),
         ] = "nearest-neighbor",
         metric: Annotated[
             str | None,

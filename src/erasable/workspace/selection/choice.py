@@ -171,7 +171,7 @@ def select(
         Fill gaps in features with this; by default gaps are refused.
     scale : {"standard", "none"}, default="standard"
     utility : str, default="nearest-neighbor"
-        One of `erasable.workspace.selection.UTILITIES`.
+        One of `options.UTILITIES`.
     metric : {"euclidean", "sqeuclidean", "cosine"}, default=None
         Of nearest neighbors; None is "euclidean".
     n_neighbors : int, default=None

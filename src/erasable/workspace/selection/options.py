@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from erasable.core.errors import WorkspaceError
 from erasable.core.ids import shorten
-from erasable.workspace.selection import UTILITIES
 
 if TYPE_CHECKING:
     from erasable.workspace.requests.history import History
     from erasable.workspace.selection.candidates import Candidates
 
-__all__ = ["StayingText", "objective", "staying_column", "utility"]
+__all__ = ["UTILITIES", "StayingText", "objective", "staying_column", "utility"]
 
+UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
 _COLUMN = "column:"
 _FORMS = (
