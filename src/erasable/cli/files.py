@@ -56,7 +56,7 @@ def as_text(data: bytes, named: str, what: str) -> str:
     ----------
     data : bytes
     named, what : str
-        For a complaint: the file, and what it should hold.
+        For the error: the file, and what it should hold.
 
     Raises
     ------

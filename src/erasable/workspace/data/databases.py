@@ -1,6 +1,6 @@
 """Read tables from databases, by any driver of SQLAlchemy; nothing is ever written to them.
 
-No complaint repeats what a driver said: it may hold a password or a value.
+No error message repeats what a driver said: it may hold a password or a value.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def csv_batches(
     except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error) as error:
         if _tells_of_encoding(str(error)):
             raise _misencoded(path, head) from None
-        raise _complaint(path, str(error)) from None
+        raise _as_error(path, str(error)) from None
 
 
 def _types(
@@ -156,7 +156,7 @@ def _tells_of_encoding(message: str) -> bool:
     return "invalid UTF8" in message or "codec can't" in message
 
 
-def _complaint(path: Path, message: str) -> SourceError:
+def _as_error(path: Path, message: str) -> SourceError:
     if "Empty CSV" in message:
         return SourceError(
             f"{str(path)!r} is empty; expected a line of column names and records; "

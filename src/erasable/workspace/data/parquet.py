@@ -77,7 +77,7 @@ def parquet_batches(
     except SourceError:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        raise _complaint(place, error) from None
+        raise _as_error(place, error) from None
     except Exception as error:  # of the drivers of stores, each with errors of its own
         if isinstance(store, pa.fs.LocalFileSystem):
             raise
@@ -219,10 +219,10 @@ def _named(place: str, number: int, n: int) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         which = f" (file {number} of {n}, sorted by path)" if n > 1 else ""
-        raise _complaint(place, error, which) from None
+        raise _as_error(place, error, which) from None
 
 
-def _complaint(place: str, error: Exception, which: str = "") -> SourceError:
+def _as_error(place: str, error: Exception, which: str = "") -> SourceError:
     if isinstance(error, PermissionError):
         message = "cannot be opened; expected files that you may read; check their permissions"
     elif "duplicate field names" in str(error):

@@ -1,6 +1,6 @@
 """What a server of PostgreSQL refuses, in one line: what came, what was expected, what to do.
 
-No complaint repeats a value: what a server says in its details holds some.
+No error message repeats a value: what a server says in its details holds some.
 """
 
 from __future__ import annotations
