@@ -217,7 +217,7 @@ def _section(path: tuple[str, ...], command: Any, shown: list[str], named: str) 
         lines += ["```console", each, "```", ""]
     lines += ["| | |", "|---|---|"]
     for param in command.params:
-        if param.name in ("help", "where", "as_json"):
+        if param.name in ("help", "folder", "as_json"):
             continue
         name = ", ".join(param.opts) if param.param_type_name == "option" else ""
         name = f"{name} {param.metavar or ''}".strip()

@@ -86,7 +86,7 @@ def test_without_a_list_it_has_to_be_said(folder: Path) -> None:
     ("changes", "words"),
     [
         (["monday.tar", "missing.tar"], "there is no backup 'missing.tar'"),
-        (["monday.tar", "keys.json"], "a header is none of ours"),
+        (["monday.tar", "keys.json"], "a header has another form"),
         (["keys.json", "gone.json"], "there is no key file"),
         (["elsewhere/suppression.json", "gone.json"], "there is no file 'gone.json'"),
         (

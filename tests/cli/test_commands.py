@@ -91,7 +91,7 @@ def test_the_page_shows_every_command_and_option(path: tuple[str, ...]) -> None:
     assert f"$ erasable {' '.join(path)}" in section
     assert "`--json`: " in section
     for param in command.params:
-        if param.name not in ("help", "where", "as_json"):
+        if param.name not in ("help", "folder", "as_json"):
             assert param.help.replace("|", r"\|") in section, param.name
 
 

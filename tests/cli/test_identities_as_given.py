@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.running import erasable, told
-from erasable.cli import domain_terms, identities
+from erasable.cli import identities, options
 from erasable.core.errors import InvalidIdsError
 
 NAMES = ["alice", " alice", "alice ", " alice ", "\talice", "Alice", "ali\x0bce", "ali\u2028ce",
@@ -157,7 +157,7 @@ LISTS = {
 
 @pytest.mark.parametrize("text", LISTS)
 def test_names_of_columns_may_have_commas_and_spaces(text: str) -> None:
-    assert domain_terms.columns(text) == LISTS[text]
+    assert options.columns(text) == LISTS[text]
 
 
 def test_every_column_of_a_table_can_be_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import event
 
 from cli.running import erasable, rows_of, told
 from erasable.cli import progress
-from erasable.workspace.identity import subjects
+from erasable.workspace.ledger import bulk
 from erasable.workspace.ledger.engine import Ledger
 
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subjects, "_AT_ONCE", 10)
+    monkeypatch.setattr(bulk, "PARAMETERS", 10)
     monkeypatch.setattr(progress, "PATIENCE", -1.0)
 
 
@@ -91,5 +91,5 @@ def test_statements_do_not_grow_with_the_lines(
 ) -> None:
     few, many = (_statements(folder, n, monkeypatch) for n in (20, 2000))
     assert 0 < few == many
-    monkeypatch.setattr(subjects, "_AT_ONCE", 1)  # the negative control: a statement for each
+    monkeypatch.setattr(bulk, "PARAMETERS", 1)  # the negative control: a statement for each
     assert _statements(folder, 200, monkeypatch) > many + 200

@@ -22,7 +22,7 @@ from actions import do
 from erasable.workspace import Workspace
 from erasable.workspace.locking import leases
 from erasable.workspace.site import Site
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 __all__ = ["Child", "Watch", "in_child", "steps_in_child"]
 
@@ -227,7 +227,7 @@ def steps_in_child(
                 tell({"stops": stop_at[1]})
                 os.kill(os.getpid(), signal.SIGSTOP)
 
-        with points.watch(watch):
+        with crash_points.watch(watch):
             site = Site.open(path, wait=PATIENT)
             workspace = Workspace(site)
             tell({"opened": True})

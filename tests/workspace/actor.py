@@ -15,7 +15,7 @@ from sites import visits, write_csv
 
 from erasable.workspace import Workspace
 from erasable.workspace.site import Site
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 
 def say(**what: Any) -> None:
@@ -69,7 +69,7 @@ def main() -> None:
         try:
             workspace = Workspace(Site.open(asked["path"], wait=asked.get("wait", 60)))
             say(event="started")
-            with points.watch(watch):
+            with crash_points.watch(watch):
                 told = do(workspace, asked["do"], asked)
             workspace.site.ledger.close()
             say(event="done", told=told, seconds=time.monotonic() - began)

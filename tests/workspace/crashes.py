@@ -11,7 +11,7 @@ from sites import scan, visits, write_csv
 
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 GONE = [2, 7, 11]
 MARKERS = [f"marker-patient-{i:03d}" for i in GONE]
@@ -61,7 +61,7 @@ def count(action: Callable[[Workspace], object], path: Path) -> int:
         passed += 1
 
     workspace = Workspace.open(path)
-    with points.watch(watch):
+    with crash_points.watch(watch):
         action(workspace)
     return passed
 
@@ -79,7 +79,7 @@ def die_at(number: int, action: Callable[[Workspace], object], path: Path) -> bo
                 os.kill(os.getpid(), signal.SIGKILL)
 
         workspace = Workspace.open(path)
-        with points.watch(kill):
+        with crash_points.watch(kill):
             action(workspace)
 
     return fork(in_child) == -signal.SIGKILL
@@ -113,7 +113,7 @@ def fail_at(
 
     workspace = Workspace.open(path)
     try:
-        with points.watch(fail):
+        with crash_points.watch(fail):
             action(workspace)
     except BaseException as raised:
         return raised

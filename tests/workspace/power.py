@@ -9,7 +9,7 @@ from pathlib import Path
 
 from erasable.workspace import Workspace
 from erasable.workspace.site import ARTIFACTS, LEDGER
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 from erasable.workspace.store.artifacts import LocalStore
 from erasable.workspace.store.disk import Disk
 
@@ -101,7 +101,7 @@ def losses(
                 shutil.copy(path / name, found / name)
         left.append((effect, found))
 
-    with points.watch(keep):
+    with crash_points.watch(keep):
         action(workspace)
     keep("nothing", "")
     workspace.site.ledger.close()

@@ -19,7 +19,7 @@ from s3_server import Server
 
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.site import Site
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 from erasable.workspace.store.location import STORE, Location
 
 _folders: dict[str, Path] = {}
@@ -41,7 +41,7 @@ class FolderObjects(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return _folders[bucket] / key
 
     def pipe_file(self, path: str, value: bytes, **more: Any) -> None:
-        assert points.inside()
+        assert crash_points.inside()
         self._file(path).parent.mkdir(parents=True, exist_ok=True)
         self._file(path).write_bytes(value)
 
@@ -49,7 +49,7 @@ class FolderObjects(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return self._file(path).read_bytes()
 
     def rm_file(self, path: str) -> None:
-        assert points.inside()
+        assert crash_points.inside()
         self._file(path).unlink()
 
     def find(self, path: str, **more: Any) -> list[str]:

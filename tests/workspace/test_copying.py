@@ -36,7 +36,7 @@ from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.schema import PASSING, dataset, metadata
 from erasable.workspace.site import LEDGER, LOCK, Site
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 
 @pytest.fixture(scope="module")
@@ -344,7 +344,7 @@ def effects(server: Server, source: Path, folder: Path) -> list[str]:
     """Return the effects of a copy, in order."""
     passed: list[str] = []
     name, workspace = server.database(), Workspace.open(source)
-    with points.watch(lambda effect, where: passed.append(effect)):
+    with crash_points.watch(lambda effect, where: passed.append(effect)):
         workspace.copy(folder, database=server.url(name))
     server.drop(name)
     return passed
@@ -365,7 +365,7 @@ def test_a_disk_that_fails_leaves_nothing(
                 raise OSError(28, "No space left on device")
 
         workspace = Workspace.open(source)
-        with points.watch(fail), pytest.raises(WorkspaceError, match="No space"):
+        with crash_points.watch(fail), pytest.raises(WorkspaceError, match="No space"):
             workspace.copy(tmp_path / "copy", database=url)
         assert not (tmp_path / "copy").exists()
         assert tables(server, database) == 0
@@ -390,7 +390,7 @@ def test_a_copy_that_was_killed_is_none(
                     os.kill(os.getpid(), signal.SIGKILL)
 
             workspace = Workspace.open(source)
-            with points.watch(kill):
+            with crash_points.watch(kill):
                 workspace.copy(tmp_path / "copy", database=url)
 
         assert fork(run) == -signal.SIGKILL
@@ -417,7 +417,7 @@ def test_the_source_takes_no_change_meanwhile(
                 Workspace.open(source).request(["somebody"])
             tried.append(effect)
 
-    with points.watch(ask):
+    with crash_points.watch(ask):
         Workspace.open(source).copy(tmp_path / "copy", database=server.url(database))
     assert tried
     assert Address.read(Site.find(tmp_path / "copy").disk) is not None

@@ -32,7 +32,7 @@ from erasable.workspace import Workspace
 from erasable.workspace.evidence.envelope import seal
 from erasable.workspace.identity import outside
 from erasable.workspace.ledger.schema import PASSING, metadata
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 PROCESS_POINTS = {"sqlite": 52, "postgres": 49, "objects": 22, "s3": 22}
 """The last two are SQLite with an object store: one made of files, and a server that speaks S3."""
@@ -145,7 +145,7 @@ def test_the_server_dies_while_processing(
 
     workspace = Workspace.open(path)
     try:
-        with points.watch(kill), pytest.raises(WorkspaceServerError) as told:
+        with crash_points.watch(kill), pytest.raises(WorkspaceServerError) as told:
             workspace.process()
     finally:
         server.start()
@@ -209,7 +209,7 @@ def points_of(name: str, path: Path) -> list[str]:
     """Return the effects of a command, in order."""
     passed: list[str] = []
     workspace = Workspace.open(path)
-    with points.watch(lambda effect, where: passed.append(effect)):
+    with crash_points.watch(lambda effect, where: passed.append(effect)):
         OTHERS[name](workspace)
     return passed
 
@@ -260,7 +260,7 @@ root = str(Path(sys.argv[1]).resolve())
 strays, seen = [], set()
 
 from erasable.workspace import Workspace
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 WRITING = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link",
            "os.symlink", "shutil.rmtree", "sqlite3.connect", "os.chmod", "shutil.move"}
@@ -275,7 +275,7 @@ def watch(event, arguments):
         return
     if writes and isinstance(path, (str, bytes)) and root in str(path):
         seen.add(event)
-        if not points.inside():
+        if not crash_points.inside():
             strays.append((event, str(path)))
 
 sys.addaudithook(watch)
@@ -285,7 +285,7 @@ from sqlalchemy import Engine, event
 def commit(connection):
     if connection.get_execution_options().get("erasable_writes"):
         seen.add("commit")
-        if not points.inside():
+        if not crash_points.inside():
             strays.append(("commit", ""))
 
 import test_crashes

@@ -27,7 +27,7 @@ from erasable.workspace.evidence import receipts, seals
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.engine import REVISION, Ledger
 from erasable.workspace.site import LEDGER, Site
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 
 def tables(server: Server, database: str) -> int:
@@ -179,7 +179,7 @@ def test_two_that_are_made_in_one_schema_at_once(
         if where.endswith(f"first/{PLACE}") and effect == "rename":
             other.append(Workspace.create(tmp_path / "second", database=url))
 
-    with points.watch(meanwhile), pytest.raises(WorkspaceError, match="is in use"):
+    with crash_points.watch(meanwhile), pytest.raises(WorkspaceError, match="is in use"):
         Workspace.create(tmp_path / "first", database=url)
     assert not (tmp_path / "first" / PLACE).exists()
     other[0].request(["somebody"])
@@ -196,7 +196,7 @@ def test_a_making_that_fails_leaves_no_workspace(
         if effect == "commit":
             raise OSError(28, "No space left on device")
 
-    with points.watch(fail), pytest.raises(WorkspaceError, match="No space"):
+    with crash_points.watch(fail), pytest.raises(WorkspaceError, match="No space"):
         Workspace.create(tmp_path / "ws", database=server.url(database))
     assert not (tmp_path / "ws" / PLACE).exists()
     assert tables(server, database) == 0
@@ -220,7 +220,7 @@ def test_a_making_that_was_killed_can_be_done_again(
                 if passed == number:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            with points.watch(kill):
+            with crash_points.watch(kill):
                 Workspace.create(path, database=url, schema=f"s{number}")
 
         died = fork(create) == -signal.SIGKILL

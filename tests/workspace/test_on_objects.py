@@ -19,7 +19,7 @@ from erasable.core.errors import NotInWorkspaceError, WorkspaceError, WorkspaceS
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
 from erasable.workspace.site import ARTIFACTS, LEDGER
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 from erasable.workspace.store.location import STORE
 from erasable.workspace.store.objects import CLAIM
 from erasable.workspace.store.s3 import S3Bucket
@@ -77,7 +77,7 @@ def strays(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     async def watched(self: Any, operation: str, *more: Any) -> Any:
         if not operation.startswith(("Get", "Head", "List")):
-            found[operation] = found.get(operation, 0) + (not points.inside())
+            found[operation] = found.get(operation, 0) + (not crash_points.inside())
         return await call(self, operation, *more)
 
     monkeypatch.setattr(AioBaseClient, "_make_api_call", watched)
@@ -167,7 +167,7 @@ def test_the_server_goes_away_at_an_effect(
     workspace = Workspace.open(made)
     try:
         # Of the commits the first comes before objects are put; after the last nothing is asked.
-        with points.watch(leave), contextlib.suppress(WorkspaceServerError):
+        with crash_points.watch(leave), contextlib.suppress(WorkspaceServerError):
             workspace.process()
     finally:
         s3.tell("back")
@@ -231,7 +231,7 @@ def test_of_a_making_that_fails_nothing_is_left(
         if passed == number:
             raise OSError(28, "No space left on device")
 
-    with points.watch(fail), pytest.raises(WorkspaceError, match="No space left"):
+    with crash_points.watch(fail), pytest.raises(WorkspaceError, match="No space left"):
         Workspace.create(tmp_path / "ws", store=f"s3://{bucket}/ws")
     assert not (tmp_path / "ws" / STORE).exists()
     assert s3.everything(bucket) == {}
@@ -282,7 +282,7 @@ def test_of_a_copy_that_fails_nothing_is_left(
             raise OSError(28, "No space left on device")
 
     url, before = server.url(database), s3.everything(bucket)
-    with points.watch(fail), pytest.raises(WorkspaceError, match=r"not in|altered|No space"):
+    with crash_points.watch(fail), pytest.raises(WorkspaceError, match=r"not in|altered|No space"):
         workspace.copy(tmp_path / "copy", database=url, store=f"s3://{bucket}/copy")
     assert not (tmp_path / "copy").exists()
     assert s3.everything(bucket) == before
@@ -321,7 +321,7 @@ def die_while_making(number: int, path: Path, url: str) -> bool:
             if passed == number:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        with points.watch(kill):
+        with crash_points.watch(kill):
             Workspace.create(path, store=url)
 
     return fork(in_child) == -signal.SIGKILL

@@ -12,12 +12,11 @@ from erasable.cli import (
     domains,
     evidence,
     models,
-    moving,
     people,
     requests,
     selection,
-    site,
     workers,
+    workspaces,
 )
 from erasable.cli.frame import Root
 
@@ -54,7 +53,7 @@ def _options(
 
 
 for group in (
-    site, moving, backups, datasets, models, selection, requests, workers, domains, evidence,
+    workspaces, backups, datasets, models, selection, requests, workers, domains, evidence,
     people,
 ):  # fmt: skip
     group.register(app)

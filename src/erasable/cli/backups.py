@@ -10,8 +10,8 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import load_json
-from erasable.cli.frame import Json, Where, command, fail, opened
-from erasable.cli.moving import Database, Schema, Store
+from erasable.cli.frame import Folder, Json, command, fail, opened
+from erasable.cli.options import Database, Schema, Store
 
 __all__ = ["register"]
 
@@ -44,11 +44,11 @@ def register(app: typer.Typer) -> None:
                 help="Put the keys into it, too: who finds it can tell who is in it, and sign.",
             ),
         ] = False,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Write the whole workspace, as of one moment, into a file; records are in it."""
-        found = opened(where).back_up(path, with_keys=with_keys)
+        found = opened(folder).back_up(path, with_keys=with_keys)
         if as_json:
             show.print_json(asdict(found))
             return
@@ -146,8 +146,8 @@ def register(app: typer.Typer) -> None:
                 {"model": each.model, "verdict": each.verdict, "detail": each.detail}
                 for each in found.verdicts
             ]
-            told = {name: value for name, value in asdict(found).items() if name != "verdicts"}
-            show.print_json({**told, "equal": found.holds, "models": verdicts})
+            values = {name: value for name, value in asdict(found).items() if name != "verdicts"}
+            show.print_json({**values, "equal": found.holds, "models": verdicts})
         else:
             show.line(
                 f"restored {show.one_line(found.path)}: a backup of {found.made_at}, "

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Group, Json, Where, command, opened
+from erasable.cli.frame import Folder, Group, Json, command, opened
 
 __all__ = ["register"]
 
@@ -59,13 +59,13 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         query: Query = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Take a data set in."""
         columns = [column for each in subject or () for column in each.split(",") if column]
         _print_change(
-            opened(where).add_dataset(
+            opened(folder).add_dataset(
                 name, source, id_column=id_column, subjects=columns, query=query
             ),
             as_json,
@@ -73,10 +73,10 @@ def register(app: typer.Typer) -> None:
 
     @command(group, "append", example="erasable dataset append visits march.csv")
     def append(
-        name: Name, source: Source, query: Query = None, where: Where = ".", as_json: Json = False
+        name: Name, source: Source, query: Query = None, folder: Folder = ".", as_json: Json = False
     ) -> None:
         """Add new records to a data set: its next version."""
-        _print_change(opened(where).append(name, source, query=query), as_json)
+        _print_change(opened(folder).append(name, source, query=query), as_json)
 
     @command(group, "sync", example="erasable dataset sync visits")
     def sync(
@@ -89,16 +89,16 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(metavar="SQL", help="By default what the data was selected by."),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Bring a data set up to date with its source: what is new, changed or gone there."""
-        _print_change(opened(where).sync(name, source, query=query), as_json)
+        _print_change(opened(folder).sync(name, source, query=query), as_json)
 
     @command(group, "list", example="erasable dataset list")
-    def list_(where: Where = ".", as_json: Json = False) -> None:
+    def list_(folder: Folder = ".", as_json: Json = False) -> None:
         """List the data sets."""
-        found = opened(where).datasets()
+        found = opened(folder).datasets()
         if as_json:
             show.print_json({"datasets": found})
             return
@@ -115,9 +115,9 @@ def register(app: typer.Typer) -> None:
         )  # fmt: skip
 
     @command(group, "show", example="erasable dataset show visits")
-    def show_(name: Name, where: Where = ".", as_json: Json = False) -> None:
+    def show_(name: Name, folder: Folder = ".", as_json: Json = False) -> None:
         """Show a data set: its columns, its versions, and the models trained on it."""
-        found = opened(where).dataset(name)
+        found = opened(folder).dataset(name)
         if as_json:
             show.print_json(found)
             return
@@ -171,6 +171,6 @@ def _print_change(change: Any, as_json: bool) -> None:
         )
         if n
     ]
-    told = ", ".join(parts) or "nothing has changed"
+    changes = ", ".join(parts) or "nothing has changed"
     records = show.words(change.n_records, "record")
-    show.line(f"{change.name} version {change.version}: {records} ({told})")
+    show.line(f"{change.name} version {change.version}: {records} ({changes})")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from erasable.cli import show
@@ -15,27 +11,13 @@ if TYPE_CHECKING:
     from erasable.workspace.domains.planning import RemovalPlan
     from erasable.workspace.domains.removing import Removed
 
-__all__ = ["as_text", "print_json", "print_plan", "print_removed"]
+__all__ = ["print_json", "print_plan", "print_removed"]
 
 LARGE_BIAS, NOTHING = 0.05, 1e-12  # nats
 CAUTION = (
     "Removing a domain is not erasing a person: records kept from the unwanted domain remain "
     "trained on."
 )
-NAMED = 10
-"""Columns that are named for people."""
-
-
-def as_text(plan: RemovalPlan, path: str) -> str:
-    """Return what is written into a file: ids, or, for .csv, with their scores."""
-    if Path(path).suffix == ".txt":
-        return "".join(f"{each}\n" for each in plan.ids)
-    written = io.StringIO()
-    rows = csv.writer(written, lineterminator="\n")
-    rows.writerow([plan.known.id_column, "score"])
-    scores = plan.removal.scores_[plan.removal.selected_].tolist()
-    rows.writerows(zip(plan.ids, map(repr, scores), strict=True))
-    return written.getvalue()
 
 
 def print_json(
@@ -101,7 +83,7 @@ def print_plan(plan: RemovalPlan, budget: str) -> None:
             ("to stay", f"{show.words(plan.n_retain, 'record')} that it is contrasted with"),
             ("compared by", _features(plan)),
             *(
-                [("left out", f"{_some(plan.left_out)}; --features names what to compare by")]
+                [("left out", f"{show.names(plan.left_out)}; --features names what to compare by")]
                 if plan.left_out
                 else []
             ),
@@ -211,11 +193,6 @@ def _estimates(plan: RemovalPlan) -> dict[str, dict[str, float]]:
     }
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
-
-
 def _nats(value: float) -> str:
     return f"{0.0 if abs(value) < NOTHING else value:.4g}"
 
@@ -224,11 +201,11 @@ def _features(plan: RemovalPlan) -> str:
     types = dict(plan.known.columns)
     texts = [name for name in plan.features if types[name] == "string"]
     numbers = [name for name in plan.features if name not in texts]
-    told = [f"{_some(numbers)}, scaled"] if numbers else []
+    parts = [f"{show.names(numbers)}, scaled"] if numbers else []
     if texts:
         whole = plan.components is None
-        told.append(
+        parts.append(
             f"the words of {', '.join(texts)}, by TF-IDF"
             + ("" if whole else f" in {show.words(int(plan.components or 0), 'component')}")
         )
-    return "; ".join(told)
+    return "; ".join(parts)

@@ -1,18 +1,15 @@
-"""What a user types of a removal, read: a budget, keywords, a list of columns."""
+"""Read the options of `erasable remove-domain` that are text: a budget and keywords."""
 
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from erasable.cli import show
 from erasable.cli.frame import fail
 
-__all__ = ["budget", "columns", "keywords"]
+__all__ = ["budget", "keywords"]
 
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_LISTED = re.compile(rf"(?:(?<=,)|^)(?:\s*{_QUOTED.pattern}\s*(?=,|$)|[^,]*)")
 _FORMS = (
     "expected a number of records (100), a share of the domain (20% or 0.2), coverage:SHARE, "
     "min-removal:ALPHA, max-shift:EPSILON, or cost:COLUMN:AMOUNT"
@@ -76,25 +73,8 @@ def keywords(path: str | None) -> list[str] | None:
     text = as_text(load(path, "keywords, one a line"), repr(path), "keywords, one a line")
     found = [each.strip() for each in text.splitlines() if each.strip()]
     if not found:
-        fail(f"{path!r} is empty; expected keywords, one a line; write them there")
+        fail(f"{path!r} is empty; expected keywords, one a line")
     return found
-
-
-def columns(text: str | None) -> list[str] | None:
-    """Return the names of a list of columns.
-
-    Spaces around a name do not belong to it. A name with a comma, or with spaces that do, stands in
-    double quotes, as in CSV.
-
-    Examples
-    --------
-    >>> columns('age, dose'), columns('"dose, mg", " age"')
-    (['age', 'dose'], ['dose, mg', ' age'])
-    """
-    if text is None:
-        return None
-    parts = [found[0].strip() for found in _LISTED.finditer(text)]
-    return [part[1:-1].replace('""', '"') if _QUOTED.fullmatch(part) else part for part in parts]
 
 
 def _number(text: str, part: str, *, percent: bool = True) -> float:
@@ -109,4 +89,4 @@ def _number(text: str, part: str, *, percent: bool = True) -> float:
 
 
 def _refuse(text: str) -> None:
-    fail(f"--budget is {show.one_line(text)[:60]!r}; {_FORMS}; write one of them")
+    fail(f"--budget is {show.one_line(text)[:60]!r}; {_FORMS}")

@@ -8,14 +8,12 @@ import typer
 
 from erasable.cli import domain_terms as terms
 from erasable.cli import show
-from erasable.cli.files import perhaps
-from erasable.cli.frame import Json, Where, command, fail, opened
-from erasable.cli.selection_terms import number, whole
+from erasable.cli.files import ids_text, perhaps
+from erasable.cli.frame import Folder, Json, command, fail, opened
+from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
 
 __all__ = ["register"]
 
-OUTPUTS = (".txt", ".csv")
-PLOTS = (".svg", ".png", ".pdf")
 BUDGET = "coverage:0.8"
 
 
@@ -93,14 +91,7 @@ def register(app: typer.Typer) -> None:
                 "lr-maha need them.",
             ),
         ] = None,
-        fill: Annotated[
-            str | None,
-            typer.Option(
-                metavar="HOW",
-                help="Fill gaps in features in, as an imputer does before a model: mean, median or "
-                "most_frequent. By default gaps are refused.",
-            ),
-        ] = None,
+        fill: Fill = None,
         retain_where: Annotated[
             str | None,
             typer.Option(
@@ -128,9 +119,7 @@ def register(app: typer.Typer) -> None:
         delta: Annotated[
             str, typer.Option(metavar="P", help="How often the certificate may be wrong.")
         ] = "0.05",
-        seed: Annotated[
-            str, typer.Option(metavar="N", help="For what is drawn: the same, the same choice.")
-        ] = "0",
+        seed: Seed = "0",
         output: Annotated[
             str | None,
             typer.Option(
@@ -150,40 +139,36 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--yes", help="Delete them; without it nothing is changed (a dry run)."),
         ] = False,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Take an unwanted domain out of a data set and its models, by its most telling records."""
-        for option, path, endings in (("--output", output, OUTPUTS), ("--plot", plot, PLOTS)):
-            if path is not None and not path.endswith(endings):
-                fail(
-                    f"{option} is {show.one_line(path)[:60]!r}; expected a file that ends in "
-                    f"{', '.join(endings)}; name it so"
-                )
+        check_files(output, plot)
         drawn = whole(seed, "--seed", least=0)
         least = number(delta, "--delta")
         sampled = None if retain_sample is None else whole(retain_sample, "--retain-sample", 2)
         reduced = None if components is None else whole(components, "--components")
-        found = opened(where)
+        found = opened(folder)
         words = terms.keywords(keywords)
         wanted, cost = terms.budget(budget)
         from erasable.cli import domain_show
         from erasable.removal import SCORES
 
         if score not in SCORES:
-            fail(
-                f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}; "
-                "name one"
-            )
-        with perhaps(output, where) as ids_file, perhaps(plot, where) as plot_file:
+            fail(f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}")
+        with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
             plan = found.plan_removal(
                 dataset, where=condition, keywords=words, column=column,
-                features=terms.columns(features), components=reduced, fill=fill, score=score,
+                features=columns(features), components=reduced, fill=fill, score=score,
                 budget=wanted, cost=cost, retain_where=retain_where, retain_sample=sampled,
                 fresh=fresh, delta=least, random_state=drawn,
             )  # fmt: skip
             if ids_file is not None:
-                ids_file.write_text(domain_show.as_text(plan, str(output)), encoding="utf-8")
+                scores = plan.removal.scores_[plan.removal.selected_].tolist()
+                columns_of = (plan.known.id_column, "score")
+                ids_file.write_text(
+                    ids_text(str(output), plan.ids, columns_of, scores), encoding="utf-8"
+                )
             if plot_file is not None:
                 drawing = plan.removal.plot()
                 drawing.figure.savefig(plot_file, format=str(plot).rpartition(".")[2])

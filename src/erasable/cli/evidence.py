@@ -9,7 +9,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import load, load_json, perhaps, public_key
-from erasable.cli.frame import Group, Json, Where, command, fail, opened, request_id
+from erasable.cli.frame import Folder, Group, Json, command, fail, opened, request_id
 
 __all__ = ["register"]
 
@@ -43,14 +43,14 @@ def _register_receipt(group: typer.Typer) -> None:
     def show_(
         id_: Annotated[str, typer.Argument(metavar="REQUEST", help="A completed request.")],
         output: Output = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Show the receipt of a request, or write it to a file."""
         from erasable.workspace.evidence import receipts
 
-        with perhaps(output, where) as place:
-            body = opened(where).receipt(request_id(id_))
+        with perhaps(output, folder) as place:
+            body = opened(folder).receipt(request_id(id_))
             says = receipts.show(body)
             if place is not None:
                 place.write_bytes(body)
@@ -70,7 +70,7 @@ def _register_receipt(group: typer.Typer) -> None:
             str,
             typer.Option(metavar="PUB", help="The public key, as `erasable key` printed it."),
         ],
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Check a receipt with the public key alone; exit code 1 if it does not hold."""
@@ -104,16 +104,15 @@ def _register_log(group: typer.Typer) -> None:
         since: Annotated[
             str, typer.Option(metavar="N", help="The first entry that is shown.")
         ] = "0",
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Show what happened, in order."""
         if not (since.isascii() and since.isdigit() and len(since) < 16):
             fail(
-                f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from "
-                "0; correct it"
+                f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from 0"
             )
-        found = opened(where).log_entries(int(since))
+        found = opened(folder).log_entries(int(since))
         if as_json:
             show.print_json({"entries": found})
             return
@@ -132,11 +131,11 @@ def _register_log(group: typer.Typer) -> None:
             str | None,
             typer.Option(metavar="FILE", help="A head that `erasable log head` signed earlier."),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Check the log, and the ledger against it; exit code 1 if they do not agree."""
-        found = opened(where)
+        found = opened(folder)
         head = None if since is None else load_json(since, "a head of the log")
         problems, remarks = found.verify_log(head), found.remarks()
         show.warn(remarks)
@@ -152,10 +151,10 @@ def _register_log(group: typer.Typer) -> None:
             raise typer.Exit(1)
 
     @command(group, "head", example="erasable log head --output head.json")
-    def head(output: Output = None, where: Where = ".", as_json: Json = False) -> None:
+    def head(output: Output = None, folder: Folder = ".", as_json: Json = False) -> None:
         """Sign what the log is now: keep it elsewhere, and hold the log against it later."""
-        with perhaps(output, where) as place:
-            found = opened(where).head()
+        with perhaps(output, folder) as place:
+            found = opened(folder).head()
             if place is not None:
                 place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         if as_json:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
 
-__all__ = ["as_text", "load", "load_json", "perhaps", "public_key", "replacing"]
+__all__ = ["as_text", "ids_text", "load", "load_json", "perhaps", "public_key", "replacing"]
 
 _LARGEST = 64 * 2**20
 
 
-def load(path: str, what: str) -> bytes:
-    """Read a file.
+def load(path: str, what: str, *, stdin: bool = False) -> bytes:
+    """Read a file; where `stdin` is true, "-" is standard input.
 
     Raises
     ------
@@ -34,17 +37,15 @@ def load(path: str, what: str) -> bytes:
     Traceback (most recent call last):
     erasable.core.errors.NotInWorkspaceError: there is no file 'missing.json'; ...
     """
+    reads_input = stdin and path == "-"
     try:
-        with Path(path).open("rb") as opened:
+        with nullcontext(sys.stdin.buffer) if reads_input else Path(path).open("rb") as opened:
             data = opened.read(_LARGEST + 1)
     except FileNotFoundError:
-        raise NotInWorkspaceError(
-            f"there is no file {path!r}; expected {what}; check the path"
-        ) from None
+        raise NotInWorkspaceError(f"there is no file {path!r}; expected {what}") from None
     if len(data) > _LARGEST:
-        raise EvidenceError(
-            f"{path!r} has more than {_LARGEST // 2**20} MiB; expected {what}; check the path"
-        )
+        named = "standard input" if reads_input else repr(path)
+        raise EvidenceError(f"{named} has more than {_LARGEST // 2**20} MiB; expected {what}")
     return data
 
 
@@ -55,7 +56,7 @@ def as_text(data: bytes, named: str, what: str) -> str:
     ----------
     data : bytes
     named, what : str
-        For a complaint: the file, and what it should hold.
+        For the error: the file, and what it should hold.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def as_text(data: bytes, named: str, what: str) -> str:
 
     found = kind_of_file(data[:HEAD])
     if found is not None:
-        raise WorkspaceError(f"{named} is {found[0]}; expected text, {what}; pass a text file")
+        raise WorkspaceError(f"{named} is {found[0]}; expected text, {what}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -80,7 +81,7 @@ def as_text(data: bytes, named: str, what: str) -> str:
         return text
     why = why_not_utf8(data)
     if why is None:
-        raise WorkspaceError(f"{named} holds a zero byte; expected text, {what}; pass a text file")
+        raise WorkspaceError(f"{named} holds a zero byte; expected text, {what}")
     raise WorkspaceError(f"{named} is not UTF-8 text, {why}")
 
 
@@ -101,7 +102,7 @@ def load_json(path: str, what: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise EvidenceError(f"{path!r} holds no JSON object; expected {what}; check the path")
+        raise EvidenceError(f"{path!r} holds no JSON object; expected {what}")
     return found
 
 
@@ -123,6 +124,22 @@ def public_key(path: str) -> bytes:
             "ask for it whoever runs the workspace"
         )
     return data
+
+
+def ids_text(path: str, ids: Sequence[str], columns: tuple[str, str], values: Any) -> str:
+    r"""Return what is written into a file: ids, or, for .csv, with a number of each.
+
+    Examples
+    --------
+    >>> ids_text("chosen.csv", ["v7", "v2"], ("visit", "gain"), [3.0, 1.5])
+    'visit,gain\nv7,3.0\nv2,1.5\n'
+    """
+    if not path.endswith(".csv"):
+        return "".join(f"{each}\n" for each in ids)
+    written = io.StringIO()
+    rows = csv.writer(written, lineterminator="\n")
+    rows.writerows([columns, *zip(ids, map(repr, values), strict=True)])
+    return written.getvalue()
 
 
 @contextmanager

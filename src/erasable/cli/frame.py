@@ -21,10 +21,10 @@ from erasable.core.errors import ErasableError, TamperedError, WorkspaceError
 __all__ = [
     "DEBUG",
     "Command",
+    "Folder",
     "Group",
     "Json",
     "Root",
-    "Where",
     "command",
     "fail",
     "opened",
@@ -45,7 +45,7 @@ ORDER = [
 
 _REQUEST = re.compile("R-[0-9A-Z]{10}")
 
-Where = Annotated[
+Folder = Annotated[
     str,
     typer.Option(
         "--workspace",
@@ -184,7 +184,7 @@ class Root(Group):
                     self.invoke(context)
                 code = 0
             except Exception as error:
-                code = _told(error)
+                code = _report(error)
             except KeyboardInterrupt:
                 code = _say(
                     "the command was interrupted; expected it to end; nothing is half-done, "
@@ -233,9 +233,9 @@ def fail(message: str) -> NoReturn:
 
     Examples
     --------
-    >>> fail("--since is 'x'; expected a number; correct it")
+    >>> fail("--since is 'x'; expected a number")
     Traceback (most recent call last):
-    erasable.core.errors.WorkspaceError: --since is 'x'; expected a number; correct it
+    erasable.core.errors.WorkspaceError: --since is 'x'; expected a number
     """
     raise WorkspaceError(message)
 
@@ -259,7 +259,7 @@ def request_id(given: str) -> str:
 # -- how it ends -----------------------------------------------------------------------------------
 
 
-def _told(error: Exception) -> int:
+def _report(error: Exception) -> int:
     """Tell what went wrong; return the exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code

@@ -6,16 +6,12 @@ Lines are handed on as they are: which spaces belong to an identity, its type sa
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from erasable.cli.files import as_text
-from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
+from erasable.cli.files import as_text, load
+from erasable.core.errors import InvalidIdsError
 
 __all__ = ["gathered", "one", "pair"]
-
-_LARGEST = 64 * 2**20
 
 
 def gathered(typed: Sequence[str], file: str | None) -> list[str]:
@@ -92,12 +88,7 @@ def pair(typed: Sequence[str], file: str | None) -> tuple[str, str]:
 
 def _lines(file: str) -> list[str]:
     named = "standard input" if file == "-" else repr(file)
-    data = sys.stdin.buffer.read(_LARGEST + 1) if file == "-" else _read(file)
-    if len(data) > _LARGEST:
-        raise InvalidIdsError(
-            f"{named} has more than {_LARGEST // 2**20} MiB; expected one identity a line; "
-            "split it up"
-        )
+    data = load(file, "one identity a line", stdin=True)
     text = as_text(data, named, "one identity a line")
     lines = text.replace("\r\n", "\n")
     if "\r" in lines:
@@ -107,15 +98,5 @@ def _lines(file: str) -> list[str]:
         )
     found = [each for each in lines.split("\n") if each.strip()]
     if not found:
-        raise InvalidIdsError(f"{named} is empty; expected one identity a line; write them there")
+        raise InvalidIdsError(f"{named} is empty; expected one identity a line")
     return found
-
-
-def _read(file: str) -> bytes:
-    try:
-        with Path(file).open("rb") as opened:
-            return opened.read(_LARGEST + 1)
-    except FileNotFoundError:
-        raise NotInWorkspaceError(
-            f"there is no file {file!r}; expected one with an identity a line; check the path"
-        ) from None

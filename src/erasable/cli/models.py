@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import publishing, show
-from erasable.cli.domain_terms import columns
 from erasable.cli.files import perhaps, replacing
-from erasable.cli.frame import Group, Json, Where, command, fail, opened
+from erasable.cli.frame import Folder, Group, Json, command, fail, opened
+from erasable.cli.options import columns
 
 __all__ = ["register"]
 
@@ -66,11 +66,11 @@ def register(app: typer.Typer) -> None:
                 help="Take models that other software made, and that it cannot compare, as equal.",
             ),
         ] = False,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Fit models again on what is left, and compare; exit code 1 if any is not equal."""
-        found = opened(where).verify(list(names or ()) or None, retrain=retrain)
+        found = opened(folder).verify(list(names or ()) or None, retrain=retrain)
         unknown = [each.model for each in found if each.verdict == "other version"]
         if unknown and not allow_other_version:
             show.warn(
@@ -135,12 +135,12 @@ def _register_training(group: typer.Typer) -> None:
             ),
         ] = None,
         hook: Hook = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Train a model; under a name that is known, train it again on the newest data."""
         _print_fitted(
-            opened(where).fit(
+            opened(folder).fit(
                 name,
                 estimator,
                 datasets=_split(dataset),
@@ -170,11 +170,11 @@ def _register_training(group: typer.Typer) -> None:
             ),
         ] = None,
         hook: Hook = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Register a model that is trained elsewhere."""
-        made = opened(where).register(name, datasets=_split(dataset), retrain=retrain, hook=hook)
+        made = opened(folder).register(name, datasets=_split(dataset), retrain=retrain, hook=hook)
         if retrain is None and not as_json:
             show.line(f"{name}: registered as not covered; every receipt will say so")
             return
@@ -183,9 +183,9 @@ def _register_training(group: typer.Typer) -> None:
 
 def _register_looking(group: typer.Typer) -> None:
     @command(group, "list", example="erasable model list")
-    def list_(where: Where = ".", as_json: Json = False) -> None:
+    def list_(folder: Folder = ".", as_json: Json = False) -> None:
         """List the models."""
-        found = opened(where).models()
+        found = opened(folder).models()
         if as_json:
             show.print_json({"models": found})
             return
@@ -203,9 +203,9 @@ def _register_looking(group: typer.Typer) -> None:
         )  # fmt: skip
 
     @command(group, "show", example="erasable model show risk")
-    def show_(name: Name, where: Where = ".", as_json: Json = False) -> None:
+    def show_(name: Name, folder: Folder = ".", as_json: Json = False) -> None:
         """Show a model: its recipe, its data, its versions, and what deletions cost."""
-        found = opened(where).model(name)
+        found = opened(folder).model(name)
         if as_json:
             show.print_json(found)
             return
@@ -223,7 +223,7 @@ def _register_using(group: typer.Typer) -> None:
             str | None,
             typer.Option(metavar="FILE", help="Write them there, as .csv or .parquet."),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Predict for the records of a file."""
@@ -232,8 +232,8 @@ def _register_using(group: typer.Typer) -> None:
                 f"{output!r} ends neither in .csv nor in .parquet; expected one of them; name the "
                 "file so"
             )
-        with perhaps(output, where) as place:
-            found = opened(where).predict(name, source)
+        with perhaps(output, folder) as place:
+            found = opened(folder).predict(name, source)
             if place is not None:
                 _write(found, place, as_parquet=str(output).endswith(".parquet"))
         if as_json:
@@ -253,22 +253,22 @@ def _register_using(group: typer.Typer) -> None:
     def export(
         name: Name,
         path: Annotated[str, typer.Argument(metavar="PATH", help="The file to write.")],
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Write a model without records, for prediction elsewhere."""
-        with replacing(path, where) as place:
-            told = opened(where).export(name, place)
-        show.warn(told)
+        with replacing(path, folder) as place:
+            messages = opened(folder).export(name, place)
+        show.warn(messages)
         if as_json:
-            show.print_json({"model": name, "path": path, "warnings": told})
+            show.print_json({"model": name, "path": path, "warnings": messages})
             return
         show.line(f"wrote {show.one_line(path)}")
 
     @command(group, "retire", example="erasable model retire risk")
-    def retire(name: Name, where: Where = ".", as_json: Json = False) -> None:
+    def retire(name: Name, folder: Folder = ".", as_json: Json = False) -> None:
         """Give a model up: its file is erased, and no later request concerns it."""
-        opened(where).retire(name)
+        opened(folder).retire(name)
         if as_json:
             show.print_json({"model": name, "state": "retired"})
             return

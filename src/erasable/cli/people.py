@@ -12,7 +12,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import load_json, perhaps
-from erasable.cli.frame import Group, Json, Where, command, opened
+from erasable.cli.frame import Folder, Group, Json, command, opened
 
 __all__ = ["register"]
 
@@ -59,13 +59,13 @@ def _register_subject(group: typer.Typer) -> None:
         identity: Identity = None,
         file: File = None,
         type_: Type = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Say what is kept of a person: records, models, open requests."""
         from erasable.cli.identities import one
 
-        found = opened(where).subject(one(identity, file), type=type_)
+        found = opened(folder).subject(one(identity, file), type=type_)
         if as_json:
             show.print_json(found)
             return
@@ -116,14 +116,14 @@ def _register_subject(group: typer.Typer) -> None:
             str | None,
             typer.Option("--other-type", metavar="TYPE", help="The type of the other, likewise."),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Say that two identities are one person."""
         from erasable.cli.identities import pair
 
         first, second = pair([each for each in (identity, other) if each is not None], file)
-        opened(where).link(first, second, type=type_, other_type=other_type)
+        opened(folder).link(first, second, type=type_, other_type=other_type)
         if as_json:
             show.print_json({"linked": True})
             return
@@ -139,9 +139,9 @@ def _kept_out(entry: Mapping[str, Any]) -> str:
 
 def _register_suppress(group: typer.Typer) -> None:
     @command(group, "list", example="erasable suppress list")
-    def list_(where: Where = ".", as_json: Json = False) -> None:
+    def list_(folder: Folder = ".", as_json: Json = False) -> None:
         """List who is kept out, by pseudonym."""
-        found = opened(where).suppressed()
+        found = opened(folder).suppressed()
         if as_json:
             show.print_json({"suppressed": found})
             return
@@ -156,13 +156,13 @@ def _register_suppress(group: typer.Typer) -> None:
         identity: Identity = None,
         file: File = None,
         type_: Type = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Let a person's records in again: they have given consent anew."""
         from erasable.cli.identities import one
 
-        warnings = opened(where).release(one(identity, file), type=type_)
+        warnings = opened(folder).release(one(identity, file), type=type_)
         show.warn(warnings)
         if as_json:
             show.print_json({"released": True, "warnings": warnings})
@@ -172,12 +172,12 @@ def _register_suppress(group: typer.Typer) -> None:
     @command(group, "export", example="erasable suppress export --output erased.json")
     def export(
         output: Annotated[str | None, typer.Option(metavar="F", help="Write it to a file.")] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Print the signed list of who is kept out; it holds tokens, and no identity."""
-        with perhaps(output, where) as place:
-            found = opened(where).suppression_list()
+        with perhaps(output, folder) as place:
+            found = opened(folder).suppression_list()
             if place is not None:
                 place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         if as_json or output is None:
@@ -190,12 +190,12 @@ def _register_suppress(group: typer.Typer) -> None:
         file: Annotated[
             str, typer.Argument(metavar="FILE", help="A list, as `suppress export` wrote it.")
         ],
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Bring a restored backup up to date: ask for the erasure of who was erased since."""
         listed = load_json(file, "a list of who is kept out")
-        found = opened(where).import_suppression_list(listed)
+        found = opened(folder).import_suppression_list(listed)
         if as_json:
             show.print_json(asdict(found))
             return

@@ -51,14 +51,14 @@ class Meter:
 
     @contextmanager
     def _lines(self, label: str, total: int | None) -> Iterator[Callable[..., None]]:
-        told, done = self._clock(), 0
+        last, done = self._clock(), 0
 
         def advance(n: int = 1) -> None:
-            nonlocal told, done
+            nonlocal last, done
             done += n
             now = self._clock()
-            if (total is None or done < total) and now - told >= PATIENCE:
-                told = now
+            if (total is None or done < total) and now - last >= PATIENCE:
+                last = now
                 of = "" if total is None else f"/{total}"
                 self._stream.write(f"{label} {done}{of}\n")
                 self._stream.flush()

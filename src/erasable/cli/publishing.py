@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Json, Where, command, opened
+from erasable.cli.frame import Folder, Json, command, opened
 
 __all__ = ["register"]
 
@@ -53,26 +53,27 @@ def register(group: typer.Typer) -> None:
                 help="Delete the versions before, and their files, whenever there is a new one.",
             ),
         ] = False,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Register a model in MLflow, now and after every fit and erasure that changes it."""
         if to == "none":
-            opened(where).stop_publishing(name)
+            opened(folder).stop_publishing(name)
             if as_json:
                 show.print_json({"model": name, "to": None})
                 return
             show.line(f"{name} is published no longer; what is registered stays")
             return
-        done, told = opened(where).publish(
+        done, messages = opened(folder).publish(
             name, to, tracking_uri=tracking_uri, delete_superseded=delete_superseded
         )
-        show.warn(told)
+        show.warn(messages)
         if as_json:
             show.print_json(
                 {
                     "model": name, "to": done.to, "version": done.version,
-                    "registered": done.registered, "superseded": done.superseded, "warnings": told,
+                    "registered": done.registered, "superseded": done.superseded,
+                    "warnings": messages,
                 }
             )  # fmt: skip
             return

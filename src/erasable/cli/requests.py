@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Json, Where, command, fail, opened, request_id
+from erasable.cli.frame import Folder, Json, command, fail, opened, request_id
 
 __all__ = ["besides", "register"]
 
@@ -90,7 +90,7 @@ def _register_intake(app: typer.Typer) -> None:
         dry_run: Annotated[
             bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
         ] = False,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Take in requests to erase, one per identity; print their ids and due dates."""
@@ -99,7 +99,7 @@ def _register_intake(app: typer.Typer) -> None:
         _check_one_of("--regulation", regulation, REGULATIONS)
         received_at = _moment(received)
         values = gathered(identities or (), file)
-        found = opened(where)
+        found = opened(folder)
         asked: dict[str, Any] = {"type": type_, "where": condition, "dataset": dataset}
         if dry_run:
             _print_preview(found.preview(values, **asked), as_json)
@@ -121,9 +121,9 @@ def _register_intake(app: typer.Typer) -> None:
 
 def _register_process(app: typer.Typer) -> None:
     @command(app, "process", example="erasable process", panel=PANEL)
-    def process(where: Where = ".", as_json: Json = False) -> None:
+    def process(folder: Folder = ".", as_json: Json = False) -> None:
         """Carry out every request that is pending, in every data set and model."""
-        done = opened(where).process()
+        done = opened(folder).process()
         show.warn(done.warnings)
         if as_json:
             show.print_json(
@@ -195,13 +195,13 @@ def _register_listing(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option(metavar="S", help=f"Only those that are {', '.join(STATES)}."),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """List requests, those due first at the top."""
         for each in state or ():
             _check_one_of("--state", each, STATES)
-        found = opened(where).requests(state or None)
+        found = opened(folder).requests(state or None)
         if as_json:
             show.print_json({"requests": found})
             return
@@ -226,14 +226,14 @@ def _register_answers(app: typer.Typer) -> None:
         app, "deny", example='erasable deny R-4VYK2J0QFT --reason "a legal duty to keep them"',
         panel=PANEL,
     )  # fmt: skip
-    def deny(id_: Request, reason: Reason, where: Where = ".", as_json: Json = False) -> None:
+    def deny(id_: Request, reason: Reason, folder: Folder = ".", as_json: Json = False) -> None:
         """Refuse a request, for a reason that you tell whoever made it."""
-        _print_request(opened(where).deny(request_id(id_), reason), as_json)
+        _print_request(opened(folder).deny(request_id(id_), reason), as_json)
 
     @command(app, "cancel", example="erasable cancel R-4VYK2J0QFT", panel=PANEL)
-    def cancel(id_: Request, where: Where = ".", as_json: Json = False) -> None:
+    def cancel(id_: Request, folder: Folder = ".", as_json: Json = False) -> None:
         """Take a request back, because whoever made it wants that."""
-        _print_request(opened(where).cancel(request_id(id_)), as_json)
+        _print_request(opened(folder).cancel(request_id(id_)), as_json)
 
     @command(
         app, "hold", example='erasable hold R-4VYK2J0QFT --reason "identity in doubt"', panel=PANEL
@@ -244,7 +244,7 @@ def _register_answers(app: typer.Typer) -> None:
             str | None, typer.Option(metavar="R", help="Why it waits, in one line.")
         ] = None,
         lift: Annotated[bool, typer.Option("--lift", help="End the waiting.")] = False,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Have a request wait, or end its waiting."""
@@ -253,7 +253,7 @@ def _register_answers(app: typer.Typer) -> None:
                 "hold was given neither or both of --reason and --lift; expected one of them; "
                 "say why it waits, or end the waiting"
             )
-        found = opened(where)
+        found = opened(folder)
         id_ = request_id(id_)
         changed = found.resume(id_) if reason is None else found.hold(id_, reason)
         _print_request(changed, as_json)
@@ -262,11 +262,11 @@ def _register_answers(app: typer.Typer) -> None:
         app, "extend", example='erasable extend R-4VYK2J0QFT --reason "many requests at once"',
         panel=PANEL,
     )  # fmt: skip
-    def extend(id_: Request, reason: Reason, where: Where = ".", as_json: Json = False) -> None:
+    def extend(id_: Request, reason: Reason, folder: Folder = ".", as_json: Json = False) -> None:
         """Move the due date of a request, once, and print the notice to send."""
         from erasable.workspace.requests.notices import extension
 
-        changed = opened(where).extend(request_id(id_), reason)
+        changed = opened(folder).extend(request_id(id_), reason)
         notice = extension(changed, reason)
         if as_json:
             show.print_json({"request": changed, "notice": notice})
@@ -332,10 +332,7 @@ def _due(request: Any, now: datetime) -> str:
 
 def _check_one_of(option: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
-        fail(
-            f"{option} is {show.one_line(given)[:40]!r}; expected one of: {', '.join(known)}; "
-            "choose one"
-        )
+        fail(f"{option} is {show.one_line(given)[:40]!r}; expected one of: {', '.join(known)}")
 
 
 def _moment(given: str | None) -> datetime | None:
@@ -347,5 +344,5 @@ def _moment(given: str | None) -> datetime | None:
     except (ValueError, OverflowError):
         fail(
             f"--received is {show.one_line(given)[:40]!r}; expected a date or time as 2026-03-31 "
-            "or 2026-03-31T09:30; write it so"
+            "or 2026-03-31T09:30"
         )

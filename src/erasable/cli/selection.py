@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from erasable.cli import selection_terms as terms
 from erasable.cli import show
-from erasable.cli.files import perhaps
-from erasable.cli.frame import Json, Where, command, fail, opened
-
-if TYPE_CHECKING:
-    from erasable.cli.selection_data import Given
+from erasable.cli.files import ids_text, perhaps
+from erasable.cli.frame import Folder, Json, command, opened
+from erasable.cli.identities import gathered
+from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
 
 __all__ = ["register"]
-
-OUTPUTS = (".txt", ".csv")
-PLOTS = (".svg", ".png", ".pdf")
-SCALES = ("standard", "none")
-LARGE = 2**31
-"""Bytes of similarities from which on there is something better."""
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +35,7 @@ def register(app: typer.Typer) -> None:
         example="erasable select visits.csv --id visit --target sick --k 200 --staying 0.6",
         panel="Data and models",
     )
-    def select(
+    def choose(
         source: Annotated[
             str,
             typer.Argument(
@@ -101,14 +92,7 @@ def register(app: typer.Typer) -> None:
                 "other options name. Text that is named is taken as categories.",
             ),
         ] = None,
-        fill: Annotated[
-            str | None,
-            typer.Option(
-                metavar="HOW",
-                help="Fill gaps in features in, as an imputer does before a model: mean, median or "
-                "most_frequent. By default gaps are refused.",
-            ),
-        ] = None,
+        fill: Fill = None,
         scale: Annotated[
             str,
             typer.Option(
@@ -118,7 +102,12 @@ def register(app: typer.Typer) -> None:
             ),
         ] = "standard",
         utility: Annotated[
-            str, typer.Option(metavar="U", help=f"What is sought: {', '.join(terms.UTILITIES)}.")
+            str,
+            typer.Option(
+                metavar="U",
+                help="What is sought: nearest-neighbor, naive-bayes, mutual-information, "
+                "variance-reduction.",
+            ),
         ] = "nearest-neighbor",
         metric: Annotated[
             str | None,
@@ -165,9 +154,7 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(metavar="COL", help="The column of what each record costs; --k is paid."),
         ] = None,
-        seed: Annotated[
-            str, typer.Option(metavar="N", help="For what is drawn: the same, the same choice.")
-        ] = "0",
+        seed: Seed = "0",
         output: Annotated[
             str | None,
             typer.Option(
@@ -183,87 +170,44 @@ def register(app: typer.Typer) -> None:
                 help="Draw what the utility falls to as owners leave: .svg, .png or .pdf.",
             ),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Choose the records to acquire whose value survives the deletions to come; print ids."""
-        from erasable.workspace.data.filling import check_fill
-
-        _check_ending("--output", output, OUTPUTS)
-        _check_ending("--plot", plot, PLOTS)
-        if scale not in SCALES:
-            fail(f"--scale is {show.one_line(scale)[:60]!r}; expected standard or none; name one")
-        check_fill(fill)
-        if utility not in terms.UTILITIES:
-            terms.utility(utility, metric, n_neighbors, 1)
-        if utility == "naive-bayes" and target is None:
-            fail(
-                "naive-bayes counts by class, and there is no --target; expected the column of "
-                "classes; name it with --target"
-            )
-        budget = terms.whole(k, "--k") if cost is None else terms.number(k, "--k")
-        drawn = terms.whole(seed, "--seed", least=0)
-        goal = terms.objective(objective, samples)
-
-        from erasable.cli import selection_data, selection_run, selection_show
-        from erasable.cli.domain_terms import columns as columns_named
-        from erasable.cli.identities import gathered
-
+        check_files(output, plot)
+        budget = whole(k, "--k") if cost is None else number(k, "--k")
+        drawn = whole(seed, "--seed", least=0)
+        nearest = None if n_neighbors is None else whole(n_neighbors, "--n-neighbors")
+        n_samples = None if samples is None else whole(samples, "--samples", least=2)
         before = [] if held is None else gathered([], held)
-        columns = selection_data.Columns(
-            id_column, subject, target, cost, terms.staying_column(staying),
-            columns_named(features),
-        )  # fmt: skip
-        with perhaps(output, where) as ids_file, perhaps(plot, where) as plot_file:
-            given = selection_data.read(
-                source, columns, categories=utility == "naive-bayes", scaled=scale == "standard",
-                fill=fill,
+
+        from erasable.cli import selection_show
+        from erasable.workspace.selection.choice import select
+
+        def history(name: str, since: datetime | None) -> Any:
+            return opened(folder).history(name, since=since)
+
+        with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
+            found = select(
+                source, budget, staying, id_column=id_column, subject=subject, target=target,
+                features=columns(features), fill=fill, scale=scale, utility=utility, metric=metric,
+                n_neighbors=nearest, objective=objective, samples=n_samples, held=before,
+                cost=cost, random_state=drawn, history=history,
             )  # fmt: skip
-            show.warn(given.told)
-            if utility == "nearest-neighbor" and n_neighbors is None:
-                _warn_of_size(given)
-            worth = terms.utility(utility, metric, n_neighbors, given.X.shape[1])
-
-            def past(name: str, since: datetime | None) -> Any:
-                return opened(where).history(name, since=since)
-
-            model, told = terms.Who(staying, past).model(given)
-            chosen = selection_run.choose(
-                given, before, utility=worth, k=budget, staying=model, objective=goal, seed=drawn
-            )
             if ids_file is not None:
+                columns_of = (id_column or "row", "gain")
                 ids_file.write_text(
-                    selection_show.as_text(chosen, id_column, str(output)), encoding="utf-8"
+                    ids_text(str(output), found.ids, columns_of, found.gains), encoding="utf-8"
                 )
             if plot_file is not None:
-                chosen.draw(plot_file, str(plot).rpartition(".")[2], drawn)
+                found.draw(plot_file, format=str(plot).rpartition(".")[2], seed=drawn)
         if as_json:
-            selection_show.print_json(given, chosen, told, output, plot)
+            selection_show.print_json(found, output, plot)
             return
         with contextlib.redirect_stdout(sys.stdout if output is not None else sys.stderr):
-            selection_show.print_summary(given, chosen, told)
+            selection_show.print_summary(found)
             for path in filter(None, (output, plot)):
                 show.line(f"wrote {show.one_line(path)}")
         if output is None:
-            for each in chosen.ids:
+            for each in found.ids:
                 show.line(show.one_line(each))
-
-
-def _check_ending(option: str, path: str | None, endings: tuple[str, ...]) -> None:
-    if path is not None and not path.endswith(endings):
-        fail(
-            f"{option} is {show.one_line(path)[:60]!r}; expected a file that ends in "
-            f"{', '.join(endings)}; name it so"
-        )
-
-
-def _warn_of_size(given: Given) -> None:
-    counts = Counter(given.y or ["all"] * len(given.ids)).values()
-    n_bytes = sum(8 * count**2 for count in counts)
-    if n_bytes > LARGE:
-        show.warn(
-            [
-                f"the similarities of all pairs take {n_bytes / 2**30:,.1f} GiB; --n-neighbors 64 "
-                "keeps those to the nearest, and is faster"
-            ]
-        )

@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from erasable.cli import show
 
 if TYPE_CHECKING:
-    from erasable.cli.selection_data import Given
-    from erasable.cli.selection_run import Chosen
+    from erasable.workspace.selection.choice import Selection
 
-__all__ = ["as_text", "print_json", "print_summary"]
+__all__ = ["print_json", "print_summary"]
 
 SHOWN = 12
 """Classes that are printed for people."""
-NAMED = 10
-"""Columns that are named for people."""
 
 _NOTHING = 0.0005  # a share that would be printed as 0.0 %
 
 
-def as_text(chosen: Chosen, id_column: str | None, path: str) -> str:
-    r"""Return what is written into a file: ids, or, for .csv, what each added as well.
-
-    Examples
-    --------
-    >>> from erasable.cli.selection_run import Chosen
-    >>> as_text(Chosen(["v7", "v2"], [3.0, 1.5], [], [], {}, None), "visit", "chosen.csv")
-    'visit,gain\nv7,3.0\nv2,1.5\n'
-    """
-    if Path(path).suffix == ".txt":
-        return "".join(f"{each}\n" for each in chosen.ids)
-    import csv
-    import io
-
-    written = io.StringIO()
-    rows = csv.writer(written, lineterminator="\n")
-    rows.writerow([id_column or "row", "gain"])
-    rows.writerows(zip(chosen.ids, map(repr, chosen.gains), strict=True))
-    return written.getvalue()
-
-
-def print_json(
-    given: Given, chosen: Chosen, told: list[str], output: str | None, plot: str | None
-) -> None:
+def print_json(chosen: Selection, output: str | None, plot: str | None) -> None:
     """Print one object; ids are in it where they went to no file."""
     show.print_json(
         {
-            "n_records": len(given.ids),
+            "n_records": chosen.n_records,
             "n_selected": len(chosen.ids),
             "selected": chosen.ids if output is None else [],
-            "features": given.features,
-            "left_out": given.left_out,
-            "scaled": given.scaled,
-            "history": told,
+            "features": chosen.features,
+            "left_out": chosen.left_out,
+            "scaled": chosen.scaled,
+            "history": chosen.history,
             "worth": chosen.worth,
             "balance": chosen.balance,
             "output": output,
@@ -64,19 +36,19 @@ def print_json(
     )
 
 
-def print_summary(given: Given, chosen: Chosen, told: list[str]) -> None:
+def print_summary(chosen: Selection) -> None:
     """Print what was chosen of what, what it is worth, and who is chosen."""
-    pairs = [("chosen", f"{len(chosen.ids):,} of {show.words(len(given.ids), 'record')}")]
-    numbers = [name for name in given.features if name not in given.texts]
+    pairs = [("chosen", f"{len(chosen.ids):,} of {show.words(chosen.n_records, 'record')}")]
+    numbers = [name for name in chosen.features if name not in chosen.texts]
     if numbers:
-        how = "scaled to mean 0 and standard deviation 1" if given.scaled else "as they are"
-        pairs.append(("numbers", f"{_names(numbers)}; {how}"))
-    if given.texts:
-        pairs.append(("categories", _names(given.texts)))
-    if given.left_out:
+        how = "scaled to mean 0 and standard deviation 1" if chosen.scaled else "as they are"
+        pairs.append(("numbers", f"{show.names(numbers)}; {how}"))
+    if chosen.texts:
+        pairs.append(("categories", show.names(chosen.texts)))
+    if chosen.left_out:
         why = "these are no numbers, and text has to be named with --features"
-        pairs.append(("left out", f"{_names(given.left_out)}; {why}"))
-    pairs += [("history", each) for each in told]
+        pairs.append(("left out", f"{show.names(chosen.left_out)}; {why}"))
+    pairs += [("history", each) for each in chosen.history]
     show.facts(pairs)
     show.line()
     _print_worth(chosen)
@@ -96,12 +68,7 @@ def print_summary(given: Given, chosen: Chosen, told: list[str]) -> None:
     show.line()
 
 
-def _names(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - NAMED:,} more" if len(columns) > NAMED else ""
-    return f"{', '.join(columns[:NAMED])}{more}"
-
-
-def _print_worth(chosen: Chosen) -> None:
+def _print_worth(chosen: Selection) -> None:
     worst = chosen.worth[0].worst is not None
     rows = [
         (

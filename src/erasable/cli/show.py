@@ -16,6 +16,7 @@ __all__ = [
     "due",
     "facts",
     "line",
+    "names",
     "one_line",
     "print_json",
     "seconds",
@@ -27,6 +28,7 @@ __all__ = [
 
 NONE = "-"
 _GAP = "   "  # between columns
+_NAMED = 10  # columns
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -49,14 +51,14 @@ def print_json(value: Mapping[str, Any]) -> None:
     sys.stdout.write(text + "\n")
 
 
-def warn(told: Iterable[str]) -> None:
+def warn(messages: Iterable[str]) -> None:
     """Print warnings to standard error, a line each.
 
     Examples
     --------
     >>> warn([])
     """
-    for each in told:
+    for each in messages:
         sys.stderr.write(f"warning: {one_line(each)}\n")
 
 
@@ -123,6 +125,18 @@ def line(text: str = "") -> None:
     nothing to do
     """
     sys.stdout.write(text + "\n")
+
+
+def names(columns: Sequence[str]) -> str:
+    """Name columns, up to ten of them.
+
+    Examples
+    --------
+    >>> names(["age", "dose"])
+    'age, dose'
+    """
+    more = f" and {len(columns) - _NAMED:,} more" if len(columns) > _NAMED else ""
+    return f"{', '.join(columns[:_NAMED])}{more}"
 
 
 def one_line(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Json, Where, command, opened
+from erasable.cli.frame import Folder, Json, command, opened
 from erasable.cli.requests import besides
 
 __all__ = ["register"]
@@ -53,20 +53,20 @@ def _register_work(app: typer.Typer) -> None:
                 metavar="SECONDS", help="Wait for the second attempt; twice that for the third."
             ),
         ] = "5",
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Carry out requests as they come; start any number of workers, on any machine."""
-        from erasable.cli.selection_terms import number, whole
+        from erasable.cli.options import number, whole
 
         seconds = number(poll, "--poll")
         tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")
-        found = opened(where)
-        told: list[Any] = []
+        found = opened(folder)
+        turns: list[Any] = []
         with _until_stopped(found.site.root) as stopped:
 
             def tell(done: Any) -> None:
-                told.append(done)
+                turns.append(done)
                 if not as_json:
                     _say(done)
                 elif not drain:
@@ -78,17 +78,17 @@ def _register_work(app: typer.Typer) -> None:
                 drain=drain, poll=seconds, attempts=tries, backoff=first, tell=tell, stopped=stopped
             )
         if as_json and drain:
-            show.print_json(_as_json(told))
+            show.print_json(_as_json(turns))
         elif not as_json:
-            n = sum(len(each.processed.requests) for each in told if each.processed)
+            n = sum(len(each.processed.requests) for each in turns if each.processed)
             show.line(f"stopped; completed {show.words(n, 'request')}")
 
 
 def _register_tasks(app: typer.Typer) -> None:
     @command(app, "tasks", example="erasable tasks", panel=PANEL)
-    def tasks(where: Where = ".", as_json: Json = False) -> None:
+    def tasks(folder: Folder = ".", as_json: Json = False) -> None:
         """List who is at work on what, and what failed: tried again, or dead."""
-        found = opened(where).tasks()
+        found = opened(folder).tasks()
         if as_json:
             show.print_json(found)
             return
@@ -122,11 +122,11 @@ def _register_tasks(app: typer.Typer) -> None:
             list[str] | None,
             typer.Argument(metavar="NAME", help="Models and data sets; by default all."),
         ] = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Have tasks that failed be tried again at once, those that are dead, too."""
-        done = opened(where).retry(names or ())
+        done = opened(folder).retry(names or ())
         if as_json:
             show.print_json({"tried_again": [each.name for each in done]})
             return
@@ -169,21 +169,21 @@ def _say(done: Any) -> None:
         show.warn([f"{at} {done.error}; trying again"])
 
 
-def _as_json(told: list[Any]) -> dict[str, Any]:
-    batches = [each.processed for each in told if each.processed is not None]
+def _as_json(turns: list[Any]) -> dict[str, Any]:
+    batches = [each.processed for each in turns if each.processed is not None]
     return {
         "completed": [request for each in batches for request in each.requests],
         "n_records": sum(each.n_records for each in batches),
         "resumed": sum(each.n_resumed for each in batches),
         "hooks": [name for each in batches for name in each.hooks],
         "n_models": sum(len(each.treatments) for each in batches),
-        "n_helped": sum(each.n_models for each in told),
+        "n_helped": sum(each.n_models for each in turns),
         "failed": [
             {"target": each.failure.target, "name": each.failure.name,
              "state": each.failure.state, "error": each.failure.error}
-            for each in told if each.failure is not None
+            for each in turns if each.failure is not None
         ],
-        "errors": [each.error for each in told if each.error is not None],
+        "errors": [each.error for each in turns if each.error is not None],
         "warnings": [warning for each in batches for warning in each.warnings],
     }  # fmt: skip
 

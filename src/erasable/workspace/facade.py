@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import LedgerError
-from erasable.workspace.desk import Desk
+from erasable.workspace.backup_methods import BackupMethods
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
-from erasable.workspace.offsite import Offsite
+from erasable.workspace.request_methods import RequestMethods
 from erasable.workspace.site import Site
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own import refuse_own
@@ -19,7 +19,7 @@ from erasable.workspace.store.own import refuse_own
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from erasable.workspace.copying import Copied
+    from erasable.workspace.backups.copying import Copied
     from erasable.workspace.data.datasets import Change
     from erasable.workspace.models.fitting import Fitted
     from erasable.workspace.models.verifying import Verdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Workspace"]
 
 
-class Workspace(Desk, Offsite):
+class Workspace(RequestMethods, BackupMethods):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters
@@ -119,9 +119,9 @@ class Workspace(Desk, Offsite):
 
         Data and models are copied into that folder, or below the URL `store` of an object store.
 
-        See `erasable.workspace.copying.copy`.
+        See `erasable.workspace.backups.copying.copy`.
         """
-        from erasable.workspace import copying
+        from erasable.workspace.backups import copying
 
         location = None if store is None else Location.parse(store)
         return copying.copy(self.site, path, Address.parse(database, schema), location)
@@ -342,14 +342,14 @@ class Workspace(Desk, Offsite):
             log.verify_log, consistency.compare_ledger_with_log,
             suppressions.compare_list_with_log, compare_index_with_data,
         ]  # fmt: skip
-        told: list[str] = []
+        messages: list[str] = []
         for look in looks:
             try:
-                told += look(self.site)
+                messages += look(self.site)
             except LedgerError as error:  # a value that is none of its column
-                told.append(str(error))
+                messages.append(str(error))
         since_then = [] if since is None else log.verify_since(self.site, since)
-        return list(dict.fromkeys(told)) + since_then
+        return list(dict.fromkeys(messages)) + since_then
 
     def remarks(self) -> list[str]:
         """Say what is odd about the times of the log, and proves nothing, a line each."""

@@ -23,16 +23,17 @@ from erasable.core.errors import (
 )
 from erasable.workspace.evidence import seals
 from erasable.workspace.ledger.address import PLACE, Address
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import fragment, garbage, model_version, step
 from erasable.workspace.ledger.sqlite import sqlite_url
 from erasable.workspace.locking import Claim, FolderLock, Lock, hold
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, new_key, owner_of
+from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import PARTIAL, Disk
 from erasable.workspace.store.location import STORE, Location
 from erasable.workspace.store.objects import ObjectStore
-from erasable.workspace.store.points import at
 
 if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
@@ -43,8 +44,6 @@ LEDGER, LOCK, SCRATCH, ARTIFACTS = "ledger.db", "lock", "scratch", "artifacts"
 
 RESTORING = "restoring.json"
 """A workspace's folder has it while a backup is being restored there, and is not to be used."""
-
-_AT_ONCE = 500  # SQL takes so many parameters
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[..., None]]]
 """Called with a label and a total, or None; the context is a function that advances."""
@@ -154,7 +153,7 @@ class Site:
         store = None if location is None else ObjectStore(location)
         if store is not None:
             store.check_free()
-        with at("open", str(site.root)):
+        with crash_point("open", str(site.root)):
             site.root.mkdir(0o700, parents=True, exist_ok=True)
         site._keys = Keys.make(site.disk)
         if location is None or store is None:
@@ -230,7 +229,7 @@ class Site:
         Raises
         ------
         NotInWorkspaceError
-            There is none.
+            The folder holds no workspace.
         WorkspaceVersionError
             It was made by a newer version, or its tables have to be brought up to date.
         WorkspaceServerError
@@ -251,7 +250,7 @@ class Site:
         Raises
         ------
         NotInWorkspaceError
-            There is none.
+            The folder holds no workspace.
         WorkspaceError
             A backup is being restored there.
         """
@@ -369,9 +368,8 @@ class Site:
             self.store.delete(key)
         if dropped:
             with self.ledger.transaction() as connection:
-                for start in range(0, len(dropped), _AT_ONCE):
-                    some = garbage.c.key.in_(dropped[start : start + _AT_ONCE])
-                    connection.execute(delete(garbage).where(some))
+                for some in in_parts(dropped):
+                    connection.execute(delete(garbage).where(garbage.c.key.in_(some)))
 
     def _remove_made_by(self, owner: str) -> None:
         """Remove the files of a claim that has ended, unless the ledger refers to them."""

@@ -29,7 +29,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace import Workspace
 from erasable.workspace.site import RESTORING
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 from erasable.workspace.store.objects import CLAIM
 
 POINTS = 125
@@ -52,7 +52,7 @@ def new(made: Scene) -> Any:
 def effects(made: Scene, name: str, **where: Any) -> list[str]:
     """Return the effects of a restore, in order."""
     passed: list[str] = []
-    with points.watch(lambda effect, place: passed.append(effect)):
+    with crash_points.watch(lambda effect, place: passed.append(effect)):
         Workspace.restore(made.backup, made.folder / name, **made.given(**where))
     shutil.rmtree(made.folder / name)
     return passed
@@ -70,7 +70,7 @@ def die_at(made: Scene, number: int, **where: Any) -> bool:
             if passed == number:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        with points.watch(kill):
+        with crash_points.watch(kill):
             Workspace.restore(made.backup, made.folder / "new", **made.given(**where))
 
     return fork(in_child) == -signal.SIGKILL
@@ -130,7 +130,7 @@ def test_a_disk_that_fails_while_restoring(made: Scene, new: Path, number: int) 
         if passed == number:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with points.watch(fail), suppress(WorkspaceDiskError):
+    with crash_points.watch(fail), suppress(WorkspaceDiskError):
         made.restore()
     if look(made, new):
         return

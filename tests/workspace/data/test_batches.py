@@ -196,7 +196,7 @@ def test_a_store_that_fails_is_told_without_what_it_said(monkeypatch: pytest.Mon
 )
 def test_urls_of_stores_hold_no_credentials(url: str) -> None:
     message = refused(url)
-    assert "is none that may be kept" in message
+    assert "cannot be kept" in message
     assert "SECRET" not in message
 
 

@@ -190,7 +190,7 @@ def test_what_is_no_condition_is_refused_in_one_line(text):
     message = str(told.value)
     assert WRONG[text] in message
     assert "\n" not in message
-    assert message.count("; ") >= 2
+    assert "; expected " in message
 
 
 @pytest.mark.parametrize("column", SCHEMA.names)

@@ -12,7 +12,7 @@ from sites import make_site
 from erasable.core.errors import SourceError
 from erasable.workspace.data import pulling
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.data.spooling import Spool, overflow_told
+from erasable.workspace.data.spooling import Spool, overflow_errors
 
 KNOWN = DataSet(1, "v", {}, "id", (), (("id", "int64"), ("note", "string")), 1, 1, None)
 
@@ -40,11 +40,11 @@ def test_a_bucket_of_too_much_text_is_told(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("kind", [pa.ArrowInvalid, pa.ArrowCapacityError])
 def test_both_errors_of_arrow_are_told(kind: type[Exception]) -> None:
-    with pytest.raises(SourceError, match="expected less"), overflow_told("x"):
+    with pytest.raises(SourceError, match="expected less"), overflow_errors("x"):
         raise kind("offset overflow")
 
 
 def test_other_errors_pass() -> None:
-    with pytest.raises(KeyError), overflow_told("x"):
+    with pytest.raises(KeyError), overflow_errors("x"):
         raise KeyError("x")
     assert np.iinfo(np.int32).max < 2200 * 1_000_000

@@ -27,7 +27,7 @@ from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceDiskErro
 from erasable.workspace import Workspace
 from erasable.workspace.data import catalogue, datasets, syncing
 from erasable.workspace.data.sources import Source
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 # -- all or nothing --------------------------------------------------------------------------------
 
@@ -136,7 +136,11 @@ def test_a_disk_that_is_full_while_records_wait_on_it(tmp_path: Path) -> None:
         if "scratch" in where and where.endswith("2.arrow"):
             raise OSError(28, "No space left on device")
 
-    with small(), points.watch(full), pytest.raises(WorkspaceDiskError, match="No space left"):
+    with (
+        small(),
+        crash_points.watch(full),
+        pytest.raises(WorkspaceDiskError, match="No space left"),
+    ):
         add(site, source)
     nothing_beside(site)
 
@@ -194,7 +198,7 @@ def test_nobody_is_in_what_waits_on_the_disk(tmp_path: Path) -> None:
             scratch = site.root / "scratch"
             seen.append((scan(scratch, "marker-"), scan(scratch, token)))
 
-    with small(), points.watch(look):
+    with small(), crash_points.watch(look):
         add(site, source)
     ((people, tokens),) = seen
     assert people == []

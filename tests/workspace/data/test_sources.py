@@ -31,7 +31,7 @@ def refused(path, *columns) -> str:
         read(path, *columns)
     message = str(told.value)
     assert "\n" not in message
-    assert message.count("; ") >= 2
+    assert "; expected " in message
     assert SECRET not in message
     return message
 
@@ -295,5 +295,5 @@ def test_a_file_with_other_separators_is_told_from_a_wrong_name(tmp_path: Path) 
     with pytest.raises(SourceError, match="separate them with commas"):
         Source.parse(str(path)).read(["visit", "patient"])
     path.write_text("visit,patient\nv1,p1\n")
-    with pytest.raises(SourceError, match="correct the name"):
+    with pytest.raises(SourceError, match="has no column 'visits'"):
         Source.parse(str(path)).read(["visits"])

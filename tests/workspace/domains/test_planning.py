@@ -157,7 +157,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"keywords": ["offer1"], "column": "minutes"}, "holds int64"),
     ({"features": ["gone"]}, "no column 'gone'"),
     ({"features": ["id"]}, "no column 'id'"),
-    ({"features": ["text", "text"]}, "one twice"),
+    ({"features": ["text", "text"]}, "named twice"),
     ({"features": []}, "name no column"),
     ({"score": "best"}, "score='best'"),
     ({"score": "maha-mu2"}, "pass components=100"),
@@ -205,7 +205,7 @@ def test_gaps_and_infinity_are_refused_in_features_alone(folder: Path) -> None:
     (folder / "gaps.csv").write_text("id,ward,age,dose\n" + "\n".join(rows) + "\n")
     workspace = opened_in(folder)
     workspace.add_dataset("gaps", folder / "gaps.csv", id_column="id")
-    with pytest.raises(ErasableError, match="gaps in 'age'"):
+    with pytest.raises(ErasableError, match="have gaps, in 'age'"):
         workspace.plan_removal("gaps", where="ward = 1", budget=2)
     assert workspace.plan_removal("gaps", where="ward = 1", budget=2, features=["dose"]).ids
 

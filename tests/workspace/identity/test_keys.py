@@ -16,7 +16,7 @@ from erasable.core.errors import EvidenceError, InvalidIdsError, InvalidParamete
 from erasable.workspace.identity import keys as keys_module
 from erasable.workspace.identity.canonical import KINDS, canonical
 from erasable.workspace.identity.keys import Keys
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 from erasable.workspace.store.disk import Disk
 from naming import named
 
@@ -138,7 +138,7 @@ def test_a_failing_disk_leaves_no_keys(disk):
         if effect == "rename":
             raise FullError(28, "No space left on device")
 
-    with points.watch(fail), pytest.raises(OSError, match="No space"):
+    with crash_points.watch(fail), pytest.raises(OSError, match="No space"):
         Keys.make(disk)
     assert list(disk.keys()) == []
 

@@ -105,7 +105,7 @@ def test_the_list_of_another_workspace_is_refused_with_what_to_do(site, tmp_path
     with pytest.raises(EvidenceError) as told:
         take_in(site, outside.export(other))
     assert "another secret" in str(told.value)
-    assert "choose that file" in str(told.value)
+    assert "expected one that this workspace exported" in str(told.value)
     assert "\n" not in str(told.value)
     assert listing(site) == []
 
@@ -125,12 +125,12 @@ def test_altered_export_is_refused(site):
 
 
 def test_publishing_writes_list_and_head_outside(site, tmp_path, monkeypatch):
-    assert outside.publish(site) is None
+    assert outside.write(site) is None
     folder = tmp_path / "outside"
     monkeypatch.setenv("ERASABLE_EXPORT", str(folder))
     for n in (1, 2):
         suppress(site, ("id", n))
-        assert outside.publish(site) == folder
+        assert outside.write(site) == folder
         exported = json.loads((folder / "suppression.json").read_text())
         head = json.loads((folder / "head.json").read_text())
         payload = envelope.unseal(exported, site.keys.public_pem, outside.PAYLOAD_TYPE)
@@ -147,19 +147,19 @@ def test_a_restored_backup_does_not_write_over_what_knows_of_erasures_since(
     suppress(site, ("id", 17))
     suppression.release(site, 17)  # which is in the log
     suppress(site, ("id", 17))
-    outside.publish(site)
+    outside.write(site)
     before = (tmp_path / "outside" / "suppression.json").read_bytes()
     with pytest.raises(EvidenceError, match="was not written over"):
-        outside.publish(backup)
+        outside.write(backup)
     assert (tmp_path / "outside" / "suppression.json").read_bytes() == before
-    outside.publish(site)
+    outside.write(site)
 
 
 def test_publishing_where_nothing_can_be_written_says_so(site, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ERASABLE_EXPORT", str(tmp_path / "file" / "folder"))
     with pytest.raises(WorkspaceDiskError, match="cannot be written"):
-        outside.publish(site)
+        outside.write(site)
 
 
 # -- what the log says decides ---------------------------------------------------------------------

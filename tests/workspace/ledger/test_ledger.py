@@ -24,7 +24,7 @@ from erasable.core.errors import (
 from erasable.workspace.ledger import engine, sqlite
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import identity, meta, metadata, suppression
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 MARKER = "5ec7e7a9" * 4
 
@@ -78,7 +78,7 @@ def test_an_error_at_the_commit_leaves_nothing(tmp_path: Path) -> None:
         with ledger.transaction() as connection:
             ledger.set(connection, "a", 1)
 
-    with points.watch(fail), pytest.raises(WorkspaceDiskError, match="No space"):
+    with crash_points.watch(fail), pytest.raises(WorkspaceDiskError, match="No space"):
         change()
     with ledger.reading() as connection:
         assert ledger.get(connection, "a") is None
@@ -191,7 +191,7 @@ def test_damage_is_told_in_one_line(tmp_path: Path) -> None:
 def test_another_database_is_no_ledger(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     sqlite3.connect(path).execute("CREATE TABLE t (x)")
-    with pytest.raises(WorkspaceError, match="is damaged, or is none"):
+    with pytest.raises(WorkspaceError, match="is damaged or is not a ledger"):
         Ledger(f"sqlite:///{path}").check()
 
 

@@ -23,7 +23,7 @@ from erasable.workspace.ledger import postgres
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.postgres import Postgres
 from erasable.workspace.ledger.schema import identity, meta, metadata, request
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 
 
 def test_migrations_make_the_schema(ledger: Ledger) -> None:
@@ -58,7 +58,7 @@ def test_an_error_at_the_commit_leaves_nothing(ledger: Ledger) -> None:
         with ledger.transaction() as connection:
             ledger.set(connection, "a", 1)
 
-    with points.watch(fail), pytest.raises(WorkspaceDiskError, match="No space"):
+    with crash_points.watch(fail), pytest.raises(WorkspaceDiskError, match="No space"):
         change()
     with ledger.reading() as connection:
         assert ledger.get(connection, "a") is None
@@ -248,7 +248,7 @@ def test_a_reader_holds_up_a_purge(impatient: None, ledger: Ledger) -> None:
 class Trusting(Postgres):
     """Does not look whether the server kept deleted rows."""
 
-    def _rewrite_table(self, connection, table, deleted_before, until):  # type: ignore[no-untyped-def]
+    def _rewrite_table(self, connection, table, *given):  # type: ignore[no-untyped-def]
         connection.exec_driver_sql(f'VACUUM (FULL) "{self.schema}"."{table}"')
 
 

@@ -196,7 +196,7 @@ REFUSED = [
     ({"estimator": "cluster.KMeans", "datasets": ["no"]}, NotInWorkspaceError, "no data set 'no'"),
     ({"estimator": "cluster.KMeans", "datasets": []}, NotInWorkspaceError, "--dataset"),
     ({"estimator": "linear_model.Ridge"}, WorkspaceError, "--target"),
-    ({"estimator": "cluster.KMeans", "features": ["nope"]}, WorkspaceError, "no columns 'nope'"),
+    ({"estimator": "cluster.KMeans", "features": ["nope"]}, WorkspaceError, "no column 'nope'"),
     ({"estimator": "cluster.KMeans", "features": ["patient"]}, WorkspaceError, "people"),
     ({"estimator": "cluster.KMeans", "features": ["ward"]}, InvalidDataError, "text"),
     (

@@ -12,7 +12,7 @@ from sites import make_site, visits, write_csv
 import erasable
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError
 from erasable.workspace import Workspace
-from erasable.workspace.models import hooks, owed
+from erasable.workspace.models import hooks, pending_hooks
 from erasable.workspace.requests import process, swapping
 from erasable.workspace.requests.failures import Patience
 from erasable.workspace.requests.working import Worker
@@ -119,7 +119,7 @@ def test_nobody_runs_what_is_not_written_down(
     """The negative control: as it was when only who carried out a batch knew of its hooks."""
     workspace.request(["marker-patient-3"])
     with monkeypatch.context() as patch:
-        patch.setattr(swapping.owed, "owe", lambda *given: None)
+        patch.setattr(swapping.pending_hooks, "add", lambda *given: None)
         cut_off(workspace, monkeypatch, when="in place")
     assert workspace.process().hooks == []
     assert not copied.exists()
@@ -149,8 +149,8 @@ def test_a_model_without_a_hook_by_now_is_let_go(
 def test_a_model_that_somebody_fits_is_left_for_later(workspace: Workspace, copied: Path) -> None:
     site = workspace.site
     with site.ledger.transaction() as connection:
-        owed.owe(site, connection, "risk")
-        owed.owe(site, connection, "scale")
+        pending_hooks.add(site, connection, "risk")
+        pending_hooks.add(site, connection, "scale")
     other = Site.open(site.root)
     with site.lock(["model:risk"]):
         (told,) = hooks.run_due(other).values()

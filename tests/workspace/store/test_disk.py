@@ -10,14 +10,14 @@ import pytest
 from power import Died, ForgetfulDisk
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceDiskError, WorkspaceError
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 from erasable.workspace.store.artifacts import LocalStore, Stored
 from erasable.workspace.store.disk import Disk
 
 
 def count_points(disk: Disk) -> list[str]:
     passed: list[str] = []
-    with points.watch(lambda effect, where: passed.append(effect)):
+    with crash_points.watch(lambda effect, where: passed.append(effect)):
         disk.write("a/b", b"one")
     return passed
 
@@ -38,7 +38,7 @@ def test_killed_at_each_point(tmp_path: Path, stop: int) -> None:
         if len(passed) == stop + 1:
             raise Died
 
-    with points.watch(kill), pytest.raises(Died):
+    with crash_points.watch(kill), pytest.raises(Died):
         disk.write("a/b", b"one")
     left = {key: disk.read(key) for key in list(disk.keys())}
     assert left.pop("other") == b"before"
@@ -57,7 +57,7 @@ def test_failing_disk(tmp_path: Path, stop: int, number: int) -> None:
         if len(passed) == stop + 1:
             raise OSError(number, os.strerror(number))
 
-    with points.watch(fail), pytest.raises(WorkspaceDiskError, match="mend that") as told:
+    with crash_points.watch(fail), pytest.raises(WorkspaceDiskError, match="mend that") as told:
         disk.write("a/b", b"one")
     assert told.value.errno == number
     assert "\n" not in str(told.value)
@@ -86,7 +86,7 @@ def test_power_loss_within_a_write(tmp_path: Path) -> None:
             if len(passed) == stop:
                 raise Died
 
-        with points.watch(kill), pytest.raises(Died):
+        with crash_points.watch(kill), pytest.raises(Died):
             disk.write("a", b"two")
         found = {k: v for k, v in disk.after_power_loss().items() if "partial" not in k}
         assert found["a"] == b"one"  # not even the last point before the sync of the folder

@@ -11,7 +11,7 @@ import pytest
 from s3_server import Server
 
 from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import CLAIM, ObjectStore
 from erasable.workspace.store.s3 import S3Bucket
@@ -129,7 +129,7 @@ def test_an_upload_that_was_cut_off_is_listed_and_deleted(s3: Server) -> None:
     assert s3.uploads(bucket).count("ws/data/visits/7") == 2
     assert list(store.list()) == ["data/visits/7"]
     passed: list[str] = []
-    with points.watch(lambda effect, where: passed.append(effect)):
+    with crash_points.watch(lambda effect, where: passed.append(effect)):
         store.delete("data/visits/7")
     assert passed == ["delete", "abort", "abort"]
     assert s3.uploads(bucket) == ["elsewhere/8"]  # is somebody else's
@@ -196,7 +196,7 @@ def test_of_two_who_take_a_place_at_once_one_has_it(s3: Server, versions: str) -
         if len(passed) == 1:
             first.take()
 
-    with points.watch(overtake):
+    with crash_points.watch(overtake):
         refused(WorkspaceError, "is in use", lambda: ObjectStore(location).take())
     kept = first.put("models", b"abc")
     ObjectStore(location).leave()
@@ -221,7 +221,7 @@ def test_a_taking_that_was_cut_off_goes_on(s3: Server) -> None:
                 raise Died
 
         try:
-            with points.watch(stop):
+            with crash_points.watch(stop):
                 ObjectStore(location).take()
         except Died:
             continue

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
-from erasable.workspace.store import points
+from erasable.workspace.store import crash_points
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, Stored
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import Location
@@ -97,7 +97,7 @@ def test_an_object_passes_a_point_when_it_is_put_and_when_it_is_deleted(make: Ma
         raise OSError(5, "Input/output error")
 
     kept = store.put("models", b"abc")
-    with points.watch(stop):
+    with crash_points.watch(stop):
         with pytest.raises(WorkspaceError, match="Input/output"):
             store.put("models", b"abc")
         with pytest.raises(WorkspaceError, match="Input/output"):

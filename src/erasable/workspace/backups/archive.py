@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError
-from erasable.workspace.store.disk import told
+from erasable.workspace.store.disk import disk_errors
 
 __all__ = ["MANIFEST", "Archive", "Member", "Writer", "damaged"]
 
@@ -136,13 +136,13 @@ class Archive:
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
         place = Path(self.path)
-        with told(place):
+        with disk_errors(place):
             try:
                 file = place.open("rb")
             except (FileNotFoundError, IsADirectoryError):
                 raise NotInWorkspaceError(
                     f"there is no backup {str(self.path)!r}; expected a file that `erasable "
-                    "backup` wrote; check the path"
+                    "backup` wrote"
                 ) from None
             with file:
                 yield file
@@ -170,7 +170,7 @@ class Archive:
                 return found.name, found.size
         except (tarfile.TarError, ValueError):
             pass
-        raise damaged(self.path, "a header is none of ours")
+        raise damaged(self.path, "a header has another form")
 
 
 def damaged(path: str | Path, why: str) -> EvidenceError:

@@ -95,10 +95,10 @@ def back_up(site: Site, path: str | os.PathLike[str], *, with_keys: bool = False
         It cannot be written.
     """
     place = _place(site, path)
-    if told := troubles(site):
+    if messages := troubles(site):
         raise EvidenceError(
-            f"the workspace does not hold: {told[0]}; expected one that does; nothing was backed "
-            "up, run `erasable log verify`, and restore it from an older backup"
+            f"the workspace does not hold: {messages[0]}; expected one that does; nothing was "
+            "backed up, run `erasable log verify`, and restore it from an older backup"
         )
     for attempt in range(_ATTEMPTS):
         with site.lock() if attempt == _ATTEMPTS - 1 else nullcontext():
@@ -111,8 +111,8 @@ def back_up(site: Site, path: str | os.PathLike[str], *, with_keys: bool = False
 
 def troubles(site: Site) -> list[str]:
     """Tell what does not hold in a workspace, so that no backup of it could be restored."""
-    told = log.verify_log(site) + consistency.compare_ledger_with_log(site)
-    return told + suppressions.compare_list_with_log(site) + compare_index_with_data(site)
+    messages = log.verify_log(site) + consistency.compare_ledger_with_log(site)
+    return messages + suppressions.compare_list_with_log(site) + compare_index_with_data(site)
 
 
 def files_of(connection: Connection) -> list[Stored]:
@@ -184,12 +184,11 @@ def _place(site: Site, path: str | os.PathLike[str]) -> Path:
     if place.resolve().is_relative_to(site.root):
         raise WorkspaceError(
             f"{named!r} is in the folder of the workspace, where no erasure would reach it; "
-            "expected a place elsewhere; name one"
+            "expected a place elsewhere"
         )
     if place.exists() or place.is_symlink():
         raise WorkspaceError(
-            f"{str(place)!r} is there already; expected a new file, or a folder to put it in; "
-            "name another"
+            f"{str(place)!r} is there already; expected a new file, or a folder to put it in"
         )
     if not place.parent.is_dir():
         raise WorkspaceError(

@@ -84,8 +84,8 @@ def read(archive: Archive, keys: Keys) -> Manifest:
     Raises
     ------
     EvidenceError
-        The keys are of another workspace, the signature is none, or the backup holds something
-        else than was signed.
+        The keys are of another workspace, the signature does not hold, or the backup holds
+        something else than was signed.
     """
     data = archive.read(MANIFEST)
     sealed = unpack(data, f"the manifest of the backup {str(archive.path)!r}")

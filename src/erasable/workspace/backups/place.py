@@ -25,15 +25,16 @@ from erasable.core.errors import (
     WorkspaceBusyError,
     WorkspaceError,
 )
+from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.site import RESTORING
-from erasable.workspace.store.disk import PARTIAL, Disk, told
+from erasable.workspace.site import ARTIFACTS, RESTORING, Site
+from erasable.workspace.store.crash_points import crash_point
+from erasable.workspace.store.disk import PARTIAL, Disk, disk_errors
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
-from erasable.workspace.store.points import at
 
-__all__ = ["RESTORING_LOCK", "Ground", "marked"]
+__all__ = ["RESTORING_LOCK", "Ground", "marked", "removed_on_failure"]
 
 RESTORING_LOCK = "restoring.lock"
 
@@ -73,8 +74,8 @@ class Ground:
         self.disk = Disk(root, private=True)
         self.id = secrets.token_hex(16)
 
-    def check(self) -> None:
-        """See that nothing is there but what a restore left that was cut off.
+    def check(self, *, resumes: bool = True) -> None:
+        """See that nothing is there but, where one `resumes`, what a restore left unfinished.
 
         Raises
         ------
@@ -83,10 +84,9 @@ class Ground:
         WorkspaceServerError
             The server or the store cannot be reached, or refuses.
         """
-        if self.root.exists() and (not self.root.is_dir() or not _is_free(self.root)):
+        if self.root.exists() and (not self.root.is_dir() or not _is_free(self.root, resumes)):
             raise WorkspaceError(
-                f"{str(self.root)!r} is in use; expected a folder that is empty or not there; "
-                "name another"
+                f"{str(self.root)!r} is in use; expected a folder that is empty or not there"
             )
         if not self.root.parent.is_dir():
             raise WorkspaceError(
@@ -105,11 +105,7 @@ class Ground:
         before = _read_mark(self.disk)
         if before is not None and before.address is not None:
             _drop(before.address, before.id)
-        if before is not None and before.location is not None:
-            ObjectStore(before.location).leave()
-        for name in os.listdir(self.root):
-            if name not in (RESTORING, RESTORING_LOCK):
-                _remove(self.disk, name)
+        self._clear(None if before is None else before.location)
         said: dict[str, Any] = {"version": 1, "id": self.id, "ledger": None, "store": None}
         if self.address is not None:
             said["ledger"] = {"url": self.address.url, "schema": self.address.schema}
@@ -121,12 +117,46 @@ class Ground:
         """Remove all of it; what cannot be removed stays marked."""
         if self.address is not None:
             _drop(self.address, self.id)
-        if self.location is not None:
-            ObjectStore(self.location).leave()
+        self._clear(self.location)
+        self.disk.remove(RESTORING)
+
+    def begin(self, keys: bytes | None) -> Site:
+        """Write what a workspace has beside its ledger: keys, and where the rest is to be."""
+        if keys is not None:
+            self.disk.write(KEYS, keys, 0o600)
+        if self.location is None:
+            self.disk.make(ARTIFACTS)
+        else:
+            self.location.write(self.disk)
+            ObjectStore(self.location).take()
+        if self.address is not None:
+            self.address.write(self.disk)
+        return Site(self.root)
+
+    def _clear(self, location: Location | None) -> None:
+        if location is not None:
+            ObjectStore(location).leave()
         for name in os.listdir(self.root):
             if name not in (RESTORING, RESTORING_LOCK):
                 _remove(self.disk, name)
-        self.disk.remove(RESTORING)
+
+
+@contextmanager
+def removed_on_failure(ground: Ground) -> Iterator[None]:
+    """Have a folder inside the block; if the block fails, nothing that it wrote is left."""
+    was_there, beside = ground.root.is_dir(), Disk(ground.root.parent, private=True)
+    try:
+        beside.make(ground.root.name)
+        yield
+    except BaseException:
+        if ground.location is not None:
+            with suppress(ErasableError):  # what is left of it is no reason to say another
+                ObjectStore(ground.location).leave()
+        for name in os.listdir(ground.root) if was_there else ():
+            _remove(ground.disk, name)
+        if not was_there:
+            beside.remove_folder(ground.root.name)
+        raise
 
 
 @contextmanager
@@ -141,7 +171,7 @@ def marked(ground: Ground) -> Iterator[None]:
     was_there = ground.root.is_dir()
     Disk(ground.root.parent, private=True).make(ground.root.name)
     lock = FileLock(ground.root / RESTORING_LOCK, timeout=0)
-    with told(ground.root / RESTORING_LOCK), at("open", RESTORING_LOCK):
+    with disk_errors(ground.root / RESTORING_LOCK), crash_point("open", RESTORING_LOCK):
         try:
             lock.acquire()
         except Timeout:
@@ -167,10 +197,10 @@ def marked(ground: Ground) -> Iterator[None]:
                 Disk(ground.root.parent).remove_folder(ground.root.name)
 
 
-def _is_free(root: Path) -> bool:
+def _is_free(root: Path, resumes: bool) -> bool:
     names = set(os.listdir(root))
-    if RESTORING in names:
-        return True
+    if RESTORING in names or not resumes:
+        return resumes or not names
     return all(name == RESTORING_LOCK or name.startswith(PARTIAL) for name in names)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from erasable.core.errors import EvidenceError, WorkspaceError, WorkspaceVersionError
+from erasable.core.errors import EvidenceError, WorkspaceVersionError
 from erasable.workspace.backups import manifest, tables
 from erasable.workspace.backups.archive import Archive, damaged
 from erasable.workspace.backups.backup import files_of, troubles
@@ -34,12 +34,10 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import fitting, verifying
 from erasable.workspace.models.verifying import Verdict
 from erasable.workspace.requests import intake, process, restoring
-from erasable.workspace.requests.batches import ModelFailedError
-from erasable.workspace.site import ARTIFACTS, Progress, Site
+from erasable.workspace.site import Progress, Site
 from erasable.workspace.store.location import Location
-from erasable.workspace.store.objects import ObjectStore
 
-__all__ = ["Restored", "restore"]
+__all__ = ["Restored", "check_receipts", "restore"]
 
 
 @dataclass(slots=True)
@@ -150,15 +148,15 @@ def restore(
         try:
             if progress is not None:
                 site.progress = progress
-            if told := troubles(site):
-                raise damaged(given.archive.path, told[0])
-            _check_receipts(site)
+            if messages := troubles(site):
+                raise damaged(given.archive.path, messages[0])
+            check_receipts(site, site.keys.public_pem)
             for name in retire:
                 fitting.retire(site, name)
             if given.listed is not None:
                 _erase_again(site, given.listed, done)
             else:
-                process.process(site, (), tells_others=False)
+                process.process(site, (), delivers=False)
             done.head_size = None if given.head is None else given.head["size"]
             done.warnings += _doubts(given)
             done.verdicts = verifying.verify(site)
@@ -213,8 +211,7 @@ def _keys(archive: Archive, path: str | os.PathLike[str] | None) -> tuple[Keys, 
         found = Keys.read(path)
         if elsewhere and Keys.read(elsewhere).to_json() != found.to_json():
             raise EvidenceError(
-                f"the keys in {ELSEWHERE} are not those that --keys names; expected the same; "
-                "name them once"
+                f"the keys in {ELSEWHERE} are not those that --keys names; expected the same"
             )
         return found, not elsewhere
     if elsewhere:
@@ -259,16 +256,7 @@ def _doubts(given: _Given) -> list[str]:
 
 def _build(ground: Ground, given: _Given) -> Site:
     """Write keys, files and ledger, and what the log says of it."""
-    if given.keeps_keys:
-        ground.disk.write(KEYS, given.keys.to_json(), 0o600)
-    if ground.location is None:
-        ground.disk.make(ARTIFACTS)
-    else:
-        ground.location.write(ground.disk)
-        ObjectStore(ground.location).take()
-    if ground.address is not None:
-        ground.address.write(ground.disk)
-    site = Site(ground.root)
+    site = ground.begin(given.keys.to_json() if given.keeps_keys else None)
     try:
         _fill(site, ground, given)
     except BaseException:
@@ -334,10 +322,19 @@ def _refuse_stray(given: _Given, key: str) -> None:
         raise damaged(given.archive.path, "a file of it has a place outside of the workspace")
 
 
-def _check_receipts(site: Site) -> None:
+def check_receipts(site: Site, public_key: bytes) -> int:
+    """Check every receipt of a workspace; return how many there are.
+
+    Raises
+    ------
+    EvidenceError
+        One does not hold.
+    """
     with site.ledger.reading() as connection:
-        for (body,) in connection.execute(select(receipt.c.body)):
-            receipts.check(body, site.keys.public_pem)
+        bodies = list(connection.execute(select(receipt.c.body)).scalars())
+    for body in bodies:
+        receipts.check(body, public_key)
+    return len(bodies)
 
 
 # -- who was erased since --------------------------------------------------------------------------
@@ -359,12 +356,8 @@ def _erase_again(site: Site, listed: Listed, done: Restored) -> None:
 
 
 def _carry_out(site: Site, requests: Sequence[str], done: Restored) -> None:
-    try:
-        found = process.process(site, requests, tells_others=False)
-    except ModelFailedError as error:
-        raise WorkspaceError(
-            f"{error.told}; or restore without the model: --retire {error.model}"
-        ) from error
+    advice = "or restore without the model: --retire {model}"
+    found = process.process(site, requests, delivers=False, advice=advice)
     done.requests += found.requests
     done.n_records += found.n_records
     done.warnings += found.warnings

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -18,15 +19,20 @@ from erasable.workspace.backups.archive import Archive, Writer, damaged
 from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.schema import PASSING, metadata
 
-__all__ = ["dump", "load"]
+__all__ = ["dump", "kept", "load", "load_compared"]
 
 _BYTES = "base64"
+
+
+def kept() -> list[Table]:
+    """Return the tables of a ledger that are backed up, in an order in which they can be loaded."""
+    return [each for each in metadata.sorted_tables if each.name not in PASSING]
 
 
 def dump(connection: Connection, writer: Writer) -> list[dict[str, Any]]:
     """Write every table into an archive; say of each its name, columns and number of rows."""
     said = []
-    for table in [each for each in metadata.sorted_tables if each.name not in PASSING]:
+    for table in kept():
         left, n_rows, part = rows.read(connection, table), 0, 0
         while some := list(islice(left, rows.AT_ONCE)):
             text = "".join(f"{json.dumps([_plain(value) for value in row])}\n" for row in some)
@@ -61,18 +67,35 @@ def load(
     table = metadata.tables.get(name, known)
     if {column.name for column in table.columns} != set(said["columns"]):
         table = known  # of an older revision
-    rows.load(connection, table, _rows(archive, said), said["columns"], schema)
+    given = partial(_rows, archive, said)
+    if load_compared(connection, table, given, said["columns"], schema) != said["n_rows"]:
+        raise damaged(archive.path, f"table {name!r} has another number of rows")
+
+
+def load_compared(
+    connection: Connection,
+    table: Table,
+    given: Callable[[], Iterator[rows.Row]],
+    columns: Sequence[str] | None = None,
+    schema: str | None = None,
+) -> int:
+    """Write rows into an empty table, compare what arrived row by row, and count it.
+
+    Raises
+    ------
+    LedgerError
+        A row arrived altered.
+    """
+    rows.load(connection, table, given(), columns, schema)
     n_rows = 0
-    there = rows.read(connection, table, said["columns"])
-    for was, now in zip_longest(_rows(archive, said), there):
+    for was, now in zip_longest(given(), rows.read(connection, table, columns)):
         if was != now:
             raise LedgerError(
-                f"row {n_rows + 1} of table {name!r} arrived altered; expected it as it was; "
-                "nothing was restored, try again with another database"
+                f"row {n_rows + 1} of table {table.name!r} arrived altered; expected it as it "
+                "was; nothing was kept, try again with another database"
             )
         n_rows += 1
-    if n_rows != said["n_rows"]:
-        raise damaged(archive.path, f"table {name!r} has another number of rows")
+    return n_rows
 
 
 def _rows(archive: Archive, said: dict[str, Any]) -> Iterator[rows.Row]:
@@ -89,7 +112,7 @@ def _listed(archive: Archive, line: bytes, n: int) -> list[Any]:
     except ValueError:
         found = None
     if not isinstance(found, list) or len(found) != n:
-        raise damaged(archive.path, "a row of its ledger is none")
+        raise damaged(archive.path, "a row of its ledger is malformed")
     return found
 
 
@@ -109,7 +132,7 @@ def _value(value: Any) -> Any:
             return base64.b64decode(value[_BYTES], validate=True)
         except (KeyError, TypeError, ValueError):
             raise EvidenceError(
-                "a row of the backup's ledger is none; expected what `erasable backup` wrote; "
+                "a row of the backup's ledger is malformed; expected what `erasable backup` wrote; "
                 "take another backup"
             ) from None
     return value

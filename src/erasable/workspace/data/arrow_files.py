@@ -114,7 +114,7 @@ def csv_reader(
 ) -> pa.csv.CSVStreamingReader:
     r"""Read a text file with separators and a header, block by block.
 
-    One thread parses it, so that complaints name the number of the row; another reads ahead.
+    One thread parses it, so that errors name the number of the row; another reads ahead.
 
     Parameters
     ----------

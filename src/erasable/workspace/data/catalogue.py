@@ -94,14 +94,12 @@ def find(connection: Connection, name: str) -> DataSet:
     Raises
     ------
     NotInWorkspaceError
-        There is none.
+        No data set has the name.
     """
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:
         names = ", ".join(each.name for each in every(connection)) or "none"
-        raise NotInWorkspaceError(
-            f"there is no data set {name!r}; expected one of: {names}; check the name"
-        )
+        raise NotInWorkspaceError(f"there is no data set {name!r}; expected one of: {names}")
     return _described(row)
 
 
@@ -111,7 +109,7 @@ def get(connection: Connection, dataset_id: int) -> DataSet:
     Raises
     ------
     LedgerError
-        There is none: an id is never a user's.
+        No data set has the id, which no user typed.
     """
     query = select(dataset_table).where(dataset_table.c.id == dataset_id)
     row = connection.execute(query).first()

@@ -122,8 +122,8 @@ def _split(text: str) -> list[_Word]:
     while rest:
         found = _TOKEN.match(rest)
         if found is None:
-            told = "a '!' without '='" if rest[0] == "!" else "a quote that does not end"
-            raise SourceError(f"the condition has {told}; {_FORM}; correct it")
+            message = "a '!' without '='" if rest[0] == "!" else "a quote that does not end"
+            raise SourceError(f"the condition has {message}; {_FORM}")
         kind, word = str(found.lastgroup), found[str(found.lastgroup)]
         if kind == "quoted":
             word = word[1:-1].replace(word[0] * 2, word[0])
@@ -135,7 +135,7 @@ def _split(text: str) -> list[_Word]:
         fits = (kind == "operator") == (wanted == "operator")
         if not fits or (wanted == "and" and (kind, word.lower()) != ("bare", "and")):
             raise SourceError(
-                f"the condition is no condition from its word {place + 1} on; {_FORM}; correct it"
+                f"the condition is no condition from its word {place + 1} on; {_FORM}"
             )
     if len(words) % 4 != 3:
         raise SourceError(f"the condition is empty, or breaks off; {_FORM}; complete it")
@@ -159,7 +159,7 @@ def _comparison(
         )
     if literal[0] == "bare" and literal[1].lower() == "null":
         if sign not in ("=", "!="):
-            raise SourceError(f"null came with {sign!r}; expected '=' or '!='; use one of them")
+            raise SourceError(f"null came with {sign!r}; expected '=' or '!='")
         return _Comparison(name, sign, None)
     return _typed(name, sign, literal, schema.field(name).type)
 
@@ -242,7 +242,4 @@ def _met(each: _Comparison, column: pa.ChunkedArray) -> Any:
 
 
 def _unsuited(name: str, holds: str, expected: str) -> SourceError:
-    return SourceError(
-        f"column {name!r} holds {holds}; expected {expected} to compare it with; "
-        "correct the condition"
-    )
+    return SourceError(f"column {name!r} holds {holds}; expected {expected} to compare it with")

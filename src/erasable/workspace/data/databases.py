@@ -1,6 +1,6 @@
 """Read tables from databases, by any driver of SQLAlchemy; nothing is ever written to them.
 
-No complaint repeats what a driver said: it may hold a password or a value.
+No error message repeats what a driver said: it may hold a password or a value.
 """
 
 from __future__ import annotations
@@ -180,13 +180,11 @@ def _engine(url: sa.URL, place: str) -> sa.Engine:
     except (SQLAlchemyError, ValueError, TypeError):
         raise SourceError(
             f"the URL {place!r} does not suit its driver; expected what SQLAlchemy's pages on it "
-            "say; correct it"
+            "say"
         ) from None
     path = _sqlite_file(url)
     if not path.is_file():
-        raise SourceError(
-            f"{str(path)!r} is not there; expected a file of SQLite; correct the path"
-        )
+        raise SourceError(f"{str(path)!r} is not there; expected a file of SQLite")
     return sa.create_engine("sqlite://", creator=lambda: _open(path), poolclass=sa.NullPool)
 
 

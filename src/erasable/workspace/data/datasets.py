@@ -107,7 +107,7 @@ def add(
     if not _NAME.fullmatch(name):
         raise WorkspaceError(
             f"{name[:60]!r} cannot be the name of a data set; expected letters, digits, '.', '_' "
-            "and '-', up to 48; choose another"
+            "and '-', up to 48"
         )
     with site.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
         site.clean()

@@ -70,7 +70,7 @@ def csv_batches(
     except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error) as error:
         if _tells_of_encoding(str(error)):
             raise _misencoded(path, head) from None
-        raise _complaint(path, str(error)) from None
+        raise _as_error(path, str(error)) from None
 
 
 def _types(
@@ -152,23 +152,23 @@ def _misencoded(path: Path, head: bytes) -> SourceError:
     return SourceError(f"{str(path)!r} is not encoded in UTF-8, {why}")
 
 
-def _tells_of_encoding(told: str) -> bool:
-    return "invalid UTF8" in told or "codec can't" in told
+def _tells_of_encoding(message: str) -> bool:
+    return "invalid UTF8" in message or "codec can't" in message
 
 
-def _complaint(path: Path, told: str) -> SourceError:
-    if "Empty CSV" in told:
+def _as_error(path: Path, message: str) -> SourceError:
+    if "Empty CSV" in message:
         return SourceError(
             f"{str(path)!r} is empty; expected a line of column names and records; "
             "check that it is whole"
         )
-    if ragged := _RAGGED.search(told):
+    if ragged := _RAGGED.search(message):
         row = f"row {ragged[1]}" if ragged[1] else "a row"
         return SourceError(
             f"{str(path)!r} has {ragged[3]} columns in {row}; expected {ragged[2]}; mend that "
             "row: a separator in a value needs quotes around the value"
         )
-    if "straddl" in told:
+    if "straddl" in message:
         return SourceError(
             f"{str(path)!r} has a row of over {_BLOCK >> 20} MB, or a quote that does not end; "
             "expected shorter rows; mend the quotes"

@@ -20,13 +20,12 @@ from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import reliance, seals
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import fragment, garbage, holding
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
 __all__ = ["Erasure", "Wanted", "find_records", "forget", "prepare", "swap"]
-
-_TOKENS_AT_ONCE = 500  # SQL takes so many parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +186,7 @@ def swap(site: Site, connection: Connection, erasure: Erasure) -> None:
 
 def forget(connection: Connection, tokens: Sequence[str]) -> None:
     """Forget where tokens occur: also where fragments with them went before, by a sync."""
-    for start in range(0, len(tokens), _TOKENS_AT_ONCE):
-        some = tokens[start : start + _TOKENS_AT_ONCE]
+    for some in in_parts(tokens):
         connection.execute(delete(holding).where(holding.c.token.in_(some)))
 
 
@@ -198,10 +196,10 @@ def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int]
         return None
     found: set[int] = set()
     tokens = list(wanted.tokens)
-    for start in range(0, len(tokens), _TOKENS_AT_ONCE):
+    for some in in_parts(tokens):
         query = select(holding.c.bucket).where(
             holding.c.dataset_id == known.id,
-            holding.c.token.in_(tokens[start : start + _TOKENS_AT_ONCE]),
+            holding.c.token.in_(some),
         )
         found.update(connection.execute(query).scalars())
     return found

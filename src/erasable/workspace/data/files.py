@@ -30,6 +30,4 @@ def check_there(path: Path) -> None:
     except OSError:
         there = False
     if not there:
-        raise SourceError(
-            f"{str(path)!r} is not there; expected a file or folder; correct the path"
-        )
+        raise SourceError(f"{str(path)!r} is not there; expected a file or folder")

@@ -55,7 +55,7 @@ def bucket_of(token: str, n_buckets: int) -> int:
 def parts_of(table: pa.Table, id_column: str, subjects: Sequence[str]) -> pa.Array:
     """Return of each record the part, of `PARTS`, that its bucket is made of.
 
-    It hangs on the first subject, or on the id where there is none. However many buckets a data set
+    It depends on the first subject, or on the id if there is none. However many buckets a data set
     has, bucket b is made of the parts b, b + n_buckets, b + 2 n_buckets, ...
 
     Parameters

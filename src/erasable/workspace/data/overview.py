@@ -30,7 +30,7 @@ def dataset(connection: Connection, name: str) -> dict[str, Any]:
     Raises
     ------
     NotInWorkspaceError
-        There is none of this name.
+        No data set has the name.
     """
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:

@@ -77,7 +77,7 @@ def parquet_batches(
     except SourceError:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        raise _complaint(place, error) from None
+        raise _as_error(place, error) from None
     except Exception as error:  # of the drivers of stores, each with errors of its own
         if isinstance(store, pa.fs.LocalFileSystem):
             raise
@@ -89,7 +89,7 @@ def _files(store: pa.fs.FileSystem, path: str, place: str) -> list[_File]:
     if info.type == pa.fs.FileType.File:
         return [_File(path, {})]
     if info.type == pa.fs.FileType.NotFound:
-        raise SourceError(f"{place!r} is not there; expected a file or folder; correct the path")
+        raise SourceError(f"{place!r} is not there; expected a file or folder")
     found = []
     for each in store.get_file_info(pa.fs.FileSelector(path, recursive=True)):
         within = each.path.removeprefix(info.path.rstrip("/")).strip("/").split("/")
@@ -161,8 +161,8 @@ def _partition_types(files: Sequence[_File], text_columns: Sequence[str]) -> dic
     """Return the types of what the folders say: whole numbers, where all of it is such."""
     types = {}
     for name in files[0].partitions:
-        told = {file.partitions[name] for file in files}
-        values = pa.array([value for value in told if value is not None], pa.string())
+        partitions = {file.partitions[name] for file in files}
+        values = pa.array([value for value in partitions if value is not None], pa.string())
         types[name] = pa.string()
         if name not in text_columns and len(values):
             try:
@@ -219,22 +219,22 @@ def _named(place: str, number: int, n: int) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         which = f" (file {number} of {n}, sorted by path)" if n > 1 else ""
-        raise _complaint(place, error, which) from None
+        raise _as_error(place, error, which) from None
 
 
-def _complaint(place: str, error: Exception, which: str = "") -> SourceError:
+def _as_error(place: str, error: Exception, which: str = "") -> SourceError:
     if isinstance(error, PermissionError):
-        told = "cannot be opened; expected files that you may read; check their permissions"
+        message = "cannot be opened; expected files that you may read; check their permissions"
     elif "duplicate field names" in str(error):
-        told = "has a column more than once; expected each once; rename one of them"
+        message = "has a column more than once; expected each once; rename one of them"
     elif isinstance(error, pa.ArrowTypeError):
-        told = (
+        message = (
             "has files whose columns differ in type; expected the same types; write them alike, "
             "or add them as several data sets"
         )
     else:
-        told = (
+        message = (
             "is not Parquet, is damaged, or is gone; expected whole Parquet files and no others; "
             "write it again, or name it after its format"
         )
-    return SourceError(f"{place!r}{which} {told}")
+    return SourceError(f"{place!r}{which} {message}")

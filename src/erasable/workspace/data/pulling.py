@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidIdsError, SourceError
-from erasable.workspace.data import fragments, nobody
+from erasable.workspace.data import fragments, without_subject
 from erasable.workspace.data import untyped as types_missing
 from erasable.workspace.data.admission import Gate, plain
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.sources import Source
-from erasable.workspace.data.spooling import Spool, overflow_told
+from erasable.workspace.data.spooling import Spool, overflow_errors
 from erasable.workspace.data.widening import Widening
 from erasable.workspace.identity.looks import Looks
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
@@ -70,8 +70,8 @@ class Pulled:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What may not be as it was meant, a line each."""
-        told = nobody.remarks(self.doubtful, self.n_read)
-        return told + types_missing.remarks(self.looks)
+        messages = without_subject.remarks(self.doubtful, self.n_read)
+        return messages + types_missing.remarks(self.looks)
 
     def bucket(self, number: int) -> pa.Table:
         """Return the records of a bucket, in the columns and types of the data set, by their ids.
@@ -82,7 +82,7 @@ class Pulled:
             A value does not fit the type of its column.
         """
         found = self.spool.read(range(number, fragments.PARTS, self.known.n_buckets))
-        with overflow_told(self.spool.place):
+        with overflow_errors(self.spool.place):
             return _retyped(found, self.known).sort_by(self.known.id_column)
 
 
@@ -156,14 +156,14 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
     found.ids.add(raw[known.id_column])
     if raw[known.id_column].null_count:
         return  # it will be refused, once all are counted
-    for column, n in nobody.doubtful(raw, known.subject_columns).items():
+    for column, n in without_subject.doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
     found.looks.add(raw)
     records, stays = gate.admit(raw)
     if stays is not None:
         found.left_out.add(raw[known.id_column].filter(pc.invert(stays)))
     found.n_suppressed += raw.num_rows - records.num_rows
-    found.n_without_subject += nobody.count(records, known.subject_columns)
+    found.n_without_subject += without_subject.count(records, known.subject_columns)
     parts = fragments.parts_of(records, known.id_column, known.subject_columns)
     found.spool.add(records, parts)
 
@@ -182,10 +182,10 @@ def _check_columns(names: Sequence[str], known: DataSet) -> None:
     missing = [name for name in expected if name not in names]
     new = [name for name in names if name not in expected]
     if missing or new:
-        told = [f"lacks {', '.join(missing)}"] if missing else []
-        told += [f"has {', '.join(new)} besides"] if new else []
+        differences = [f"lacks {', '.join(missing)}"] if missing else []
+        differences += [f"has {', '.join(new)} besides"] if new else []
         raise SourceError(
-            f"the source {' and '.join(told)}; expected the columns of {known.name!r}: "
+            f"the source {' and '.join(differences)}; expected the columns of {known.name!r}: "
             f"{', '.join(expected)}; bring them to these, or add it as another data set"
         )
 

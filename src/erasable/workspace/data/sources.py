@@ -83,7 +83,7 @@ class Source:
             It is of no known kind.
         """
         if not text.strip() or "\0" in text or not _is_unicode(text):
-            raise SourceError(f"the source is no name of anything; {_EXPECTED}; name one")
+            raise SourceError(f"the source is no name of anything; {_EXPECTED}")
         if stores.is_store(text):
             _refuse_query(text, query)
             place = stores.store_place(text)

@@ -22,9 +22,9 @@ from erasable.workspace.data.arrow_files import ipc_batches, ipc_writer
 from erasable.workspace.data.fragments import PARTS
 from erasable.workspace.data.widening import Widening
 from erasable.workspace.site import Site
-from erasable.workspace.store.disk import told
+from erasable.workspace.store.disk import disk_errors
 
-__all__ = ["Spool", "overflow_told"]
+__all__ = ["Spool", "overflow_errors"]
 
 _HELD = 1 << 25  # bytes of records in memory, before they go to the disk
 
@@ -125,7 +125,7 @@ class Spool:
         del held
         order = pc.sort_indices(parts)
         bounds = np.searchsorted(parts.take(order).to_numpy(), np.arange(PARTS + 1))
-        with overflow_told(self.place):
+        with overflow_errors(self.place):
             return table.combine_chunks().take(order), bounds
 
     def _spill(self) -> None:
@@ -146,7 +146,7 @@ class Spool:
 
 
 @contextmanager
-def overflow_told(place: str) -> Iterator[None]:
+def overflow_errors(place: str) -> Iterator[None]:
     """Say that texts are more than Arrow can hold together, where records are put in an order.
 
     Raises
@@ -179,5 +179,5 @@ class _Run:
     def read(self, parts: Iterable[int]) -> list[pa.Table]:
         """Return the records of some parts."""
         wanted = [number for part in parts for number in self._batches.get(part, ())]
-        with told(self.path):
+        with disk_errors(self.path):
             return [pa.Table.from_batches([each]) for each in ipc_batches(self.path, wanted)]

@@ -44,7 +44,7 @@ def store_place(text: str) -> str:
     protocol, _, path = text.partition("://")
     if "?" in text or "#" in text or ":" in path.partition("@")[0] or not path.strip("/"):
         raise SourceError(
-            f"the URL of the {protocol[:10]} store is none that may be kept; expected "
+            f"the URL of the {protocol[:10]} store cannot be kept; expected "
             "PROTOCOL://BUCKET/PATH without a password, key or parameters; put those where the "
             "store's driver of fsspec looks for them, as in environment variables"
         )

@@ -95,13 +95,13 @@ def sync(site: Site, name: str, source: Source) -> Change:
         with pulled(site, source, known) as found:
             known = found.known
             compared = _compare(site, found, present)
-            told = found.n_suppressed, found.n_without_subject, found.remarks
+            counts = found.n_suppressed, found.n_without_subject, found.remarks
             if not compared.buckets:
-                return Change(name, known.version, found.n_records, 0, 0, 0, *told)
+                return Change(name, known.version, found.n_records, 0, 0, 0, *counts)
         version = known.version + 1
         change = Change(
             name, version, found.n_records, compared.n_added, compared.n_changed,
-            compared.n_removed, *told,
+            compared.n_removed, *counts,
         )  # fmt: skip
         ended = [part.id for part in present if part.bucket in compared.buckets]
         with site.ledger.transaction() as connection:

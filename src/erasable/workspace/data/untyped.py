@@ -28,16 +28,16 @@ def refuse(looks: Looks) -> None:
     """
     if looks.addresses:
         raise InvalidIdsError(
-            f"{_told(looks.addresses)} values that look like addresses, and no type was named; "
-            "expected one, because by default Ann@x.org and ann@x.org are two people; write "
+            f"{_described(looks.addresses)} values that look like addresses, and no type was "
+            "named; expected one, because by default Ann@x.org and ann@x.org are two people; write "
             f"{_written(looks.addresses, 'email')}, or {_written(looks.addresses, 'id')} to keep "
             "the two apart"
         )
     if looks.telephones:
         raise InvalidIdsError(
-            f"{_told(looks.telephones)} values that look like telephone numbers, and no type was "
-            "named; expected one; bring each number to one spelling in the source, because under "
-            "any type two spellings are two people, and write "
+            f"{_described(looks.telephones)} values that look like telephone numbers, and no type "
+            "was named; expected one; bring each number to one spelling in the source, because "
+            "under any type two spellings are two people, and write "
             f"{_written(looks.telephones, 'id')}"
         )
 
@@ -52,7 +52,7 @@ def remarks(looks: Looks) -> tuple[str, ...]:
     )
 
 
-def _told(columns: Sequence[str]) -> str:
+def _described(columns: Sequence[str]) -> str:
     many = len(columns) > 1
     named = " and ".join(map(repr, columns))
     return f"the subject column{'s' if many else ''} {named} hold{'' if many else 's'}"

@@ -24,7 +24,7 @@ from erasable.workspace.domains.samples import sample
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.design import Design, target_of
+from erasable.workspace.models.model_columns import ModelColumns, target_of
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.models.using import asked, opened
 from erasable.workspace.site import Site
@@ -131,7 +131,7 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _unfit(design: Design | None, fitted: Any) -> str | None:
+def _unfit(design: ModelColumns | None, fitted: Any) -> str | None:
     if design is None:
         return "a program of its own made it"
     if design.target is None or not (is_classifier(fitted) or is_regressor(fitted)):
@@ -147,7 +147,7 @@ class _Groups:
     plan: RemovalPlan
     model: Model
     version: Version
-    design: Design
+    design: ModelColumns
     fitted: Any
 
     def made(self, remarks: list[str]) -> tuple[dict[str, Any], Any]:

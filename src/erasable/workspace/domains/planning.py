@@ -20,7 +20,7 @@ from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.conditions import Condition
-from erasable.workspace.data.filling import check_fill, filled
+from erasable.workspace.data.features import NUMBERS, TEXT, check_fill, filled, positive
 from erasable.workspace.domains.fresh import Fresh, read_fresh
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.domains.samples import alike, sample
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["RemovalPlan", "columns_of", "on_hold", "plan", "state_of", "tokens_of"]
-
-_NUMBERS = ("int64", "uint64", "double")
 
 
 @dataclass(frozen=True)
@@ -183,8 +181,8 @@ def plan(
     retain = _retained(table, known, mask, retain_where, retain_sample, random_state)
     _refuse_few(forget.size, retain.size, mask.size, known.name)
     compared = table.take(np.concatenate([forget, retain]))
-    numbers = [name for name in chosen if str(compared[name].type) != "string"]
-    compared, told = filled(compared, numbers, fill)
+    numbers = [name for name in chosen if str(compared[name].type) != TEXT]
+    compared, messages = filled(compared, numbers, fill)
     both = vectors(compared, chosen, components)
     if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
         raise WorkspaceError(
@@ -193,7 +191,7 @@ def plan(
             "line --components 100"
         )
     if cost is not None:
-        budget = Cost(_costs(table, known, cost)[forget], amount)
+        budget = Cost(positive(table, cost)[forget], amount)
     removal = DomainRemoval(score, budget=budget, delta=delta, random_state=random_state)
     names = table[known.id_column].take(forget).to_pylist()
     with warnings.catch_warnings(record=True) as raised:
@@ -205,12 +203,12 @@ def plan(
     _refuse_confused(foreseen, len(ids), known)
     with site.ledger.reading() as connection:
         held = held_among(site, connection, known, table.take(forget[removal.selected_]))
-    told = [*told, *(on_hold(each, n) for each, n in held.items())]
+    messages = [*messages, *(on_hold(each, n) for each, n in held.items())]
     return RemovalPlan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
         removal, chosen, components, left_out, certificate, uncertified,
         _copies(table, known, forget, forget[removal.selected_]),
-        foreseen, given, [*told, *_told(raised)], predicate, retain_where, state,
+        foreseen, given, [*messages, *_user_warnings(raised)], predicate, retain_where, state,
         known,
     )  # fmt: skip
 
@@ -242,7 +240,7 @@ def _amount(cost: str | None, budget: Any) -> float:
     if isinstance(budget, bool) or not isinstance(budget, int | float):
         raise WorkspaceError(
             "costs came without an amount; expected a number as the budget: how much the records "
-            "may cost together; pass one"
+            "may cost together"
         )
     return float(budget)
 
@@ -257,14 +255,14 @@ def _features(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     own = {known.id_column, *known.subject_columns}
     types = {name: kind for name, kind in known.columns if name not in own}
-    if cost is not None and types.get(cost) not in _NUMBERS:
-        there = [repr(name) for name, kind in types.items() if kind in _NUMBERS]
+    if cost is not None and types.get(cost) not in NUMBERS:
+        there = [repr(name) for name, kind in types.items() if kind in NUMBERS]
         raise WorkspaceError(
             f"there is no column of numbers {cost[:60]!r}; expected one of what each record costs, "
-            f"of {', '.join(there[:20]) or 'which there is none'}; correct the budget"
+            f"of {', '.join(there[:20]) or 'which there is none'}"
         )
     chosen = choose_features(types, features, column, learned, {*others, cost})
-    usable = [name for name, kind in types.items() if kind in (*_NUMBERS, "bool", "string")]
+    usable = [name for name, kind in types.items() if kind in (*NUMBERS, TEXT)]
     free = [name for name in usable if name not in {*others, cost, *chosen}]
     return chosen, tuple(free) if features is None else ()
 
@@ -281,9 +279,7 @@ def _retained(
     table: pa.Table, known: DataSet, mask: Any, where: str | None, n: int | None, seed: int
 ) -> Any:
     if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 2):
-        raise WorkspaceError(
-            f"retain_sample is {str(n)[:40]}; expected 2 records or more; pass another number"
-        )
+        raise WorkspaceError(f"retain_sample is {str(n)[:40]}; expected 2 records or more")
     stays = ~mask
     if where is not None:
         stays &= Condition.parse(where, table.schema).mask(table).to_numpy(False)
@@ -316,18 +312,7 @@ def _refuse_confused(foreseen: Preview, n: int, known: DataSet) -> None:
         )
 
 
-def _costs(table: pa.Table, known: DataSet, cost: str) -> Any:
-    costs = table[cost].to_numpy().astype(np.float64)
-    bad = int((~((costs > 0) & (costs < np.inf))).sum())
-    if bad:
-        raise WorkspaceError(
-            f"the column {cost!r} holds {bad} values that are no number above 0; expected what "
-            "each record costs to delete; correct them, or name another column"
-        )
-    return costs
-
-
-def _told(raised: Sequence[Any]) -> list[str]:
+def _user_warnings(raised: Sequence[Any]) -> list[str]:
     """Return what users are to know, each once; deprecations are for developers."""
     users = (each for each in raised if issubclass(each.category, UserWarning))
     return list(dict.fromkeys(str(each.message) for each in users))

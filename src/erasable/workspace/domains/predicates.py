@@ -63,7 +63,7 @@ class Predicate:
         if keywords is None:
             return cls(where, (), column)
         if isinstance(keywords, str):
-            raise WorkspaceError("keywords is one text; expected several; pass a list")
+            raise WorkspaceError("keywords is one text; expected several")
         if column is None:
             raise WorkspaceError(
                 "keywords came without a column to look for them in; expected one of text; name it "
@@ -72,10 +72,9 @@ class Predicate:
         words = tuple(dict.fromkeys(" ".join(each.split()).lower() for each in keywords))
         bare = [each for each in words if not each.rstrip("*").strip()]
         if not words or bare or len(words) > _MOST:
-            told = f"{len(words)} keywords" + (", one of them empty" if bare else "")
+            message = f"{len(words)} keywords" + (", one of them empty" if bare else "")
             raise WorkspaceError(
-                f"there are {told}; expected from 1 to {_MOST} words or phrases, a line each; "
-                "write them there"
+                f"there are {message}; expected from 1 to {_MOST} words or phrases, a line each"
             )
         return cls(where, words, column)
 

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from erasable.core.errors import InvalidDataError, WorkspaceError
-from erasable.core.ids import name_some
-from erasable.workspace.data.filling import with_gaps
+from erasable.workspace.data.features import (
+    TEXT,
+    check_columns,
+    default_columns,
+    matrix,
+    refuse_gaps,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["choose_features", "vectors"]
-
-_NUMBERS = ("int64", "uint64", "double", "bool")
-_TEXT = "string"
 
 
 def choose_features(
@@ -62,17 +64,17 @@ def choose_features(
     (('age', 'dose'), ('age', 'note'))
     """
     if named is not None:
-        _refuse_unsuited(types, named)
+        if not named:
+            raise WorkspaceError("features name no column; expected one or more")
+        check_columns(types, named)
         return tuple(named)
     if column is not None:
-        _refuse_unsuited(types, [column])
+        check_columns(types, [column])
         return (column,)
-    free = [name for name in types if name not in others]
-    seen = [name for name in free if name in learned and types[name] in (*_NUMBERS, _TEXT)]
+    numbers, texts = default_columns(types, others), default_columns(types, others, [TEXT])
+    seen = [name for name in types if name in learned and name in (*numbers, *texts)]
     if seen:
         return tuple(seen)
-    numbers = [name for name in free if types[name] in _NUMBERS]
-    texts = [name for name in free if types[name] == _TEXT]
     if numbers:
         return tuple(numbers)
     if len(texts) == 1:
@@ -118,14 +120,15 @@ def vectors(table: pa.Table, features: Sequence[str], components: int | None = N
     ((3, 4), (3, 2))
     """
     parts = []
-    numbers = [name for name in features if str(table[name].type) != _TEXT]
+    numbers = [name for name in features if str(table[name].type) != TEXT]
     if components is not None and len(numbers) == len(features):
         raise WorkspaceError(
             "components are asked for, and there is no text among what records are compared by; "
             "expected a column of text; name one with --features, or leave components out"
         )
     if numbers:
-        parts.append(_scaled(table, numbers))
+        refuse_gaps(table, numbers)
+        parts.append(matrix(table, numbers))
     for name in features:
         if name not in numbers:
             words = _weighted(table[name].to_pylist(), name)
@@ -137,26 +140,6 @@ def vectors(table: pa.Table, features: Sequence[str], components: int | None = N
     from scipy.sparse import csr_array, hstack
 
     return csr_array(hstack(parts, format="csr"))
-
-
-def _scaled(table: pa.Table, names: Sequence[str]) -> Any:
-    gaps = with_gaps(table, names)
-    if gaps:
-        raise InvalidDataError(
-            f"there are gaps in {name_some(list(gaps))}; expected a number in each record to "
-            "compare them by; fill them in with --fill median, as preprocessing.SimpleImputer does "
-            "before a model, or name columns without gaps with --features"
-        )
-    matrix = np.column_stack([table[name].to_numpy().astype(np.float64) for name in names])
-    with np.errstate(over="ignore", invalid="ignore"):
-        deviation = matrix.std(axis=0)
-    strange = [n for n, d in zip(names, deviation, strict=True) if not np.isfinite(d)]
-    if strange:
-        raise InvalidDataError(
-            f"the columns {name_some(strange)} hold infinity, or numbers too large to compute "
-            "with; expected finite numbers; name others with --features"
-        )
-    return (matrix - matrix.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
 def _weighted(texts: Sequence[str | None], name: str) -> Any:
@@ -187,22 +170,3 @@ def _reduced(words: Any, components: int, name: str) -> Any:
             f"{words.shape[0]} records have {most} at most; expected no more; pass {most}"
         )
     return TruncatedSVD(components, random_state=0).fit_transform(words)
-
-
-def _refuse_unsuited(types: dict[str, str], named: Sequence[str]) -> None:
-    unknown = [name for name in named if name not in types]
-    if unknown:
-        raise WorkspaceError(
-            f"there is no column {name_some(unknown)} to compare records by; expected some of "
-            f"{', '.join(map(repr, list(types)[:20]))}; correct the names"
-        )
-    if not named or len(set(named)) < len(named):
-        raise WorkspaceError(
-            "features name no column, or one twice; expected one or more, each once; name each once"
-        )
-    strange = [name for name in named if types[name] not in (*_NUMBERS, _TEXT)]
-    if strange:
-        raise WorkspaceError(
-            f"the columns {name_some(strange)} hold {types[strange[0]]}; expected numbers or text; "
-            "name others with --features"
-        )

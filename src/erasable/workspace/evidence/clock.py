@@ -61,14 +61,14 @@ def remarks(site: Site) -> list[str]:
             if latest is not None and latest - at > _SLACK:
                 back.append(position)
             latest = at
-        told = set_back(site, connection)
+        messages = set_back(site, connection)
     if back:
-        told.append(
+        messages.append(
             f"the clock was set back before entry {back[0]} of the log"
             + (f", and {len(back) - 1} times after it" if back[1:] else "")
             + ": entries are in their order, but their times are not"
         )
-    return told
+    return messages
 
 
 def _time(body: bytes | None) -> datetime | None:

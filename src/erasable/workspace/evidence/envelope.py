@@ -61,8 +61,8 @@ def unseal(envelope: Any, public_pem: bytes, payload_type: str) -> bytes:
     Raises
     ------
     EvidenceError
-        The key is none, the envelope is none or of another type, or the signature is not this
-        key's.
+        The key or the envelope is malformed, the envelope is of another type, or the signature is
+        not of this key.
 
     Examples
     --------

@@ -298,23 +298,23 @@ def verify_since(site: Site, kept: Any) -> list[str]:
 def _refuse_forged(site: Site, connection: Connection, frontier: Frontier) -> None:
     """Hold the log against the last signed head, and what came since against its seals."""
     leaves = tree(connection)
-    told = []
+    messages = []
     if (frontier.size, frontier.root()) != (len(leaves), leaves.root()):
-        told.append("the entries of the log do not hash to the root that the ledger keeps")
+        messages.append("the entries of the log do not hash to the root that the ledger keeps")
     try:
         signed = last_head(site, connection)
     except EvidenceError as error:
         signed = None
-        told.append(f"its last signed head: {error}")
+        messages.append(f"its last signed head: {error}")
     if signed is not None:
-        told += _against(site, connection, leaves, signed)
+        messages += _against(site, connection, leaves, signed)
     if seals.sealed(connection):
         since = log_entry.c.position >= (0 if signed is None else signed["size"])
         for row in connection.execute(select(log_entry).where(since)):
-            told += altered(site, row)
-    if told:
+            messages += altered(site, row)
+    if messages:
         raise TamperedError(
-            f"the ledger was tampered with: {told[0]}; expected the log as erasable wrote it; "
+            f"the ledger was tampered with: {messages[0]}; expected the log as erasable wrote it; "
             "nothing was signed, run `erasable log verify`, and restore the ledger from a backup"
         )
 

@@ -27,6 +27,7 @@ from erasable.workspace.evidence.statements import (
     unreached,
 )
 from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
 
@@ -37,7 +38,6 @@ __all__ = ["Checked", "check", "check_kept", "fetch", "issue", "show"]
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
-_AT_ONCE = 500  # variables in a statement to the database
 _FILE = "the receipt"
 
 
@@ -147,7 +147,7 @@ def issue(
     kept = [{"request_id": id, "body": body} for id, body in made.items()]
     connection.execute(receipt.insert(), kept)
     ended = {"state": "completed", "completed_at": at, "changed_at": at, "salt": None}
-    for some in _chunks(requests):
+    for some in in_parts(requests):
         connection.execute(update(request_table).where(request_table.c.id.in_(some)).values(ended))
     return made
 
@@ -209,12 +209,12 @@ def check_kept(body: bytes, request: str, public_pem: bytes) -> None:
     """
     try:
         found = check(body, public_pem).request
-        told = None if found == request else "it is of another request"
+        message = None if found == request else "it is of another request"
     except EvidenceError as error:
-        told = str(error)
-    if told is not None:
+        message = str(error)
+    if message is not None:
         raise TamperedError(
-            f"the ledger was tampered with: the receipt of {request}: {told}; expected the one "
+            f"the ledger was tampered with: the receipt of {request}: {message}; expected the one "
             "that was signed; restore the ledger from a backup"
         )
 
@@ -286,13 +286,8 @@ def _bodies(connection: Connection, since: int) -> Iterable[tuple[int, bytes]]:
 def _where(
     connection: Connection, table: Table, column: str, values: Sequence[str]
 ) -> Iterable[Row[Any]]:
-    for some in _chunks(values):
+    for some in in_parts(values):
         yield from connection.execute(select(table).where(table.c[column].in_(some)))
-
-
-def _chunks(values: Sequence[str]) -> Iterable[Sequence[str]]:
-    for start in range(0, len(values), _AT_ONCE):
-        yield values[start : start + _AT_ONCE]
 
 
 # -- how it is read --------------------------------------------------------------------------------
@@ -306,7 +301,7 @@ def _parts(body: bytes) -> tuple[Any, dict[str, Any], Any]:
     if set(parts) != {"envelope", "proof", "head"} or not isinstance(proof, dict):
         raise _broken("it lacks its envelope, proof or head, or has more than these")
     if {name: type(value) for name, value in proof.items()} != _PROOF:
-        raise _broken("its proof is none")
+        raise _broken("its proof is malformed")
     return parts["envelope"], proof, parts["head"]
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Row, select
 
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence import consistency, entries, log, seals
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, model, request, task
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ _WHOLE = {
 """The entries that say all that the log says of something: the last one counts."""
 
 _ROOMS = {"dataset": "data set", "model": "model"}
-_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,7 @@ def check_requests(site: Site, connection: Connection, ids: Sequence[str]) -> No
     if not ids:
         return
     _check_sealed(connection)
-    for start in range(0, len(ids), _AT_ONCE):
-        some = ids[start : start + _AT_ONCE]
+    for some in in_parts(ids):
         said = _said(site, connection, log_entry.c.subject.in_(some))
         done: dict[str, list[dict[str, Any]]] = {}
         order = select(task).where(task.c.request_id.in_(some), task.c.state == "done")
@@ -196,10 +195,7 @@ def _differences(
         query = query.where(table.c.name == names[0])
     positions = {name: position for name, position in connection.execute(query)}
     at = sorted(position for position in positions.values() if position is not None)
-    said = [
-        _said(site, connection, log_entry.c.position.in_(at[start : start + _AT_ONCE]))
-        for start in range(0, len(at), _AT_ONCE)
-    ]
+    said = [_said(site, connection, log_entry.c.position.in_(some)) for some in in_parts(at)]
     about = {key: each for some in said for key, each in some.items()}
     for row, version in found:
         name = f"{_ROOMS[room]} {row.name!r}"
@@ -230,8 +226,8 @@ def _check_sealed(connection: Connection) -> None:
         raise _tampered("it could not be sealed when it was opened, as it does not hold")
 
 
-def _refuse(told: Iterable[str]) -> None:
-    for line in told:
+def _refuse(messages: Iterable[str]) -> None:
+    for line in messages:
         raise _tampered(line)
 
 

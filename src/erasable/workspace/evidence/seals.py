@@ -98,7 +98,7 @@ def unsealed_files(
     site: Site, connection: Connection, room: str, name: str | None = None
 ) -> list[str]:
     """Tell of data sets or models, by default of all, whose files are not those written down."""
-    table, facts, told = _ROOMS[room]
+    table, facts, label = _ROOMS[room]
     query = select(table).order_by(table.c.name)
     if name is not None:
         query = query.where(table.c.name == name)
@@ -106,7 +106,7 @@ def unsealed_files(
     seals = _kept(connection, [f"{room}:{row.id}" for row in rows])
     made = facts(site, connection, rows)
     return [
-        f"{told} {row.name!r}: its files are not those that were written down"
+        f"{label} {row.name!r}: its files are not those that were written down"
         for row in rows
         if seals.get(f"{room}:{row.id}") != made[row.id]
     ]

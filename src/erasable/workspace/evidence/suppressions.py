@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Row, delete, select
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence.commitments import commitment, matches, new_salt
 from erasable.workspace.evidence.wire import pack, stamp, unpack
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ __all__ = [
 
 KINDS = ("request-erased", "suppression-released", "suppression-imported")
 """The entries of the log that say whom a request keeps out: the last one counts."""
-
-_AT_ONCE = 500  # variables in a statement to the database
 
 
 @dataclass(slots=True)
@@ -107,7 +106,7 @@ def commit_to(
     dict
         Commitments, by request.
     """
-    for some in _chunks(list(kept)):
+    for some in in_parts(list(kept)):
         connection.execute(delete(suppression_salt).where(suppression_salt.c.request_id.in_(some)))
     salts = {request: new_salt() for request in kept}
     rows = [
@@ -157,8 +156,8 @@ def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
         The list was changed behind the log's back: who commits to it anew would hide that.
     """
     kept = kept_out(connection, [request]).get(request, Kept())
-    if (told := kept.difference()) is not None:
-        raise EvidenceError(_told(request, kept, told))
+    if (message := kept.difference()) is not None:
+        raise EvidenceError(_difference(request, kept, message))
     return kept.rows
 
 
@@ -173,9 +172,9 @@ def compare_list_with_log(site: Site) -> list[str]:
     with site.ledger.reading() as connection:
         every = sorted(kept_out(connection).items())
     return [
-        _told(request, kept, told)
+        _difference(request, kept, message)
         for request, kept in every
-        if (told := kept.difference()) is not None
+        if (message := kept.difference()) is not None
     ]
 
 
@@ -188,16 +187,16 @@ def check_list(connection: Connection) -> None:
         It was changed behind the log's back.
     """
     for request, kept in sorted(kept_out(connection).items()):
-        if (told := kept.difference()) is not None:
-            raise TamperedError(_told(request, kept, told))
+        if (message := kept.difference()) is not None:
+            raise TamperedError(_difference(request, kept, message))
 
 
-def _told(request: str, kept: Kept, told: str) -> str:
+def _difference(request: str, kept: Kept, message: str) -> str:
     said = "the log" if kept.position is None else f"entry {kept.position} of the log"
     return (
-        f"the suppression list is not what {said} says: for request {request!r} it holds {told}; "
-        "expected it as it was left; run `erasable suppress import` with a list that was exported "
-        "since, or restore the ledger from a backup"
+        f"the suppression list is not what {said} says: for request {request!r} it holds "
+        f"{message}; expected it as it was left; run `erasable suppress import` with a list that "
+        "was exported since, or restore the ledger from a backup"
     )
 
 
@@ -222,13 +221,8 @@ def _rows(
     if wanted is None:
         yield from connection.execute(query)
         return
-    for some in _chunks(wanted):
+    for some in in_parts(wanted):
         yield from connection.execute(query.where(column.in_(some)))
-
-
-def _chunks(values: Sequence[str]) -> Iterable[Sequence[str]]:
-    for start in range(0, len(values), _AT_ONCE):
-        yield values[start : start + _AT_ONCE]
 
 
 def _identities(n: int) -> str:

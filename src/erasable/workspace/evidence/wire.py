@@ -91,7 +91,7 @@ def hexadecimal(value: Any, what: str) -> bytes:
     Raises
     ------
     EvidenceError
-        It is none, or is written otherwise.
+        `value` is not a hash in lower-case hexadecimal digits.
     """
     if not isinstance(value, str) or not _SHA256.fullmatch(value):
         raise EvidenceError(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
 
-__all__ = ["Looks", "addresses_among", "settled"]
+__all__ = ["Looks", "addresses_among", "type_or_id"]
 
 _ADDRESS = (
     r"[^\s@<>,;:\"()]+(?:@|%40)[^\s@<>,;:\"().]+(?:\.[^\s@<>,;:\"().]+)*"
@@ -101,7 +101,7 @@ def _may_be_one(text: str) -> bool:
     return True
 
 
-def settled(value: Any, type: str | None) -> str:
+def type_or_id(value: Any, type: str | None) -> str:
     """Return the type of an identity, which is "id" where none was named.
 
     Raises
@@ -111,7 +111,7 @@ def settled(value: Any, type: str | None) -> str:
 
     Examples
     --------
-    >>> settled("A-7", None), settled("Ann@x.org", "email")
+    >>> type_or_id("A-7", None), type_or_id("Ann@x.org", "email")
     ('id', 'email')
     """
     if type is None and addresses_among([value]):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
     from erasable.workspace.site import Site
 
-__all__ = ["OUTSIDE", "Listed", "check_list", "export", "publish", "read_list"]
+__all__ = ["OUTSIDE", "Listed", "check_list", "export", "read_list", "write"]
 
 OUTSIDE = "ERASABLE_EXPORT"
 """The environment variable that names a folder for what a restored backup needs."""
@@ -32,9 +32,7 @@ PAYLOAD_TYPE = "application/vnd.erasable.suppression+json"
 
 _LIST, _HEAD = "suppression.json", "head.json"  # what is written outside
 _VERSION = 1
-_FOREIGN = (
-    "the suppression list {what}; expected one that this workspace exported; choose that file"
-)
+_FOREIGN = "the suppression list {what}; expected one that this workspace exported"
 _OTHER_SECRET = (
     "was made under another secret than this workspace's, so that its tokens mean nobody here"
 )
@@ -98,7 +96,7 @@ def read_list(site: Site, exported: Any) -> list[dict[str, Any]]:
     Raises
     ------
     EvidenceError
-        It was not signed by this workspace, is of another one, or is none.
+        It is not a signed list, or another workspace signed it.
     """
     with site.ledger.reading() as connection:
         workspace = site.ledger.get(connection, "workspace")
@@ -138,7 +136,7 @@ def check_list(exported: Any, keys: Keys, workspace: str) -> Listed:
     return listed
 
 
-def publish(site: Site) -> Path | None:
+def write(site: Site) -> Path | None:
     """Write the list and a signed head of the log into the folder that was named for them.
 
     `erasable init --export` names it, or ERASABLE_EXPORT, which goes before.
@@ -179,13 +177,13 @@ def _check_past(site: Site, outside: Disk) -> None:
     except (NotInWorkspaceError, ValueError):
         return  # none yet, or nothing that could tell of erasures
     try:
-        told = log.verify_since(site, kept)
+        messages = log.verify_since(site, kept)
     except EvidenceError:
-        told = ["it is not a head of this workspace"]
-    if told and not _is_taken_in(site, outside, kept):
+        messages = ["it is not a head of this workspace"]
+    if messages and not _is_taken_in(site, outside, kept):
         raise EvidenceError(
-            f"{str(outside.path(_HEAD))!r} was not written over ({told[0]}); expected a head of "
-            "the past of this log; where a backup was restored, run `erasable suppress import` "
+            f"{str(outside.path(_HEAD))!r} was not written over ({messages[0]}); expected a head "
+            "of the past of this log; where a backup was restored, run `erasable suppress import` "
             "with the list beside it, then move both files away"
         )
 

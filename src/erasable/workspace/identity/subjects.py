@@ -7,16 +7,16 @@ for its tokens. When the tokens are forgotten, the name is gone with them.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Connection, Row, delete, select, update
 
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
-from erasable.workspace.ledger.bulk import insert_missing
+from erasable.workspace.ledger.bulk import in_parts, insert_missing
 from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import identity
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_TYPE",
     "Found",
-    "batches",
     "candidates",
     "candidates_of",
     "ensure",
@@ -46,9 +45,6 @@ __all__ = [
 DEFAULT_TYPE = "id"
 
 _TYPES = "identity_types"  # the entry of `meta` that lists them
-_AT_ONCE = 5000  # tokens in one statement; a database takes at least 32,000
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +132,11 @@ def candidates_of(
     """Do for many what `candidates` does for one, in as many statements."""
     tried = []
     with site.progress("reading identities", len(values)) as advance:
-        for some in batches(values):
+        for some in in_parts(values):
             tried += [hashed(site, value, types) for value in some]
             advance(len(some))
     known: dict[str, Row[Any]] = {}
-    for some in batches(sorted({token for each in tried for token in each})):
+    for some in in_parts(sorted({token for each in tried for token in each})):
         known.update((row.token, row) for row in _rows(connection, some))
     return [_told_apart(each, known) for each in tried]
 
@@ -148,9 +144,9 @@ def candidates_of(
 def _told_apart(tried: dict[str, str], known: dict[str, Row[Any]]) -> list[tuple[str, str]]:
     rows = [known[token] for token in sorted(tried) if token in known]
     if fit_two_people(rows):
-        told = ", ".join(sorted(repr(row.type) for row in rows))
+        message = ", ".join(sorted(repr(row.type) for row in rows))
         raise InvalidIdsError(
-            f"the identity belongs to different subjects, by its types {told}; expected one; "
+            f"the identity belongs to different subjects, by its types {message}; expected one; "
             "name the type with --type, or link the subjects"
         )
     return [(row.type, row.token) for row in rows] or [(kind, t) for t, kind in tried.items()]
@@ -206,11 +202,11 @@ def expand_many(
     """Do for many what `expand` does for one, in as many statements."""
     asked = [{token: type for type, token in identities} for identities in people]
     subjects: dict[str, str] = {}
-    for some in batches(sorted({token for each in asked for token in each})):
+    for some in in_parts(sorted({token for each in asked for token in each})):
         known = select(identity.c.token, identity.c.subject).where(identity.c.token.in_(some))
         subjects.update((row.token, row.subject) for row in connection.execute(known))
     owned: dict[str, dict[str, str]] = {}
-    for some in batches(sorted(set(subjects.values()))):
+    for some in in_parts(sorted(set(subjects.values()))):
         for row in connection.execute(select(identity).where(identity.c.subject.in_(some))):
             owned.setdefault(row.subject, {})[row.token] = row.type
     for each in asked:
@@ -242,7 +238,7 @@ def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
         raise refusal
     raise InvalidIdsError(
         f"an identity is a {value.__class__.__name__} that suits none of the types in use "
-        f"({', '.join(types)}); expected one that does; correct it"
+        f"({', '.join(types)}); expected one that does"
     )
 
 
@@ -297,7 +293,7 @@ def forget(connection: Connection, tokens: Iterable[str]) -> int:
     """Forget whose tokens these are; return how many were known."""
     return sum(
         connection.execute(delete(identity).where(identity.c.token.in_(some))).rowcount
-        for some in batches(list(tokens))
+        for some in in_parts(list(tokens))
     )
 
 
@@ -327,15 +323,9 @@ def held(connection: Connection, column: Column[str], tokens: Iterable[str]) -> 
     """Return which of the tokens a column of tokens holds, in a few statements."""
     wanted = list(tokens)
     found: set[str] = set()
-    for some in batches(wanted):
+    for some in in_parts(wanted):
         found.update(connection.execute(select(column).where(column.in_(some))).scalars())
     return found
-
-
-def batches(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """Cut into parts that one statement takes."""
-    for start in range(0, len(values), _AT_ONCE):
-        yield values[start : start + _AT_ONCE]
 
 
 def _rows(connection: Connection, tokens: Iterable[str]) -> Sequence[Row[Any]]:

@@ -22,7 +22,8 @@ from erasable.core.errors import (
 )
 from erasable.workspace.evidence import log, suppressions
 from erasable.workspace.identity.canonical import may_be_one_person
-from erasable.workspace.identity.subjects import batches, hashed, held, types_in_use
+from erasable.workspace.identity.subjects import hashed, held, types_in_use
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import suppression
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _release(site: Site, connection: Connection, row: Any) -> None:
     kept = suppressions.vouched(connection, row.request_id)
     theirs = {each["token"] for each in kept if may_be_one_person(each["type"], row.type)}
     gone = {row.token, *theirs}
-    for some in batches(sorted(gone)):
+    for some in in_parts(sorted(gone)):
         connection.execute(delete(suppression).where(suppression.c.token.in_(some)))
     left = [each for each in kept if each["token"] not in gone]
     made = suppressions.commit_to(connection, {row.request_id: left})
@@ -209,7 +210,7 @@ def entries_of(connection: Connection, tokens: Iterable[str]) -> list[dict[str, 
     """Return what the list holds of some tokens, the oldest first: type, request_id and since."""
     c = suppression.c
     found: list[dict[str, Any]] = []
-    for some in batches(sorted(tokens)):
+    for some in in_parts(sorted(tokens)):
         query = select(c.type, c.request_id, c.since).where(c.token.in_(some))
         found += [dict(row) for row in connection.execute(query).mappings()]
     return sorted(found, key=lambda each: (each["since"], each["type"]))
@@ -293,7 +294,7 @@ def _not_there(connection: Connection, entries: Iterable[dict[str, Any]]) -> lis
 def _take_off(connection: Connection, request: str, entries: Iterable[dict[str, Any]]) -> None:
     """Take off the list what a request keeps out, and these entries, whosever they are now."""
     connection.execute(delete(suppression).where(suppression.c.request_id == request))
-    for some in batches([entry["token"] for entry in entries]):
+    for some in in_parts([entry["token"] for entry in entries]):
         connection.execute(delete(suppression).where(suppression.c.token.in_(some)))
 
 

@@ -74,7 +74,7 @@ class Address:
         if not _SCHEMA_NAME.fullmatch(name) or name in _TAKEN:
             raise WorkspaceError(
                 f"{name[:60]!r} cannot be the schema of a workspace; expected one of its own, of "
-                "lower-case letters, digits and '_'; choose another name"
+                "lower-case letters, digits and '_'"
             )
         return cls(found.render_as_string(), name)
 

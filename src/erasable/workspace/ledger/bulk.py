@@ -1,17 +1,33 @@
-"""Write many rows in few statements, those that are there already left as they are."""
+"""Read and write many rows in few statements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Insert, Table, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-__all__ = ["AT_ONCE", "insert_missing"]
+__all__ = ["AT_ONCE", "PARAMETERS", "in_parts", "insert_missing"]
 
 AT_ONCE = 20_000
-"""Rows of one statement."""
+"""Rows of one statement that inserts."""
+PARAMETERS = 5_000
+"""Values of one condition ``IN (...)``; a database takes at least 32,000."""
+
+_T = TypeVar("_T")
+
+
+def in_parts(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Cut into parts that one statement takes.
+
+    Examples
+    --------
+    >>> [len(some) for some in in_parts(range(PARAMETERS + 1))]
+    [5000, 1]
+    """
+    for start in range(0, len(values), PARAMETERS):
+        yield values[start : start + PARAMETERS]
 
 
 def insert_missing(
@@ -64,5 +80,5 @@ def _insert_rows(connection: Connection, table: Table, columns: Mapping[str, Any
 
 def _n_inserted(connection: Connection, statement: Insert, given: Any) -> int:
     # SQLAlchemy keeps the count of inserts only where it is told to.
-    told = connection.execute(statement, given, execution_options={"preserve_rowcount": True})
-    return told.rowcount
+    result = connection.execute(statement, given, execution_options={"preserve_rowcount": True})
+    return result.rowcount

@@ -7,6 +7,7 @@ rows nothing is left after `purge`, in the files that the database keeps its tab
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from erasable.core.errors import WorkspaceVersionError
 from erasable.workspace.ledger.kinds import fits, tampered
 from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
-from erasable.workspace.store.points import at
+from erasable.workspace.store.crash_points import crash_point
 
 __all__ = ["REVISION", "Backend", "Ledger", "setting", "settings"]
 
@@ -67,17 +68,17 @@ class Backend(Protocol):
     def make_room(self, connection: Connection) -> None:
         """Make what the tables are in, before the first migration."""
 
-    def settle(self, connection: Connection) -> None:
+    def configure_columns(self, connection: Connection) -> None:
         """Bring the tables into the state that `rewrite` relies on, after the last migration."""
 
     def explained(self) -> AbstractContextManager[None]:
         """Make errors of ours of what the database says inside the block."""
 
-    def rewrite(self) -> None:
-        """Write the tables anew, without what was deleted."""
+    def rewrite(self, pause: Callable[[float], None]) -> None:
+        """Write the tables anew, without what was deleted; `pause` waits for others."""
 
-    def empty_log(self) -> None:
-        """Empty the write-ahead log, where that is within reach."""
+    def empty_log(self, pause: Callable[[float], None]) -> None:
+        """Empty the write-ahead log, where that is within reach; see `rewrite`."""
 
 
 class Ledger:
@@ -95,6 +96,8 @@ class Ledger:
     fence : callable or None
         Called at the start of each transaction that changes something, with its connection; raises
         where whoever it is may not change anything any more.
+    check_held : callable or None
+        Raises where others were given what this process holds; called by `pause`.
     sealer : callable or None
         Given the name and the value of a setting that others rely on, returns its keyed hash,
         which is kept beside it; see `erasable.workspace.evidence.seals`.
@@ -115,6 +118,7 @@ class Ledger:
     def __init__(self, url: str, schema: str | None = None) -> None:
         self.url = url
         self.fence: Callable[[Connection], None] | None = None
+        self.check_held: Callable[[], None] | None = None
         self.sealer: Callable[[str, Any], str] | None = None
         self._open = threading.local()
         self.backend: Backend
@@ -160,7 +164,7 @@ class Ledger:
 
         self.backend.make_room(connection)
         upgrade(connection, revision)
-        self.backend.settle(connection)
+        self.backend.configure_columns(connection)
 
     def revision(self) -> str:
         """Return the revision of the tables.
@@ -228,7 +232,7 @@ class Ledger:
                     self.fence(connection)
                 with self._noting(connection):
                     yield connection
-                with at("commit", self.url):
+                with crash_point("commit", self.url):
                     transaction.commit()
 
     @contextmanager
@@ -309,8 +313,20 @@ class Ledger:
         WorkspaceDiskError
             The disk is full or fails.
         """
-        self.backend.rewrite()
+        self.backend.rewrite(self.pause)
         self.checkpoint()
+
+    def pause(self, seconds: float) -> None:
+        """Wait for others.
+
+        Raises
+        ------
+        OvertakenError
+            They were given meanwhile what this process holds.
+        """
+        time.sleep(seconds)
+        if self.check_held is not None:
+            self.check_held()
 
     def checkpoint(self) -> None:
         """Empty the write-ahead log; see `purge`.
@@ -320,7 +336,7 @@ class Ledger:
         WorkspaceBusyError
             Another process reads an old state of the ledger for too long.
         """
-        self.backend.empty_log()
+        self.backend.empty_log(self.pause)
 
 
 def setting(connection: Connection, name: str, default: Any = None) -> Any:

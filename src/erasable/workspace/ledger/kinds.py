@@ -246,7 +246,7 @@ class Json(TypeDecorator[Any]):
 
 
 def name_columns(metadata: MetaData) -> None:
-    """Tell the kinds of all columns where they are, for their complaints.
+    """Tell the kinds of all columns where they are, for error messages.
 
     Examples
     --------

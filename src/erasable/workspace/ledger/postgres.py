@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -35,7 +36,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace.ledger import rights
 from erasable.workspace.ledger.refusals import WAIT, explained
-from erasable.workspace.store.points import at
+from erasable.workspace.store.crash_points import crash_point
 
 __all__ = ["UNREACHED", "Postgres", "holds_tables"]
 
@@ -119,7 +120,7 @@ class Postgres:
         if connection.execute(there, {"schema": self.schema}).first() is None:
             connection.exec_driver_sql(f'CREATE SCHEMA "{self.schema}"')
 
-    def settle(self, connection: Connection) -> None:
+    def configure_columns(self, connection: Connection) -> None:
         """Keep samples of values out of the statistics, and sort text as SQLite does: by bytes."""
         changes: dict[str, list[str]] = {}
         for table, column, kind, sorts in connection.execute(_TEXTS, {"schema": self.schema}):
@@ -130,7 +131,7 @@ class Postgres:
         for table, alter in changes.items():
             connection.exec_driver_sql(f'ALTER TABLE "{self.schema}"."{table}" {", ".join(alter)}')
 
-    def rewrite(self) -> None:
+    def rewrite(self, pause: Callable[[float], None]) -> None:
         """Write every table anew, and see to it that no deleted row came along.
 
         Raises
@@ -143,11 +144,11 @@ class Postgres:
             alone = connection.execution_options(isolation_level="AUTOCOMMIT")
             now = alone.execute(text("SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
             deleted_before = now.scalar_one()
-            with at("commit", self.url):
+            with crash_point("commit", self.url):
                 for table in self._tables(alone):
-                    self._rewrite_table(alone, table, deleted_before, until)
+                    self._rewrite_table(alone, table, deleted_before, until, pause)
 
-    def empty_log(self) -> None:
+    def empty_log(self, pause: Callable[[float], None]) -> None:
         """Do nothing: the server's write-ahead log is out of reach, and said to be."""
 
     # -- parts of these ----------------------------------------------------------------------------
@@ -161,7 +162,12 @@ class Postgres:
         return [name for name, kind in named if kind == "r" and name != _PASSING]
 
     def _rewrite_table(
-        self, connection: Connection, table: str, deleted_before: str, until: float
+        self,
+        connection: Connection,
+        table: str,
+        deleted_before: str,
+        until: float,
+        pause: Callable[[float], None],
     ) -> None:
         values = {"schema": self.schema, "table": table, "before": deleted_before}
         while True:
@@ -175,7 +181,7 @@ class Postgres:
                     "end it, or stop what holds it (pg_stat_activity, pg_prepared_xacts, "
                     "pg_replication_slots), and run the command again"
                 )
-            time.sleep(_PATIENCE)
+            pause(_PATIENCE)
 
 
 def holds_tables(connection: Connection, schema: str) -> bool:

@@ -1,6 +1,6 @@
 """What a server of PostgreSQL refuses, in one line: what came, what was expected, what to do.
 
-No complaint repeats a value: what a server says in its details holds some.
+No error message repeats a value: what a server says in its details holds some.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from erasable.core.errors import (
     WorkspaceError,
     WorkspaceServerError,
 )
-from erasable.workspace.ledger.complaints import broken, no_disk
+from erasable.workspace.ledger.messages import broken, no_disk
 
 __all__ = ["WAIT", "explained"]
 
@@ -51,16 +51,16 @@ def explained(schema: str) -> Iterator[None]:
     except ErasableError:
         raise
     except DBAPIError as error:
-        raise _told(error.orig, schema, lost=error.connection_invalidated) from None
+        raise _as_error(error.orig, schema, lost=error.connection_invalidated) from None
     except OSError as error:
         raise no_disk(error.strerror or str(error)) from None
     except Exception as error:
         if not type(error).__module__.startswith("psycopg"):
             raise
-        raise _told(error, schema, lost=False) from None  # of a COPY, which is the driver's own
+        raise _as_error(error, schema, lost=False) from None  # of a COPY, which is the driver's own
 
 
-def _told(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
+def _as_error(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
     code = getattr(said, "sqlstate", None) or ""
     words = _first_line(said)
     if code in ("55P03", "40001", "40P01"):
@@ -100,7 +100,7 @@ def _told(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
     if code.startswith("22") or type(said).__name__ == "DataError":
         return WorkspaceError(
             "the database cannot hold a value of this command; expected text without zero bytes "
-            "and numbers that are finite; correct it"
+            "and numbers that are finite"
         )
     return broken(words)
 
@@ -128,9 +128,9 @@ _REASONS = (
 
 def _no_connection(words: str) -> WorkspaceServerError:
     expected, remedy = "a server that can be reached", "start it, or correct the URL"
-    for marks, *told in _REASONS:
+    for marks, *texts in _REASONS:
         if any(mark in words for mark in marks):
-            expected, remedy = told
+            expected, remedy = texts
             break
     return WorkspaceServerError(
         f"the database server cannot be used ({words}); expected {expected}; {remedy}"

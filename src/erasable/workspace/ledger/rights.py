@@ -31,14 +31,14 @@ def check(connection: Connection, schema: str) -> str:
     if not there.may_use:
         raise lacks(there.role, [f"the right USAGE on schema {schema!r}"])
     rows = connection.execute(_RIGHTS, {"schema": schema}).all()
-    missing = [(row.what, _told(row)) for row in rows if not row.has]
-    unread = [told for what, told in missing if what == "SELECT"]
+    missing = [(row.what, _described(row)) for row in rows if not row.has]
+    unread = [right for what, right in missing if what == "SELECT"]
     if unread:
         raise lacks(there.role, unread)
     if not any(row.has for row in rows if row.what in _WRITING):
         return str(there.role) if rows else ""
     if missing:
-        raise lacks(there.role, [told for _, told in missing])
+        raise lacks(there.role, [right for _, right in missing])
     return ""
 
 
@@ -81,7 +81,7 @@ def lacks(role: str, missing: list[str]) -> WorkspaceServerError:
     )
 
 
-def _told(row: object) -> str:
+def _described(row: object) -> str:
     name, what, kind = row.name, row.what, row.kind  # type: ignore[attr-defined]
     if what == "ownership":
         return f"ownership of table {name!r}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
-from erasable.workspace.ledger.complaints import broken, no_disk
+from erasable.workspace.ledger.messages import broken, no_disk
+from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import may_write
-from erasable.workspace.store.points import at
 
 __all__ = ["Sqlite", "sqlite_url"]
 
@@ -58,7 +58,7 @@ class Sqlite:
         return path.exists() and not (may_write(path) and may_write(path.parent))
 
     def _connect(self, dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
-        with at("open", "ledger"):
+        with crash_point("open", "ledger"):
             if not self.is_read_only:
                 return dialect.connect(*arguments, **parameters)
             return sqlite3.connect(_uri_of_copy(Path(arguments[0])), uri=True, **parameters)
@@ -80,14 +80,14 @@ class Sqlite:
     def make_room(self, connection: Connection) -> None:
         """Do nothing: the file is the room."""
 
-    def settle(self, connection: Connection) -> None:
+    def configure_columns(self, connection: Connection) -> None:
         """Do nothing: columns are as the migrations make them."""
 
     def explained(self) -> Any:
         """Make errors of ours of what SQLite says inside the block."""
         return _explained()
 
-    def rewrite(self) -> None:
+    def rewrite(self, pause: Callable[[float], None]) -> None:
         """Write the file anew.
 
         Overwriting deleted rows is not enough. Where SQLite moves rows between pages it leaves
@@ -96,12 +96,12 @@ class Sqlite:
         with _explained():
             raw = self.engine.raw_connection()
             try:
-                with at("commit", self.url):
+                with crash_point("commit", self.url):
                     raw.cursor().execute("VACUUM")
             finally:
                 raw.close()
 
-    def empty_log(self) -> None:
+    def empty_log(self, pause: Callable[[float], None]) -> None:
         """Empty the write-ahead log.
 
         Raises
@@ -114,7 +114,7 @@ class Sqlite:
             with _explained():
                 raw = self.engine.raw_connection()
                 try:
-                    with at("checkpoint", self.url):
+                    with crash_point("checkpoint", self.url):
                         busy = raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
                 finally:
                     raw.close()
@@ -125,7 +125,7 @@ class Sqlite:
                     "another process has been reading the ledger for too long; expected it to "
                     "end; stop it and run the command again"
                 )
-            time.sleep(0.05)
+            pause(0.05)
 
 
 def sqlite_url(path: Path) -> str:
@@ -165,16 +165,16 @@ def _explained() -> Iterator[None]:
     except OSError as error:
         raise no_disk(error.strerror or str(error)) from None
     except (OperationalError, sqlite3.OperationalError) as error:
-        told = str(getattr(error, "orig", error))
-        if "locked" in told or "busy" in told:
+        message = str(getattr(error, "orig", error))
+        if "locked" in message or "busy" in message:
             raise WorkspaceBusyError(
                 "another process is writing to the ledger; expected it to end within "
                 f"{_WAIT:.0f} seconds; run the command again"
             ) from None
-        if any(word in told for word in ("full", "I/O", "readonly", "unable to open")):
-            raise no_disk(told) from None
-        if undecoded := _UNDECODED.match(told):  # the rest repeats the value
-            told = f"column {undecoded[1]!r} holds text that is not UTF-8"
-        raise broken(told) from None
+        if any(word in message for word in ("full", "I/O", "readonly", "unable to open")):
+            raise no_disk(message) from None
+        if undecoded := _UNDECODED.match(message):  # the rest repeats the value
+            message = f"column {undecoded[1]!r} holds text that is not UTF-8"
+        raise broken(message) from None
     except (DatabaseError, sqlite3.DatabaseError) as error:
         raise broken(str(getattr(error, "orig", error))) from None

@@ -10,8 +10,8 @@ from filelock import FileLock, Timeout
 
 from erasable.core.errors import WorkspaceBusyError
 from erasable.workspace.locking.claims import Claim
-from erasable.workspace.store.disk import may_write, told
-from erasable.workspace.store.points import at
+from erasable.workspace.store.crash_points import crash_point
+from erasable.workspace.store.disk import disk_errors, may_write
 
 __all__ = ["FolderLock", "busy"]
 
@@ -56,7 +56,7 @@ class FolderLock:
             yield  # nobody changes a copy that is for reading alone
             return
         lock = FileLock(self._path, timeout=wait)
-        with told(self._path), at("open", self._path.name):
+        with disk_errors(self._path), crash_point("open", self._path.name):
             try:
                 lock.acquire()
             except Timeout:  # an OSError, but the disk is well

@@ -84,6 +84,7 @@ class Leases:
         self._ledger = ledger
         self._held: list[_Lease] = []
         ledger.fence = self._fence
+        ledger.check_held = self._check_held
 
     @property
     def owner(self) -> str:
@@ -150,6 +151,11 @@ class Leases:
                 known.resources.append(row.resource)
         return list(found.values())
 
+    def _check_held(self) -> None:
+        """Raise where others were given a lease of this process."""
+        if any(each.is_lost() for each in self._held):
+            raise _taken()
+
     def _fence(self, connection: Connection) -> None:
         """Fail a transaction whose leases were taken by others; keep them until it has ended."""
         for each in self._held:
@@ -183,7 +189,7 @@ class _Lease:
             while not self._is_granted():
                 if time.monotonic() >= until:
                     raise busy(wait)
-                time.sleep(min(_PATIENCE, max(0.0, until - time.monotonic())))
+                self._ledger.pause(min(_PATIENCE, max(0.0, until - time.monotonic())))
         except BaseException:
             self.leave()
             raise

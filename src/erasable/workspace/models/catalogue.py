@@ -81,7 +81,7 @@ class Version:
         """
         if self.key is None or self.sha256 is None:
             raise NotInWorkspaceError(
-                f"version {self.number} of the model is gone; expected the newest; use that"
+                f"version {self.number} of the model is gone; expected the newest"
             )
         return Stored(self.key, self.sha256)
 
@@ -99,14 +99,12 @@ def find(connection: Connection, name: str) -> Model:
     Raises
     ------
     NotInWorkspaceError
-        There is none.
+        No model has the name.
     """
     found = known(connection, name)
     if found is None:
         names = ", ".join(each.name for each in every(connection)) or "none"
-        raise NotInWorkspaceError(
-            f"there is no model {name!r}; expected one of: {names}; check the name"
-        )
+        raise NotInWorkspaceError(f"there is no model {name!r}; expected one of: {names}")
     return found
 
 

@@ -27,8 +27,8 @@ from erasable.refit import Refit
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import estimates, recipes
-from erasable.workspace.models.design import Design, ids_of, without
-from erasable.workspace.models.reading import Reader, Tables
+from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
+from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import (
     algorithm_of,
     software,
@@ -237,7 +237,7 @@ def _deleted(
     version: Any,
     reader: Reader,
     tables: Tables,
-    design: Design,
+    design: ModelColumns,
     gone: Mapping[int, Iterable[Any]],
 ) -> _Outcome | None:
     """Delete from the model itself; None where it has to be fitted again."""
@@ -269,9 +269,9 @@ def _deletes(estimator: Erasable, version: Any, n_deleted: int) -> bool:
     return not estimator._fits_sooner(n_deleted, version.n_records)
 
 
-def design_of(model: Any) -> Design | None:
+def design_of(model: Any) -> ModelColumns | None:
     """Return which columns a model learns from; None where its program chooses."""
     if model.kind != "estimator":
         return None
     tags = recipes.make(model.recipe).__sklearn_tags__().input_tags
-    return Design(tuple(model.features), model.target, tags.string and not tags.two_d_array)
+    return ModelColumns(tuple(model.features), model.target, tags.string and not tags.two_d_array)

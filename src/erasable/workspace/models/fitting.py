@@ -23,10 +23,10 @@ from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, estimates, owed, recipes, unused
+from erasable.workspace.models import catalogue, estimates, pending_hooks, recipes, unused
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
-from erasable.workspace.models.design import Design
+from erasable.workspace.models.model_columns import ModelColumns
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
 from erasable.workspace.models.versions import new_version, supersede, tell
@@ -182,9 +182,7 @@ def register(
             check_command(command, what)
     with site.ledger.reading() as connection:
         if catalogue.known(connection, name) is not None:
-            raise WorkspaceError(
-                f"there is a model {name!r} already; expected a new name; choose another"
-            )
+            raise WorkspaceError(f"there is a model {name!r} already; expected a new name")
     if retrain is not None:
         return _fit(site, name, recipes.parse_command(retrain), datasets, None, None, hook)
     with site.lock(locking.models([name])):
@@ -220,7 +218,7 @@ def retire(site: Site, name: str) -> None:
             supersede(site, connection, model.id)
             at = schema.model.c.id == model.id
             connection.execute(update(schema.model).where(at).values(state="retired"))
-            owed.settle(site, connection, name)  # another of that name owes nothing
+            pending_hooks.discard(site, connection, name)  # another of that name owes nothing
             tell(site, connection, "model-retired", name, site.now())
         site.clean()
 
@@ -258,15 +256,17 @@ def _fit(
             tell(site, connection, "model-fitted", name, site.now())
             for each in plan.datasets:
                 drop_unused(site, connection, each.id)
-            told = []
+            messages = []
             if made.features is not None and plan.features is None:
-                told = unused.remarks(connection, name, plan.datasets, made.features, plan.target)
+                messages = unused.remarks(
+                    connection, name, plan.datasets, made.features, plan.target
+                )
         leavers.tidy(site, [each.id for each in plan.datasets])
         site.clean()
     chosen = None if made.features is None else list(made.features)
     return Fitted(
         name, number, made.n_records, made.seconds, chosen, plan.target, commitment,
-        list(unused.left_out(plan.datasets, chosen, plan.target)), told,
+        list(unused.left_out(plan.datasets, chosen, plan.target)), messages,
     )  # fmt: skip
 
 
@@ -310,9 +310,7 @@ def _plan(
     if before is None and recipe is None:
         catalogue.find(connection, name)  # says which models there are
     if before is not None and before.kind == "uncovered":
-        raise WorkspaceError(
-            f"{name!r} is registered as trained elsewhere; expected another name; choose one"
-        )
+        raise WorkspaceError(f"{name!r} is registered as trained elsewhere; expected another name")
     found = [data.find(connection, each) for each in dict.fromkeys(datasets)]
     if not found and before is not None:
         found = [data.get(connection, each) for each in before.datasets]
@@ -350,11 +348,11 @@ def _unseeded(recipe: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in recipe.items() if name != "seeds"}
 
 
-def _design(plan: _Plan) -> Design | None:
+def _design(plan: _Plan) -> ModelColumns | None:
     if plan.recipe["kind"] != "estimator":
         return None
     estimator = recipes.make(plan.recipe)
-    return Design.choose(plan.datasets, estimator, plan.features, plan.target)
+    return ModelColumns.choose(plan.datasets, estimator, plan.features, plan.target)
 
 
 def _put_model(
@@ -387,5 +385,5 @@ def _refuse_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise WorkspaceError(
             f"{name[:60]!r} cannot be the name of a model; expected letters, digits, '.', '_' and "
-            "'-', up to 200; choose another"
+            "'-', up to 200"
         )

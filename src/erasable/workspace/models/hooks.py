@@ -14,7 +14,7 @@ from erasable.workspace import locking
 from erasable.workspace.evidence import reliance
 from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking.leases import OvertakenError
-from erasable.workspace.models import owed, using
+from erasable.workspace.models import pending_hooks, using
 from erasable.workspace.models.training import run as run_command
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
@@ -42,7 +42,7 @@ def run_due(site: Site, but: Collection[str] = ()) -> dict[str, str | None]:
     """
     with site.ledger.reading() as connection:
         reliance.check_settings(site, connection)  # they name the models; `recorded` checks these
-        names = [name for name in dict.fromkeys(owed.due(site, connection)) if name not in but]
+        names = [name for name in pending_hooks.due(site, connection) if name not in but]
     found: dict[str, str | None] = {}
     for name in names:
         try:
@@ -61,14 +61,14 @@ def _run_alone(site: Site, name: str) -> str | None:
     """Run a hook while nobody changes the model; return what went wrong, if anything."""
     with site.lock(reads=locking.models([name]), wait=0.0):
         with site.ledger.reading() as connection:
-            hook = owed.hook_of(connection, name)
-        told = None
+            hook = pending_hooks.hook_of(connection, name)
+        message = None
         if hook is not None:
-            told = _run(site, name, reliance.recorded(site, name, hook, "hook"))
-    if told is None:
+            message = _run(site, name, reliance.recorded(site, name, hook, "hook"))
+    if message is None:
         with site.ledger.transaction() as connection:
-            owed.settle(site, connection, name)
-    return told
+            pending_hooks.discard(site, connection, name)
+    return message
 
 
 def _run(site: Site, name: str, hook: Trusted[str]) -> str | None:
@@ -80,6 +80,6 @@ def _run(site: Site, name: str, hook: Trusted[str]) -> str | None:
     except TamperedError:
         raise
     except ErasableError as error:
-        told = " ".join(str(error).split())
-        return f"the hook of {name!r} failed, and is run again by the next process: {told}"
+        message = " ".join(str(error).split())
+        return f"the hook of {name!r} failed, and is run again by the next process: {message}"
     return None

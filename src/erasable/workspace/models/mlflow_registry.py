@@ -109,7 +109,7 @@ class Registry:
         if not self._own.items() <= dict(known.tags).items():
             raise WorkspaceError(
                 f"MLflow has a registered model {self.name!r} that this workspace did not make for "
-                "this model; expected a new name; choose another"
+                "this model; expected a new name"
             )
 
     def find(self, commitment: str) -> str | None:
@@ -270,8 +270,8 @@ def _explained() -> Iterator[None]:
     except ErasableError:
         raise
     except Exception as error:  # of many libraries; all of it means the same
-        told = " ".join(_CREDENTIALS.sub("//", str(error)).split())[:200] or type(error).__name__
+        message = " ".join(_CREDENTIALS.sub("//", str(error)).split())[:200] or type(error).__name__
         raise WorkspaceServerError(
-            f"MLflow cannot be reached, or refuses ({told}); expected a registry that takes a "
+            f"MLflow cannot be reached, or refuses ({message}); expected a registry that takes a "
             "version; mend that, and run the command again"
         ) from None

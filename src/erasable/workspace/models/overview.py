@@ -35,7 +35,7 @@ def model(connection: Connection, name: str) -> dict[str, Any]:
     Raises
     ------
     NotInWorkspaceError
-        There is none of this name.
+        No model has the name.
     """
     found = catalogue.find(connection, name)
     query = select(model_version).where(model_version.c.model_id == found.id)

@@ -22,6 +22,7 @@ from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyErro
 from erasable.workspace import locking
 from erasable.workspace.evidence import log, reliance
 from erasable.workspace.evidence.wire import unpack
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.deleting import design_of
@@ -36,7 +37,6 @@ __all__ = ["publish", "publish_due", "stop"]
 _SCHEME = "mlflow:"
 _URI = "MLFLOW_TRACKING_URI"
 _RECEIPTS = "receipts.json"
-_AT_ONCE = 500
 
 
 def publish(
@@ -98,8 +98,8 @@ def publish(
                 target, version=before.version, registered=before.registered,
                 log_size=before.log_size,
             )  # fmt: skip
-        done, told = _push(site, target)
-        return done, using.cautions(site, model, version, data) + told
+        done, messages = _push(site, target)
+        return done, using.cautions(site, model, version, data) + messages
 
 
 def stop(site: Site, name: str) -> None:
@@ -232,12 +232,12 @@ def _register(site: Site, registry: Any, target: Published, receipts: list[dict[
 
 def _registered_last(connection: Connection, name: str, to: str) -> int | None:
     """Return where the log says that a model was registered there last, also long ago."""
-    told = connection.execute(
+    logged = connection.execute(
         select(log_entry.c.position, log_entry.c.body)
         .where(log_entry.c.kind == "model-published", log_entry.c.subject == name)
         .order_by(log_entry.c.position.desc())
     )
-    return next((row.position for row in told if unpack(row.body, "it").get("to") == to), None)
+    return next((row.position for row in logged if unpack(row.body, "it").get("to") == to), None)
 
 
 def _receipts_since(connection: Connection, model_id: int, since: int) -> list[dict[str, str]]:
@@ -253,16 +253,16 @@ def _receipts_since(connection: Connection, model_id: int, since: int) -> list[d
     digests = {row.subject: str(unpack(row.body, "it").get("receipt")) for row in ended}
     ids = list(digests)
     found = []
-    for start in range(0, len(ids), _AT_ONCE):
+    for some in in_parts(ids):
         query = select(task.c.request_id, task.c.treatment).where(
-            task.c.request_id.in_(ids[start : start + _AT_ONCE]),
+            task.c.request_id.in_(some),
             task.c.target == "model",
             task.c.target_id == model_id,
         )
         treatments = {row.request_id: str(row.treatment) for row in connection.execute(query)}
         found += [
             {"request": id, "treatment": treatments[id], "sha256": digests[id]}
-            for id in ids[start : start + _AT_ONCE]
+            for id in some
             if id in treatments
         ]
     return found
@@ -325,7 +325,7 @@ def _checked(site: Site, uri: str) -> str:
     if parts is None or not parts.scheme:
         raise WorkspaceError(
             f"{uri[:60]!r} is no tracking URI; expected http://HOST:PORT, sqlite:///FILE or the "
-            "like; correct it"
+            "like"
         )
     return _absolute(site, uri)
 
@@ -339,6 +339,6 @@ def _absolute(site: Site, uri: str) -> str:
     if place.resolve().is_relative_to(site.root):
         raise WorkspaceError(
             f"{str(place)!r} is in the folder of the workspace, where no erasure would reach what "
-            "MLflow keeps; expected a place elsewhere; name one"
+            "MLflow keeps; expected a place elsewhere"
         )
     return f"sqlite:///{place}"

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from erasable.core.records import Records
 from erasable.core.targets import read_target
-from erasable.workspace.data.catalogue import DataSet, get, table
-from erasable.workspace.models.design import Design, named, target_of
+from erasable.workspace.data.catalogue import get, table
+from erasable.workspace.models.model_columns import ModelColumns, Tables, named, target_of
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from sklearn.base import BaseEstimator
 
-__all__ = ["Reader", "Tables"]
-
-Tables = list[tuple[DataSet, "pa.Table"]]
+__all__ = ["Reader"]
 
 
 class Reader:
@@ -52,7 +50,7 @@ class Reader:
         self,
         datasets: Sequence[int],
         versions: Sequence[int] | None = None,
-        design: Design | None = None,
+        design: ModelColumns | None = None,
     ) -> Tables:
         """Read data sets.
 
@@ -94,7 +92,7 @@ class Reader:
             for known, read in self._tables
         ]
 
-    def records(self, design: Design, estimator: BaseEstimator) -> Records:
+    def records(self, design: ModelColumns, estimator: BaseEstimator) -> Records:
         """Make records of the tables that were read last, for one model alone."""
         design.check(self._tables, estimator)
         key = (design.features, design.documents)

@@ -60,7 +60,7 @@ def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
     names = [name for name in BETWEEN.split(estimator.strip()) if name]
     if not names:
         raise InvalidParameterError(
-            "no estimator was named; expected one, such as linear_model.Ridge; name it"
+            "no estimator was named; expected one, such as linear_model.Ridge"
         )
     found = [(_path(name, find_estimator(name))) for name in names]
     recipe: Recipe = {
@@ -164,9 +164,7 @@ def find_entry(entry: str) -> Callable[[Any], Any]:
             "Python finds; set PYTHONPATH, or mend it"
         ) from error
     if not callable(found):
-        raise InvalidParameterError(
-            f"the module {module!r} has no function {name!r}; expected one; check the name"
-        )
+        raise InvalidParameterError(f"the module {module!r} has no function {name!r}; expected one")
     return found  # type: ignore[no-any-return]
 
 

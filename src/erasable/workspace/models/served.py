@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import InvalidDataError
-from erasable.workspace.models.design import Design
+from erasable.workspace.models.model_columns import ModelColumns
 
 __all__ = ["DESIGN", "MODEL", "Served"]
 
@@ -31,7 +31,7 @@ class Served:
         What it learned from.
     """
 
-    def __init__(self, fitted: Any, design: Design) -> None:
+    def __init__(self, fitted: Any, design: ModelColumns) -> None:
         self._fitted = fitted
         self._design = design
 
@@ -65,7 +65,7 @@ class Served:
         if missing:
             raise InvalidDataError(
                 f"the table lacks the columns {', '.join(missing)}; expected all that the model "
-                "learned from; add them"
+                "learned from"
             )
         return np.asarray(self._fitted.predict(asked(plain(table.select(wanted)), self._design)))
 
@@ -95,5 +95,5 @@ def _load_pyfunc(path: str | os.PathLike[str]) -> Served:
     from erasable.workspace.models.training import of_bytes
 
     said = json.loads(Path(path, DESIGN).read_bytes())
-    design = Design(tuple(said["features"]), said["target"], said["documents"])
+    design = ModelColumns(tuple(said["features"]), said["target"], said["documents"])
     return Served(of_bytes(Path(path, MODEL).read_bytes()), design)

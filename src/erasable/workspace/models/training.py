@@ -14,7 +14,6 @@ import platform
 import shlex
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +22,10 @@ import erasable
 from erasable.core.errors import ErasableError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.core.params import class_path
-from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
-from erasable.workspace.models.design import Design, joined
+from erasable.workspace.models.model_columns import ModelColumns, Tables, joined
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 
@@ -88,8 +86,8 @@ class Made:
 def train(
     site: Site,
     trusted: Trusted[dict[str, Any]],
-    tables: Sequence[tuple[DataSet, pa.Table]],
-    design: Design | None = None,
+    tables: Tables,
+    design: ModelColumns | None = None,
     records: Records | None = None,
 ) -> Made:
     """Train a model.
@@ -194,9 +192,9 @@ def run(trusted: Trusted[str], root: Path, **places: Path) -> None:
             words, stdin=subprocess.DEVNULL, stdout=2, check=False, env=environment(root)
         )
     except (OSError, ValueError, IndexError) as error:
-        told = getattr(error, "strerror", None) or type(error).__name__
+        message = getattr(error, "strerror", None) or type(error).__name__
         raise WorkspaceError(
-            f"the command {command!r} cannot be run ({told}); expected a program; "
+            f"the command {command!r} cannot be run ({message}); expected a program; "
             "check its path and its quotes"
         ) from None
     if done.returncode:

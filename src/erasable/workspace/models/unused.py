@@ -63,21 +63,21 @@ def remarks(
     target: str | None,
 ) -> list[str]:
     """Say what was decided about columns where none was named, a line each."""
-    told = []
+    messages = []
     unused = left_out(datasets, features, target)
     if unused:
         some = [f"{column!r} ({_kind(kind)})" for column, kind in unused.items()]
         shown = ", ".join(some[:_SHOWN]) + (", ..." if len(some) > _SHOWN else "")
-        told.append(
+        messages.append(
             f"{name!r} does not learn from {shown}; name the features with --features to choose "
             "others, or make numbers of them in the source"
         )
     for column, models in targets_of_others(connection, name, datasets, features).items():
-        told.append(
+        messages.append(
             f"{name!r} learns from {column!r}, which is the target of "
             f"{', '.join(map(repr, models))}; name the features with --features to leave it out"
         )
-    return told
+    return messages
 
 
 def _kind(kind: str) -> str:

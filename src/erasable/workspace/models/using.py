@@ -11,8 +11,8 @@ from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.design import Design, joined
 from erasable.workspace.models.keeping import fields_of_one_record, keeps_records
+from erasable.workspace.models.model_columns import ModelColumns, joined
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.site import Site
@@ -56,9 +56,9 @@ def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
     refuse_own(path, site.root)
     with site.lock(reads=locking.models([name])):
         model, version, data = opened(site, name)
-        told = cautions(site, model, version, data)
+        messages = cautions(site, model, version, data)
         write_for_user(path, site.root, data)
-    return told
+    return messages
 
 
 def opened(site: Site, name: str) -> tuple[Model, Version, bytes]:
@@ -130,7 +130,7 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
     if missing:
         raise WorkspaceError(
             f"{source!r} lacks the columns {', '.join(missing)}; expected all that {name!r} "
-            "learned from; add them"
+            "learned from"
         )
     fitted: Any = of_bytes(data)
     if not hasattr(fitted, "predict"):
@@ -175,7 +175,7 @@ def cautions(site: Site, model: Model, version: Version, data: bytes) -> list[st
     ]
 
 
-def asked(table: pa.Table, design: Design) -> pa.Table | list[str]:
+def asked(table: pa.Table, design: ModelColumns) -> pa.Table | list[str]:
     """Return what a model is asked about: the features, or documents."""
     if design.documents:
         documents: list[str] = table[design.features[0]].cast("string").to_pylist()
@@ -189,9 +189,11 @@ def _found(site: Site, name: str) -> tuple[Model, Version]:
         reliance.check_one(site, connection, "model", name)
         version = catalogue.current(connection, model)
     if version is None or not model.is_live:
-        told = "too few records were left of" if model.state == "retired" else "only registered is"
+        message = (
+            "too few records were left of" if model.state == "retired" else "only registered is"
+        )
         raise NotInWorkspaceError(
-            f"there is no file of the model {name!r}: {told} it; expected one that was fitted "
+            f"there is no file of the model {name!r}: {message} it; expected one that was fitted "
             "here; fit it, or choose another"
         )
     return model, version

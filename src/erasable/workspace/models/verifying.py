@@ -58,7 +58,7 @@ class Verdict:
         be the program's doing (`detail` says so); "other version": it was made by other
         software, which comes to other numbers; "damaged": the file is not what was written, or
         what it holds is not what was committed to; "not covered": it was trained elsewhere; "not
-        checked": its command was not run again; "retired": there is none.
+        checked": its command was not run again; "retired": it was given up.
     detail : str
         One line, or empty.
     seconds : float
@@ -232,16 +232,16 @@ def _matches(version: Version, digest: str) -> bool:
 
 def _other_software(model: Model, version: Version) -> str:
     """Say which software made the model where that is not what is here."""
-    told = []
+    messages = []
     if model.kind == "estimator":
         here = algorithm_of(recipes.make(model.recipe))
-        told += [] if here == version.algorithm else [f"{version.algorithm}, here {here}"]
+        messages += [] if here == version.algorithm else [f"{version.algorithm}, here {here}"]
     now = software()
     for name in sorted({*now, *version.software}):
         before, here = version.software.get(name, "none"), now.get(name, "none")
         if before != here:
-            told.append(f"{name} {before}, here {here}")
-    return f"made by {'; '.join(told)}" if told else ""
+            messages.append(f"{name} {before}, here {here}")
+    return f"made by {'; '.join(messages)}" if messages else ""
 
 
 def _staleness(site: Site, model: Model, version: Version) -> str:

@@ -35,11 +35,11 @@ def gather(site: Site) -> dict[str, Any]:
     TamperedError
         Rows of the ledger are not what the log says of them.
     """
-    told = consistency.compare_ledger_with_log(site) + suppressions.compare_list_with_log(site)
-    if told:
+    messages = consistency.compare_ledger_with_log(site) + suppressions.compare_list_with_log(site)
+    if messages:
         raise TamperedError(
-            f"the ledger was tampered with: {told[0]}; expected what erasable wrote; no report was "
-            "written, run `erasable log verify`, and restore the ledger from a backup"
+            f"the ledger was tampered with: {messages[0]}; expected what erasable wrote; no report "
+            "was written, run `erasable log verify`, and restore the ledger from a backup"
         )
     now = site.now()
     counts = status(site)
@@ -187,5 +187,5 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
 def _recipe(kind: str, recipe: Any) -> str:
     if kind in ("command", "uncovered"):
         return "trained elsewhere" if kind == "uncovered" else "retrained by a command"
-    told = recipe.get("estimator", "") if isinstance(recipe, dict) else str(recipe)
-    return " → ".join(told) if isinstance(told, list) else str(told)
+    name = recipe.get("estimator", "") if isinstance(recipe, dict) else str(recipe)
+    return " → ".join(name) if isinstance(name, list) else str(name)

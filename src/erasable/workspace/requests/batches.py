@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, delete, select, update
 
@@ -29,10 +29,12 @@ from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import holding, identity, model, model_version, step
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting
 from erasable.workspace.requests import failures
+from erasable.workspace.requests.failures import Setback
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
@@ -41,11 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOT_THE_MODELS",
     "Batch",
-    "Crew",
-    "DataSetFailedError",
-    "ModelFailedError",
     "Models",
-    "MoreConcernedError",
     "affected",
     "asking",
     "check_claimed",
@@ -57,8 +55,11 @@ __all__ = [
     "put_back",
 ]
 
-_AT_ONCE = 500
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
+
+
+Models = list[tuple[Any, Any, dict[int, list[Any]]]]
+"""Rows of models and of their versions, and which ids of which data sets are to leave them."""
 
 
 @dataclass(slots=True)
@@ -71,6 +72,7 @@ class Batch:
     conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
     erasures: list[erasing.Erasure] = field(default_factory=list)
     prepared: list[tuple[Any, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
+    models: Models = field(default_factory=list)
     name: str = ""
 
     def held(self) -> dict[str, pa.Table]:
@@ -90,44 +92,8 @@ class Batch:
         return counts
 
 
-Models = list[tuple[Any, Any, dict[int, list[Any]]]]
-"""Rows of models and of their versions, and which ids of which data sets are to leave them."""
-
 NOT_THE_MODELS = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
 """What goes wrong with them says nothing of a model."""
-
-
-class Crew(Protocol):
-    """Who carries out a batch, where nobody is there to hear that it failed.
-
-    Requests that wait for something that failed are left out, until it is tried again.
-    """
-
-    def prepare(self, site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepared]:
-        """Prepare the fragments and the models of a batch; return the models by their ids."""
-
-    def failed(self, site: Site, batch: Batch, error: Exception) -> None:
-        """Hear what went wrong; the batch has been put back."""
-
-
-class MoreConcernedError(Exception):
-    """Requests concern more data sets and models than were claimed: they are to be claimed."""
-
-
-class DataSetFailedError(WorkspaceError):
-    """Records of a data set cannot be looked for."""
-
-    def __init__(self, message: str, dataset_id: int) -> None:
-        super().__init__(message)
-        self.dataset_id = dataset_id
-
-
-class ModelFailedError(WorkspaceError):
-    """A model cannot be made without the records."""
-
-    def __init__(self, told: str, model: str) -> None:
-        super().__init__(f"{told}; or give the model up: `erasable model retire {model}`")
-        self.told, self.model = told, model
 
 
 def concerned(
@@ -159,15 +125,15 @@ def plan(
     patient: bool = False,
     claimed: Collection[str] | None = None,
     checked: Mapping[str, Any] | None = None,
-) -> Batch | None:
+) -> Batch | Setback | None:
     """Take up the requests that are pending and not held; None where there are none.
 
     Rows that `concerned` has checked, and that are the same still, are not checked again.
 
-    Raises
-    ------
-    MoreConcernedError
-        By now they concern more than was claimed; nothing was taken up.
+    Returns
+    -------
+    Batch, Setback or None
+        Setback: by now they concern more than was claimed; nothing was taken up.
     """
     name = f"B-{secrets.token_hex(8)}"
     now = site.now()
@@ -183,9 +149,8 @@ def plan(
         batch = gather(connection, rows)
         batch.name = name
         if claimed is not None and not _concerned(connection, batch) <= set(claimed):
-            raise MoreConcernedError
-        for start in range(0, len(rows), _AT_ONCE):
-            ids = [row.id for row in rows[start : start + _AT_ONCE]]
+            return Setback()
+        for ids in in_parts([row.id for row in rows]):
             connection.execute(
                 update(request_table)
                 .where(request_table.c.id.in_(ids))
@@ -197,17 +162,10 @@ def plan(
         return batch
 
 
-def check_claimed(site: Site, batch: Batch, claimed: Collection[str]) -> None:
-    """See whether records have come in, since, that the batch is to erase.
-
-    Raises
-    ------
-    MoreConcernedError
-        They are in a data set that was not claimed.
-    """
+def check_claimed(site: Site, batch: Batch, claimed: Collection[str]) -> Setback | None:
+    """See whether records to erase have come in since, in a data set that was not claimed."""
     with site.ledger.reading() as connection:
-        if not _concerned(connection, batch) <= set(claimed):
-            raise MoreConcernedError
+        return None if _concerned(connection, batch) <= set(claimed) else Setback()
 
 
 def _waiting(connection: Connection, only: Sequence[str] | None, now: datetime | None) -> list[Any]:
@@ -231,7 +189,7 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
     known = every(connection)
     found |= {each.id for each in known if record_type(each.name) in types}
     found |= set(batch.conditions)
-    for some in subjects.batches(list(batch.tokens)):
+    for some in in_parts(list(batch.tokens)):
         query = select(holding.c.dataset_id).where(holding.c.token.in_(some)).distinct()
         found.update(connection.execute(query).scalars())
     names = [each.name for each in known if each.id in found]
@@ -288,7 +246,7 @@ def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any
 
 def _is_doubtful(connection: Connection, row: Any) -> bool:
     found: list[Any] = []
-    for some in subjects.batches([token for _, token in row.tokens]):  # a request may be for many
+    for some in in_parts([token for _, token in row.tokens]):  # a request may be for many
         found += connection.execute(select(identity).where(identity.c.token.in_(some)))
     return subjects.fit_two_people(found)
 
@@ -301,9 +259,9 @@ def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
             known = get(connection, row.condition["dataset"])
             condition = Condition.parse(row.condition["where"], known.schema, known.subject_columns)
             batch.conditions.setdefault(known.id, []).append((row.id, condition))
-    people = [row for row in rows if row.condition is None]
-    expanded = subjects.expand_many(connection, [row.tokens for row in people])
-    for row, identities in zip(people, expanded, strict=True):
+    of_persons = [row for row in rows if row.condition is None]
+    expanded = subjects.expand_many(connection, [row.tokens for row in of_persons])
+    for row, identities in zip(of_persons, expanded, strict=True):
         for kind, token in identities:
             batch.types[token] = kind
             asked = batch.tokens.setdefault(token, [])
@@ -312,12 +270,12 @@ def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
     return batch
 
 
-def look(site: Site, connection: Connection, batch: Batch) -> None:
+def look(site: Site, connection: Connection, batch: Batch) -> Setback | None:
     """Find the records of a batch in every data set; nothing is written.
 
-    Raises
-    ------
-    DataSetFailedError
+    Returns
+    -------
+    Setback or None
         A data set is damaged.
     """
     for known in every(connection):
@@ -329,10 +287,12 @@ def look(site: Site, connection: Connection, batch: Batch) -> None:
         except NOT_THE_MODELS:
             raise
         except WorkspaceError as error:
-            raise DataSetFailedError(str(error), known.id) from error
+            line = " ".join(str(error).split())
+            return Setback("dataset", known.id, known.name, line, error)
         if erasure.found:
             batch.erasures.append(erasure)
     check_missed(site, connection, batch)
+    return None
 
 
 def check_missed(site: Site, connection: Connection, batch: Batch) -> None:
@@ -379,12 +339,17 @@ def affected(connection: Connection, batch: Batch) -> Models:
     return found
 
 
-def asking(connection: Connection, batch: Batch, dataset_id: int) -> set[str]:
-    """Return the requests of a batch that may have records in a data set."""
+def asking(connection: Connection, batch: Batch, failed: Setback) -> set[str]:
+    """Return the requests of a batch that may have records in a model or data set."""
+    if failed.target == "model":
+        of, version = next((row, v) for row, v, _ in batch.models if row.id == failed.target_id)
+        counts = batch.n_per_request(of, version)
+        return {request for request, n in counts.items() if n or version is None}
+    dataset_id = failed.target_id
     found = {request for request, _ in batch.conditions.get(dataset_id, [])}
     own = record_type(get(connection, dataset_id).name)
     tokens = {token for token, kind in batch.types.items() if kind == own}
-    for some in subjects.batches(list(batch.tokens)):
+    for some in in_parts(list(batch.tokens)):
         query = select(holding.c.token).where(
             holding.c.dataset_id == dataset_id, holding.c.token.in_(some)
         )

@@ -88,10 +88,9 @@ def _months_later(start: datetime, months: int) -> datetime:
 def _check(regulation: str, moment: datetime) -> None:
     if regulation not in REGULATIONS:
         raise errors.InvalidParameterError(
-            f"regulation={regulation!r:.40} is not known; expected one of "
-            f"{', '.join(REGULATIONS)}; pass one of them"
+            f"regulation={regulation!r:.40} is not known; expected one of {', '.join(REGULATIONS)}"
         )
     if moment.tzinfo is None:
         raise errors.InvalidParameterError(
-            "the time has no zone; expected one, as in 2026-03-01T09:00+00:00; add it"
+            "the time has no zone; expected one, as in 2026-03-01T09:00+00:00"
         )

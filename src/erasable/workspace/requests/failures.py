@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlalchemy import Connection, Select, and_, delete, insert, or_, select, update
 
-from erasable.core.errors import NotInWorkspaceError
+from erasable.core.errors import NotInWorkspaceError, WorkspaceError
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import dataset, failure, model, task
 from erasable.workspace.site import Site
 
 __all__ = [
     "Failure",
-    "NotYetError",
     "Patience",
-    "TaskFailedError",
+    "Setback",
     "join",
     "listing",
     "not_yet",
@@ -30,24 +30,44 @@ __all__ = [
     "waiting_requests",
 ]
 
-_AT_ONCE = 500
 _LONGEST = 2000  # characters of an error that are kept
 
 
-class TaskFailedError(Exception):
-    """A model or data set of a batch cannot be updated: the error says why."""
+@dataclass(slots=True)
+class Setback:
+    """Why a batch was not carried out; its requests wait again.
 
-    def __init__(self, target: str, target_id: int, error: str) -> None:
-        super().__init__(error)
-        self.target, self.target_id, self.error = target, target_id, error
+    Attributes
+    ----------
+    target : {"model", "dataset"} or None
+        What cannot be updated. None: by now the requests concern more than was claimed.
+    target_id : int
+    name : str
+    error : str or None
+        What went wrong, in a line. None: it has failed before, and is not to be tried yet.
+    cause : Exception or None
+        What was raised, where that was in this process.
+    failure : Failure or None
+        What was written down of it.
 
+    Examples
+    --------
+    >>> Setback("model", 3, "risk", "no such column").target_id
+    3
+    """
 
-class NotYetError(Exception):
-    """A batch needs a model that has failed, and is not to be tried yet."""
+    target: str | None = None
+    target_id: int = 0
+    name: str = ""
+    error: str | None = None
+    cause: Exception | None = None
+    failure: Failure | None = None
 
-    def __init__(self, target: str, target_id: int) -> None:
-        super().__init__(target)
-        self.target, self.target_id = target, target_id
+    def reraise(self, advice: str) -> NoReturn:
+        """Raise the cause; to what is wrong with a model, `advice` adds what to do."""
+        if self.target == "model" and isinstance(self.cause, WorkspaceError):
+            raise WorkspaceError(f"{self.cause}; {advice.format(model=self.name)}") from self.cause
+        raise self.cause or WorkspaceError(str(self.error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +132,7 @@ class Failure:
 def note(
     site: Site,
     connection: Connection,
-    failed: TaskFailedError,
+    failed: Setback,
     batch: Iterable[str],
     waiting: Iterable[str],
     patience: Patience,
@@ -127,7 +147,7 @@ def note(
     before = connection.execute(select(failure.c.attempts).where(at)).scalar() or 0
     seconds = patience.seconds_after(before + 1)
     values: dict[str, Any] = {
-        "attempts": before + 1, "error": failed.error[:_LONGEST], "failed_at": now,
+        "attempts": before + 1, "error": str(failed.error)[:_LONGEST], "failed_at": now,
         "again_at": None if seconds is None else now + timedelta(seconds=seconds),
     }  # fmt: skip
     if before:
@@ -136,7 +156,7 @@ def note(
         named = {"target": failed.target, "target_id": failed.target_id}
         connection.execute(insert(failure).values(**named, **values))
     join(connection, failed, batch, waiting)
-    return next(each for each in listing(connection, (failed.target, failed.target_id)))
+    return next(each for each in listing(connection, (str(failed.target), failed.target_id)))
 
 
 def listing(connection: Connection, only: tuple[str, int] | None = None) -> list[Failure]:
@@ -194,7 +214,7 @@ def not_yet(connection: Connection, now: datetime) -> set[tuple[str, int]]:
 
 def join(
     connection: Connection,
-    failed: TaskFailedError | NotYetError,
+    failed: Setback,
     batch: Iterable[str],
     waiting: Iterable[str],
 ) -> None:
@@ -203,10 +223,10 @@ def join(
     Who is not of the batch waits on: else two requests would take turns for ever.
     """
     at = (task.c.target == failed.target) & (task.c.target_id == failed.target_id)
-    ids = sorted(batch)
-    for start in range(0, len(ids), _AT_ONCE):
-        some = task.c.request_id.in_(ids[start : start + _AT_ONCE])
-        connection.execute(delete(task).where(at, some, task.c.state == "failed"))
+    for some in in_parts(sorted(batch)):
+        connection.execute(
+            delete(task).where(at, task.c.request_id.in_(some), task.c.state == "failed")
+        )
     of = {"target": failed.target, "target_id": failed.target_id, "state": "failed"}
     rows = [{"request_id": each, **of} for each in sorted(set(waiting))]
     if rows:

@@ -17,7 +17,7 @@ from erasable.core.errors import WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import tokens_in
-from erasable.workspace.identity import subjects
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import identity, task
 from erasable.workspace.ledger.schema import request as request_table
@@ -103,9 +103,9 @@ def history(site: Site, name: str, since: datetime | None = None) -> History:
         began: datetime = connection.execute(made).scalar_one()
         start = began if since is None else since
         if start.tzinfo is None or start > now:
-            told = "has no time zone" if start.tzinfo is None else "has not come yet"
+            message = "has no time zone" if start.tzinfo is None else "has not come yet"
             raise WorkspaceError(
-                f"since is {start.isoformat()}, which {told}; expected a time in the past, with "
+                f"since is {start.isoformat()}, which {message}; expected a time in the past, with "
                 "its zone; pass datetime(2026, 3, 31, tzinfo=UTC)"
             )
         here = _people(site, connection, known)
@@ -151,7 +151,7 @@ def _asking(connection: Connection, since: datetime) -> set[str]:
 
 def _owners(connection: Connection, tokens: Sequence[str]) -> set[str]:
     found: set[str] = set()
-    for some in subjects.batches(tokens):
+    for some in in_parts(tokens):
         query = select(identity.c.subject).where(identity.c.token.in_(some))
         found.update(connection.execute(query).scalars())
     return found

@@ -23,6 +23,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import task
 from erasable.workspace.requests import calendar
@@ -152,7 +153,7 @@ def acknowledge(
     if received > now:
         raise WorkspaceError(
             f"received_at is {received.isoformat()}, which has not come yet; expected a time in "
-            "the past; correct it"
+            "the past"
         )
     due = calendar.due(regulation, received)
     with site.ledger.transaction() as connection:
@@ -182,18 +183,18 @@ def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) ->
     """
     entered: list[Request] = []
     with site.progress("entering requests", len(rows)) as advance:
-        for some in subjects.batches(rows):
+        for some in in_parts(rows):
             new = [
                 {**row, "id": _new_id(), "state": "pending", "salt": secrets.token_hex(32)}
                 for row in some
             ]
             connection.execute(insert(request_table), new)
             bodies = [entries.acknowledged(site.keys, row) for row in new]
-            told = [
+            logged = [
                 ("request-acknowledged", row["id"], body, row["changed_at"])
                 for row, body in zip(new, bodies, strict=True)
             ]
-            log.append_many(site, connection, told)
+            log.append_many(site, connection, logged)
             entered += map(_as_kept, new)
             advance(len(new))
     return entered
@@ -201,9 +202,9 @@ def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) ->
 
 def _as_kept(row: dict[str, Any]) -> Request:
     """Return a new request as the ledger gives it back."""
-    told: dict[str, Any] = {name: row.get(name) for name in Request.__slots__}
-    moments = {k: v.astimezone(UTC) for k, v in told.items() if isinstance(v, datetime)}
-    return Request(**(told | moments))
+    values: dict[str, Any] = {name: row.get(name) for name in Request.__slots__}
+    moments = {k: v.astimezone(UTC) for k, v in values.items() if isinstance(v, datetime)}
+    return Request(**(values | moments))
 
 
 def asked(
@@ -244,7 +245,7 @@ def find(connection: Connection, request_id: str) -> Request:
     Raises
     ------
     NotInWorkspaceError
-        There is none of this id.
+        No request has the id.
     """
     row = connection.execute(select(*_COLUMNS).where(request_table.c.id == request_id)).first()
     if row is None:
@@ -252,7 +253,7 @@ def find(connection: Connection, request_id: str) -> Request:
             f"there is no request {request_id[:60]!r}; expected the id that was printed when it "
             "was taken in; list them with `erasable requests`"
         )
-    return _told(row)
+    return _as_request(row)
 
 
 def listing(connection: Connection, states: Sequence[str] | None = None) -> list[Request]:
@@ -262,7 +263,7 @@ def listing(connection: Connection, states: Sequence[str] | None = None) -> list
     )
     if states is not None:
         query = query.where(or_(*map(_in_state, states)))
-    return [_told(row) for row in connection.execute(query)]
+    return [_as_request(row) for row in connection.execute(query)]
 
 
 def _in_state(state: str) -> ColumnElement[bool]:
@@ -272,7 +273,7 @@ def _in_state(state: str) -> ColumnElement[bool]:
     return and_(request_table.c.state == "completed", found)
 
 
-def _told(row: Any) -> Request:
+def _as_request(row: Any) -> Request:
     """Tell a request that found nothing from one that erased something; the ledger need not."""
     known = Request(*row)
     return replace(known, state=NO_MATCH) if row.state == "completed" and not row.matched else known
@@ -284,7 +285,7 @@ def deny(site: Site, request_id: str, reason: str) -> Request:
     Raises
     ------
     NotInWorkspaceError, WorkspaceError
-        There is none, or it is not pending.
+        No request has the id, or it is not pending.
     """
     return _end(site, request_id, "denied", reason)
 

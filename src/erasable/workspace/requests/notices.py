@@ -45,11 +45,11 @@ def extension(request: Request, reason: str) -> str:
         )
     first = calendar.due(request.regulation, request.received_at)
     before = "" if first is None else f", and not by {first:%Y-%m-%d}"
-    told = (
+    message = (
         f"Your request {request.id} to erase your data reached us on "
         f"{request.received_at:%Y-%m-%d}. We will answer it by {request.due_at:%Y-%m-%d}{before}, "
         f"because of this: {reason.rstrip('.')}. The law is {_LAWS[request.regulation]}."
     )
     if request.regulation == "gdpr":
-        told += " You may complain to the supervisory authority, or go to court."
-    return told
+        message += " You may complain to the supervisory authority, or go to court."
+    return message

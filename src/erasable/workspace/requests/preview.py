@@ -116,7 +116,8 @@ def preview(
     with site.lock(reads=locking.datasets(names)), site.ledger.reading() as connection:
         reliance.check(site, connection)
         batch = gather(connection, rows)
-        look(site, connection, batch)
+        if (setback := look(site, connection, batch)) is not None:
+            setback.reraise("")
         searched = searching.columns_searched(connection, {*types, *batch.types.values()})
         matched: set[str] = set()
         for erasure in batch.erasures:

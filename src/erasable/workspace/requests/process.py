@@ -16,40 +16,31 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from erasable.core.errors import (
-    ErasableError,
-    EvidenceError,
-    WorkspaceBusyError,
-    WorkspaceDiskError,
-    WorkspaceError,
-)
+from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace import locking
-from erasable.workspace.data import catalogue, erasing, leavers
+from erasable.workspace.data import catalogue, leavers
 from erasable.workspace.evidence import clock, receipts
-from erasable.workspace.identity import outside, suppression
+from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
-from erasable.workspace.models import deleting, hooks, publishing
-from erasable.workspace.models.reading import Reader
+from erasable.workspace.locking.leases import Leases, OvertakenError
+from erasable.workspace.models import hooks
+from erasable.workspace.requests import failures, outbox, steps
 from erasable.workspace.requests.batches import (
-    NOT_THE_MODELS,
     Batch,
-    Crew,
-    ModelFailedError,
-    Models,
-    MoreConcernedError,
     affected,
+    asking,
     check_claimed,
     concerned,
     look,
     plan,
     put_back,
 )
-from erasable.workspace.requests.failures import NotYetError, TaskFailedError
+from erasable.workspace.requests.failures import Patience, Setback
 from erasable.workspace.requests.swapping import swap
 from erasable.workspace.site import Site
 
-__all__ = ["Processed", "finish", "process", "tell_others"]
+__all__ = ["Processed", "carry_out", "deliver_due", "finish", "process"]
 
 _LONGEST_ADMISSION = 600.0
 """Seconds that a worker waits, rather than to do all of a batch again."""
@@ -101,9 +92,8 @@ def process(
     site: Site,
     only: Sequence[str] | None = None,
     *,
-    crew: Crew | None = None,
-    wait: float | None = None,
-    tells_others: bool = True,
+    delivers: bool = True,
+    advice: str = "or give the model up: `erasable model retire {model}`",
 ) -> Processed:
     """Carry out every request that is pending and not held.
 
@@ -112,12 +102,10 @@ def process(
     site : Site
     only : sequence of str, default=None
         Ids of requests; by default all of them.
-    crew : Crew, default=None
-        Prepares the models; by default they are prepared here, one after the other.
-    wait : float, default=None
-        Seconds to wait for whoever carries out requests; by default those of the workspace.
-    tells_others : bool, default=True
-        Run the models' hooks, and write what is kept outside.
+    delivers : bool, default=True
+        Carry out the tasks of `erasable.workspace.requests.outbox`.
+    advice : str
+        What to do about a model that cannot be updated, for the error.
 
     Returns
     -------
@@ -130,27 +118,60 @@ def process(
     WorkspaceError
         A model or data set cannot be read or rewritten; nothing has changed.
     """
+    done = carry_out(site, only, delivers=delivers)
+    if isinstance(done, Setback):
+        done.reraise(advice)
+    return done
+
+
+def carry_out(
+    site: Site,
+    only: Sequence[str] | None = None,
+    *,
+    patience: Patience | None = None,
+    wait: float | None = None,
+    delivers: bool = True,
+) -> Processed | Setback:
+    """Carry out every request that is pending and not held, or say what keeps them from that.
+
+    Parameters
+    ----------
+    site : Site
+    only : sequence of str, default=None
+    patience : Patience, default=None
+        For a worker: what fails is written down and tried again later, requests that wait for it
+        are left out until then, and models are shared with other workers.
+    wait : float, default=None
+        Seconds to wait for whoever carries out requests; by default those of the workspace.
+    delivers : bool, default=True
+
+    Returns
+    -------
+    Processed or Setback
+    """
     began = time.perf_counter()
     with site.lock([locking.REQUESTS], wait=wait):
         tidied = _forget_leavers(site)
         # Before the batch, which may fail; those that fail are not run again after it for nothing.
-        before = hooks.run_due(site) if tells_others else {}
+        before = hooks.run_due(site) if delivers else {}
         claimed: set[str] = set()
         while True:
             # Before requests are taken up: where others have what it takes, nothing is changed.
             checked: dict[str, Any] = {}
-            claimed |= concerned(site, only, patient=crew is not None, checked=checked)
+            claimed |= concerned(site, only, patient=patience is not None, checked=checked)
             with site.lock(claimed) if claimed else nullcontext():
-                try:
-                    done = _carry_out(site, only, crew, claimed, tells_others, checked)
-                    break
-                except MoreConcernedError:
-                    continue
-        if tells_others:
-            updated = {each["model"] for each in done.treatments}
-            failed = {name for name, told in before.items() if told is not None}
-            _note_hooks(done, before | hooks.run_due(site, failed - updated))
-            done.warnings += publishing.publish_due(site)
+                done = _carry_out(site, only, patience, claimed, checked)
+            if isinstance(done, Processed):
+                break
+            if done.target is not None:
+                return done
+        if delivers:
+            updated = [each["model"] for each in done.treatments]
+            erased = bool(done.requests)
+            done.hooks, messages = outbox.deliver(
+                site, erased=erased, before=before, updated=updated
+            )
+            done.warnings += messages
     done.warnings += tidied
     done.seconds = time.perf_counter() - began
     return done
@@ -175,111 +196,111 @@ def _forget_leavers(site: Site) -> list[str]:
     ]
 
 
-def tell_others(site: Site) -> Processed:
-    """Run the hooks that are due, and publish what is; see `process`, which does it, too."""
+def deliver_due(site: Site) -> Processed:
+    """Carry out what a process has left in the outbox that has died, or what failed."""
     done = Processed()
     with site.lock([locking.REQUESTS], wait=0.0):
-        _note_hooks(done, hooks.run_due(site))
-        done.warnings += publishing.publish_due(site)
+        done.hooks, done.warnings = outbox.deliver(site)
     return done
-
-
-def _note_hooks(done: Processed, found: dict[str, str | None]) -> None:
-    done.hooks = [name for name, told in found.items() if told is None]
-    done.warnings += [told for told in found.values() if told is not None]
 
 
 def _carry_out(
     site: Site,
     only: Sequence[str] | None,
-    crew: Crew | None,
+    patience: Patience | None,
     claimed: set[str],
-    tells_others: bool,
     checked: dict[str, Any],
-) -> Processed:
+) -> Processed | Setback:
     done = Processed()
     with site.lock([locking.STEPS]):
         pass  # nobody is at work any more for a process that has died
     with site.ledger.reading() as connection:
         done.warnings += clock.set_back(site, connection)
-    if crew is None or _unfinished(site):
+    if patience is None or _unfinished(site):
         done.requests += finish(site)
         done.n_resumed = len(done.requests)
-    batch = plan(site, only, patient=crew is not None, claimed=claimed, checked=checked)
-    if batch is not None:
-        try:
-            _prepare(site, batch, crew)
+    batch = plan(site, only, patient=patience is not None, claimed=claimed, checked=checked)
+    if isinstance(batch, Setback):
+        return batch
+    if batch is None:
+        return done
+    try:
+        setback = _prepare(site, batch, patience)
+        if setback is None:
             # Who let records in until now did not know whom to keep out: they are waited for.
-            with site.lock([locking.ADMISSION], wait=None if crew is None else _LONGEST_ADMISSION):
-                check_claimed(site, batch, claimed)
-                matched = swap(site, batch)
-        except (ErasableError, TaskFailedError, NotYetError, MoreConcernedError) as error:
-            with suppress(ErasableError):  # then they are taken up again as they are
-                put_back(site, batch)
-            if crew is not None and not isinstance(error, MoreConcernedError):
-                crew.failed(site, batch, error)
-            raise
-        unmatched = {request for request, count in matched.items() if count == 0}
-        done.n_unmatched = len(unmatched)
-        asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
-        with site.ledger.reading() as connection:
-            kept_out = suppression.suppressed(connection, asked)
-        done.n_kept_out = len(unmatched & {r for t in kept_out for r in batch.tokens[t]})
-        done.requests += finish(site)
-        done.n_records = sum(erasure.n_records for erasure in batch.erasures)
-        for row, prepared, _ in batch.prepared:
-            done.treatments.append(
-                {
-                    "model": row.name, "treatment": prepared.treatment,
-                    "exactness": prepared.exactness, "n_records": prepared.n_deleted,
-                    "seconds": prepared.seconds,
-                }
-            )  # fmt: skip
-    done.warnings += _publish(site) if done.requests and tells_others else []
+            longest = None if patience is None else _LONGEST_ADMISSION
+            with site.lock([locking.ADMISSION], wait=longest):
+                setback = check_claimed(site, batch, claimed)
+                matched = {} if setback is not None else swap(site, batch)
+    except ErasableError:
+        with suppress(ErasableError):  # then they are taken up again as they are
+            put_back(site, batch)
+        raise
+    if setback is not None:
+        return _put_back(site, batch, setback, patience)
+    unmatched = {request for request, count in matched.items() if count == 0}
+    done.n_unmatched = len(unmatched)
+    asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
+    with site.ledger.reading() as connection:
+        kept_out = suppression.suppressed(connection, asked)
+    done.n_kept_out = len(unmatched & {r for t in kept_out for r in batch.tokens[t]})
+    done.requests += finish(site)
+    done.n_records = sum(erasure.n_records for erasure in batch.erasures)
+    for row, prepared, _ in batch.prepared:
+        done.treatments.append(
+            {
+                "model": row.name, "treatment": prepared.treatment,
+                "exactness": prepared.exactness, "n_records": prepared.n_deleted,
+                "seconds": prepared.seconds,
+            }
+        )  # fmt: skip
     return done
 
 
-def _publish(site: Site) -> list[str]:
+def _put_back(site: Site, batch: Batch, setback: Setback, patience: Patience | None) -> Setback:
+    """Have the requests of a batch wait again, and write down what they wait for."""
     try:
-        outside.publish(site)
-    except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
-        return [f"the list of the erased was not exported: {error}"]
-    return []
+        put_back(site, batch)
+    except OvertakenError:
+        raise
+    except ErasableError:
+        pass  # then they are taken up again as they are
+    if patience is None or setback.target is None:
+        return setback
+    with site.ledger.transaction() as connection:
+        waiting = asking(connection, batch, setback)
+        if setback.error is None:
+            failures.join(connection, setback, batch.requests, waiting)
+        else:
+            setback.failure = failures.note(
+                site, connection, setback, batch.requests, waiting, patience
+            )
+    return setback
 
 
 # -- what is to be done ----------------------------------------------------------------------------
 
 
-def _prepare(site: Site, batch: Batch, crew: Crew | None) -> None:
+def _prepare(site: Site, batch: Batch, patience: Patience | None) -> Setback | None:
     with site.ledger.reading() as connection:
-        look(site, connection, batch)
-        models = affected(connection, batch)
-    prepare = _prepare_models if crew is None else crew.prepare
-    found = prepare(site, batch, models)
+        setback = look(site, connection, batch)
+        if setback is not None:
+            return setback
+        batch.models = affected(connection, batch)
+        later = set() if patience is None else failures.not_yet(connection, site.now())
+    for row, _, _ in batch.models:
+        if ("model", row.id) in later:
+            return Setback("model", row.id, row.name)
+    shared = patience is not None and isinstance(site.locks, Leases)
+    found = steps.prepare(site, batch, shared=shared)
+    if isinstance(found, Setback):
+        return found
     for erasure in batch.erasures:
         leavers.find_leavers(site, erasure)
-    for row, version, _ in models:
+    for row, version, _ in batch.models:
         batch.prepared.append((row, found[row.id], batch.n_per_request(row, version)))
     batch.prepared.sort(key=lambda each: each[0].name)
-
-
-def _prepare_models(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepared]:
-    """Write the fragments that are left, then the models of these, one after the other."""
-    for erasure in batch.erasures:
-        erasing.prepare(site, erasure)
-    reader = Reader(site, batch.held())
-    found = {}
-    with site.progress("updating models", len(models)) as advance:
-        # Those that learn from the same columns come one after the other: they read them once.
-        for row, version, ids in sorted(models, key=lambda each: each[0].features or []):
-            try:
-                found[row.id] = deleting.prepare(site, row, version, ids, reader)
-            except NOT_THE_MODELS:
-                raise
-            except WorkspaceError as error:
-                raise ModelFailedError(str(error), row.name) from error
-            advance()
-    return found
+    return None
 
 
 # -- after it --------------------------------------------------------------------------------------

@@ -88,9 +88,9 @@ def check_types(
     if not any(kind_of(kind) == _ADDRESS for kind in used):
         kinds = [each for each in types_tried(connection, None) if kind_of(each) == _ADDRESS]
         n, several = len(addresses), len(addresses) > 1
-        told = f"{n} of the identities look{'' if several else 's'} like an address"
+        message = f"{n} of the identities look{'' if several else 's'} like an address"
         _check_known(
-            site, connection, addresses, kinds, datasets, told if len(values) > 1 else
+            site, connection, addresses, kinds, datasets, message if len(values) > 1 else
             "the identity looks like an address",
         )  # fmt: skip
 
@@ -101,7 +101,7 @@ def _check_known(
     values: Sequence[Any],
     kinds: Sequence[str],
     datasets: Sequence[DataSet],
-    told: str,
+    message: str,
 ) -> None:
     """Refuse values that are not known under types which no data set has, but links may."""
     tokens = {site.keys.token(kind, value): value for kind in kinds for value in values}
@@ -111,7 +111,7 @@ def _check_known(
             f"{kind} ({each.name}.{column})" for each in datasets for column, kind in each.subjects
         ]
         raise InvalidIdsError(
-            f"{told}, and no data set has identities of that type; expected one of those in use: "
-            f"{', '.join(in_use) or 'none'}; name it with --type (--type id takes an identity as "
-            "it is spelled)"
+            f"{message}, and no data set has identities of that type; expected one of those in "
+            f"use: {', '.join(in_use) or 'none'}; name it with --type (--type id takes an identity "
+            "as it is spelled)"
         )

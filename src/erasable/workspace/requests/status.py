@@ -16,7 +16,7 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import outdated, owed, published
+from erasable.workspace.models import outdated, pending_hooks, published
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, OPEN
 from erasable.workspace.site import Site
@@ -79,7 +79,7 @@ def status(site: Site) -> dict[str, Any]:
                 state: sum(each.state == state for each in failed) for state in ("waiting", "dead")
             },
             "published": published.listing(site, connection),
-            "hooks_due": owed.due(site, connection),
+            "hooks_due": pending_hooks.due(site, connection),
             "restored": _restored(site, connection),
             "unreached": unreached(site.ledger, site.store, connection),
         }

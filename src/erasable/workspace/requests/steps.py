@@ -1,4 +1,4 @@
-"""The models of a batch as steps, which any worker may take.
+"""Prepare the models of a batch: one after the other, or as steps which any worker may take.
 
 The law kept here: a step is prepared by one worker at a time, and counts once. What a worker has
 made is in the ledger's step before its lease ends; the batch puts all of it in place, or none.
@@ -7,7 +7,6 @@ made is in the ledger's step before its lease ends; the batch puts all of it in 
 from __future__ import annotations
 
 import json
-import time
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from typing import Any
@@ -22,27 +21,51 @@ from erasable.workspace.ledger.schema import model, model_version, step
 from erasable.workspace.locking.leases import label
 from erasable.workspace.models import deleting
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.requests.batches import NOT_THE_MODELS, Batch, Models
-from erasable.workspace.requests.failures import TaskFailedError
+from erasable.workspace.requests.batches import NOT_THE_MODELS, Batch
+from erasable.workspace.requests.failures import Setback
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["help_out", "prepare", "share"]
+__all__ = ["help_out", "prepare"]
 
 _PATIENCE = 0.05  # seconds between two looks at what others have done
 
 
-def share(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepared]:
-    """Prepare the fragments and models of a batch, with the help of whoever is there.
+def prepare(site: Site, batch: Batch, *, shared: bool) -> dict[int, deleting.Prepared] | Setback:
+    """Write the fragments that are left of a batch, then the models of these, by their ids.
+
+    Parameters
+    ----------
+    site : Site
+    batch : Batch
+    shared : bool
+        Offer the models to every worker.
 
     Raises
     ------
-    TaskFailedError
-        A model cannot be updated.
     OvertakenError
         Others were given the batch.
     """
-    wanted = _publish(site, batch, models)
+    if shared:
+        return _share(site, batch)
+    for erasure in batch.erasures:
+        erasing.prepare(site, erasure)
+    reader = Reader(site, batch.held())
+    found = {}
+    with site.progress("updating models", len(batch.models)) as advance:
+        # Those that learn from the same columns come one after the other: they read them once.
+        for row, version, ids in sorted(batch.models, key=lambda each: each[0].features or []):
+            prepared = _prepare_model(site, row, version, ids, reader)
+            if isinstance(prepared, Setback):
+                return prepared
+            found[row.id] = prepared
+            advance()
+    return found
+
+
+def _share(site: Site, batch: Batch) -> dict[int, deleting.Prepared] | Setback:
+    models = batch.models
+    wanted = _offer(site, batch)
     try:
         for erasure in batch.erasures:
             erasing.prepare(site, erasure)
@@ -56,13 +79,14 @@ def share(site: Site, batch: Batch, models: Models) -> dict[int, deleting.Prepar
                     _refuse(site, batch)
                 failed = next((row for row in rows if row.state == "failed"), None)
                 if failed is not None:
-                    raise TaskFailedError("model", failed.model_id, failed.error)
+                    _take_back(site, batch)
+                    return Setback("model", failed.model_id, failed.name, failed.error)
                 done = [row for row in rows if row.state == "done"]
                 advance(len(done) - n_done)
                 n_done = len(done)
                 if n_done == len(models):
                     return {row.model_id: _prepared(site, row, wanted) for row in done}
-                time.sleep(_PATIENCE)
+                site.ledger.pause(_PATIENCE)
     except BaseException:
         with suppress(ErasableError):  # else whoever carries out requests next does it
             _take_back(site, batch)
@@ -95,22 +119,18 @@ def help_out(site: Site, reader: Reader | None = None, batch: str | None = None)
 
 
 def _refuse(site: Site, batch: Batch) -> None:
-    """Say that steps are gone: others were given what we had, as we did not answer for too long.
-
-    Whoever only looks is not told so, and would wait for ever.
-    """
-    with site.ledger.transaction():
-        pass  # no transaction is let through
+    """Say that steps are gone: others were given the batch, or somebody changed the ledger."""
+    site.ledger.pause(0.0)
     raise LedgerError(
         f"steps of the batch {batch.name!r} are gone; expected one for each of its models, until "
         "it ends; see who changes the ledger besides"
     )
 
 
-def _publish(site: Site, batch: Batch, models: Models) -> Stored:
+def _offer(site: Site, batch: Batch) -> Stored:
     """Write down what is to be done, and, in a file, which records are to go."""
     gone: dict[str, dict[str, list[Any]]] = {}
-    for row, version, ids in models:
+    for row, version, ids in batch.models:
         if version is not None:
             for dataset, number in zip(row.datasets, version.dataset_versions, strict=True):
                 if dataset in ids:
@@ -121,7 +141,7 @@ def _publish(site: Site, batch: Batch, models: Models) -> Stored:
             "model_id": row.id, "batch": batch.name, "wanted_key": wanted.key,
             "wanted_sha256": wanted.sha256, "state": "planned",
         }
-        for row, _, _ in models
+        for row, _, _ in batch.models
     ]  # fmt: skip
     if rows:
         with site.ledger.transaction() as connection:
@@ -131,7 +151,7 @@ def _publish(site: Site, batch: Batch, models: Models) -> Stored:
 
 def _steps(site: Site, batch: str | None) -> list[Any]:
     """Return steps; those that learn from the same columns come one after the other."""
-    query = select(step, model.c.features).join(model, model.c.id == step.c.model_id)
+    query = select(step, model.c.name, model.c.features).join(model, model.c.id == step.c.model_id)
     if batch is not None:
         query = query.where(step.c.batch == batch)
     with site.ledger.reading() as connection:
@@ -151,38 +171,34 @@ def _carry_out(site: Site, row: Any, reader: Reader) -> int:
         newest = (model_version.c.model_id == of.id) & (model_version.c.number == of.version)
         version = connection.execute(select(model_version).where(newest)).first()
     values: dict[str, Any]
-    try:
-        prepared = prepare(site, of, version, _gone(site, row, of, version), reader)
+    prepared = _prepare_model(site, of, version, _gone(site, row, of, version), reader)
+    if isinstance(prepared, Setback):
+        values = {"state": "failed", "error": prepared.error}
+    else:
         key = None if prepared.stored is None else prepared.stored.key
         result = asdict(prepared)
         seal = seals.of_step(site.keys, _sealed(row, result))
         values = {"state": "done", "key": key, "result": {**result, "seal": seal}}
-    except TaskFailedError as failed:
-        values = {"state": "failed", "error": failed.error}
     with site.ledger.transaction() as connection:
         connection.execute(update(step).where(still).values(worker=label(), **values))
     return 1
 
 
-def prepare(
+def _prepare_model(
     site: Site, of: Any, version: Any, gone: dict[int, list[Any]], reader: Reader
-) -> deleting.Prepared:
-    """Prepare a model; see `erasable.workspace.models.deleting.prepare`.
-
-    Raises
-    ------
-    TaskFailedError
-        It cannot be updated.
-    """
+) -> deleting.Prepared | Setback:
+    """Prepare a model; see `erasable.workspace.models.deleting.prepare`."""
     try:
         return deleting.prepare(site, of, version, gone, reader)
     except NOT_THE_MODELS:
         raise
     except ErasableError as error:
-        told = " ".join(str(error).split())
+        cause: Exception = error
+        line = " ".join(str(error).split())
     except Exception as error:  # what it says may hold values of records
-        told = f"its program failed with {type(error).__name__}; run it by hand to see where"
-    raise TaskFailedError("model", of.id, told)
+        cause = error
+        line = f"its program failed with {type(error).__name__}; run it by hand to see where"
+    return Setback("model", of.id, of.name, line, cause)
 
 
 def _gone(site: Site, row: Any, of: Any, version: Any) -> dict[int, list[Any]]:

@@ -11,16 +11,15 @@ from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects, suppression
+from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import failure, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import deleting, owed
+from erasable.workspace.models import deleting, pending_hooks
 from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import Batch
 from erasable.workspace.site import Site
 
 __all__ = ["swap"]
-
-_AT_ONCE = 500
 
 
 def swap(site: Site, batch: Batch) -> dict[str, int]:
@@ -41,9 +40,9 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
             tasks += _model_tasks(row, prepared, counts, matched)
         for row, prepared, _ in batch.prepared:
             if prepared.treatment == "retired":
-                owed.settle(site, connection, row.name)
+                pending_hooks.discard(site, connection, row.name)
             elif row.hook:
-                owed.owe(site, connection, row.name)
+                pending_hooks.add(site, connection, row.name)
         by_request: dict[str, list[dict[str, Any]]] = {}
         for each in tasks:
             by_request.setdefault(each["request_id"], []).append(each)
@@ -188,10 +187,10 @@ def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, st
 def _forget_failures(connection: Connection, batch: Batch) -> None:
     """Drop what is told of attempts that failed, and what workers have handed in."""
     connection.execute(delete(step))
-    ids = list(batch.requests)
-    for start in range(0, len(ids), _AT_ONCE):
-        some = task.c.request_id.in_(ids[start : start + _AT_ONCE])
-        connection.execute(delete(task).where(some, task.c.state == "failed"))
+    for some in in_parts(list(batch.requests)):
+        connection.execute(
+            delete(task).where(task.c.request_id.in_(some), task.c.state == "failed")
+        )
     for erasure in batch.erasures:
         failed = (failure.c.target == "dataset") & (failure.c.target_id == erasure.dataset.id)
         connection.execute(delete(failure).where(failed))

@@ -14,27 +14,14 @@ from typing import Any
 
 from sqlalchemy import or_, select
 
-from erasable.core.errors import (
-    ErasableError,
-    WorkspaceBusyError,
-    WorkspaceDiskError,
-    WorkspaceServerError,
-)
-from erasable.workspace.data import erasing
+from erasable.core.errors import WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError
 from erasable.workspace.ledger.schema import failure
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.locking import REQUESTS
 from erasable.workspace.locking.leases import Leases
-from erasable.workspace.models import deleting, owed, published
-from erasable.workspace.models.reading import Reader
-from erasable.workspace.requests import batches, failures, steps
-from erasable.workspace.requests.failures import (
-    Failure,
-    NotYetError,
-    Patience,
-    TaskFailedError,
-)
-from erasable.workspace.requests.process import Processed, process, tell_others
+from erasable.workspace.requests import failures, outbox, steps
+from erasable.workspace.requests.failures import Failure, Patience, Setback
+from erasable.workspace.requests.process import Processed, carry_out, deliver_due
 from erasable.workspace.site import Site
 
 __all__ = ["Done", "Worker", "tasks"]
@@ -140,36 +127,25 @@ class Worker:
             n = steps.help_out(self.site) if self._is_under_way() else 0
             if n:
                 return Done(n_models=n)
-            return self._batch() if self._waits() else self._tell_others()
+            return self._batch() if self._waits() else self._deliver()
         except WorkspaceBusyError:
             return Done(busy=True)
 
-    @property
-    def _shares(self) -> bool:
-        return isinstance(self.site.locks, Leases)
-
     def _batch(self) -> Done:
-        crew = _Crew(self.patience, shares=self._shares)
-        try:
-            done = process(self.site, crew=crew, wait=0.0)
-        except NotYetError:  # who needs it waits from now on: the others come next
-            return Done(busy=True)
-        except (TaskFailedError, ErasableError):
-            if crew.failure is None:
-                raise
-            return Done(failure=crew.failure)
+        done = carry_out(self.site, patience=self.patience, wait=0.0)
+        if isinstance(done, Setback):
+            # What is not to be tried yet keeps only its requests waiting: the others come next.
+            return Done(busy=True) if done.failure is None else Done(failure=done.failure)
         return Done(processed=done) if done.requests or done.hooks or done.warnings else Done()
 
-    def _tell_others(self) -> Done:
+    def _deliver(self) -> Done:
         """Do what a process did not come to that has died, or what failed; ever more seldom."""
         if time.monotonic() < self._quiet_until:
             return Done()
-        with self.site.ledger.reading() as connection:
-            due = bool(owed.due(self.site, connection))
-        if not due and not published.is_any_due(self.site):
+        if not outbox.is_due(self.site):
             self._quiet = self.patience.backoff
             return Done()
-        done = tell_others(self.site)
+        done = deliver_due(self.site)
         self._quiet_until = time.monotonic() + self._quiet
         self._quiet = min(2 * self._quiet, _LONGEST_QUIET)
         return Done(processed=done) if done.hooks or done.warnings else Done()
@@ -215,55 +191,3 @@ def tasks(site: Site) -> dict[str, Any]:
     with site.ledger.reading() as connection:
         failed = failures.listing(connection)
     return {"at_work": locks.holders() if isinstance(locks, Leases) else [], "failed": failed}
-
-
-class _Crew:
-    """Prepares a batch with the help of others, and notes what failed."""
-
-    def __init__(self, patience: Patience, *, shares: bool) -> None:
-        self._patience, self._shares = patience, shares
-        self._models: batches.Models = []
-        self.failure: Failure | None = None
-
-    def prepare(
-        self, site: Site, batch: batches.Batch, models: batches.Models
-    ) -> dict[int, deleting.Prepared]:
-        """Prepare the fragments and the models of a batch."""
-        self._models = models
-        with site.ledger.reading() as connection:
-            later = failures.not_yet(connection, site.now())
-        for row, _, _ in models:
-            if ("model", row.id) in later:
-                raise NotYetError("model", row.id)
-        if self._shares:
-            return steps.share(site, batch, models)
-        for erasure in batch.erasures:
-            erasing.prepare(site, erasure)
-        reader = Reader(site, batch.held())
-        return {
-            row.id: steps.prepare(site, row, version, ids, reader)
-            for row, version, ids in sorted(models, key=lambda each: each[0].features or [])
-        }
-
-    def failed(self, site: Site, batch: batches.Batch, error: Exception) -> None:
-        """Write down which model or data set failed, and who waits for it."""
-        if isinstance(error, batches.DataSetFailedError):
-            error = TaskFailedError("dataset", error.dataset_id, " ".join(str(error).split()))
-        if not isinstance(error, TaskFailedError | NotYetError):
-            return
-        with site.ledger.transaction() as connection:
-            if error.target == "dataset":
-                waiting = batches.asking(connection, batch, error.target_id)
-            else:
-                waiting = self._asking(batch, error.target_id)
-            if isinstance(error, NotYetError):
-                failures.join(connection, error, batch.requests, waiting)
-                return
-            self.failure = failures.note(
-                site, connection, error, batch.requests, waiting, self._patience
-            )
-
-    def _asking(self, batch: batches.Batch, model_id: int) -> set[str]:
-        of, version = next((row, v) for row, v, _ in self._models if row.id == model_id)
-        counts = batch.n_per_request(of, version)
-        return {request for request, n in counts.items() if n or version is None}

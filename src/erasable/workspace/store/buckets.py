@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
+from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.location import Location
-from erasable.workspace.store.points import at
 
 __all__ = ["UNREACHED", "Bucket", "explained", "open_bucket", "unreached_in"]
 
@@ -68,7 +68,7 @@ class Bucket:
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object."""
-        with at("put", name):
+        with crash_point("put", name):
             self.fs.pipe_file(self.path(name), data)
 
     def create(self, name: str, data: bytes) -> None:
@@ -88,7 +88,7 @@ class Bucket:
 
     def remove(self, name: str) -> None:
         """Delete an object, if it is there."""
-        with at("delete", name):
+        with crash_point("delete", name):
             try:
                 self.fs.rm_file(self.path(name))
             except FileNotFoundError:
@@ -172,7 +172,7 @@ def explained(location: Location) -> Iterator[None]:
         ours = not isinstance(error, OSError)
         if ours and type(error).__module__.partition(".")[0] not in _LIBRARIES:
             raise
-        raise _told(location, error) from None
+        raise _as_error(location, error) from None
 
 
 _REFUSED = (
@@ -188,7 +188,7 @@ _AWAY = (
 _FAILED = ("an object store that works", "run the command again, or ask its administrator")
 
 
-def _told(location: Location, error: Exception) -> WorkspaceServerError:
+def _as_error(location: Location, error: Exception) -> WorkspaceServerError:
     name = type(error).__name__
     if isinstance(error, PermissionError) or "Credential" in name or "Authentic" in name:
         expected, remedy = _REFUSED

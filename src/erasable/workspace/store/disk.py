@@ -21,9 +21,9 @@ from erasable.core.errors import (
     WorkspaceDiskError,
     WorkspaceError,
 )
-from erasable.workspace.store.points import at
+from erasable.workspace.store.crash_points import crash_point
 
-__all__ = ["PARTIAL", "Disk", "may_write", "told"]
+__all__ = ["PARTIAL", "Disk", "disk_errors", "may_write"]
 
 PARTIAL = ".partial-"
 """How the names of files that are not finished begin."""
@@ -72,7 +72,7 @@ class Disk:
         path = self.path(folder)
         if path.is_dir():
             return
-        with told(path):
+        with disk_errors(path):
             for one in [*reversed(path.relative_to(self.root).parents), Path(folder)]:
                 made = self.root / one
                 if not made.is_dir():
@@ -89,7 +89,7 @@ class Disk:
         path = self.path(key)
         self.make(str(Path(key).parent))
         beside = _beside(path)
-        with told(path):
+        with disk_errors(path):
             try:
                 self._write(beside, data, self._file_mode if mode is None else mode)
                 self._rename(beside, path)
@@ -109,7 +109,7 @@ class Disk:
             The disk is full or fails.
         """
         path = self.path(key)
-        with told(path), at("write", str(path)):
+        with disk_errors(path), crash_point("write", str(path)):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
             with os.fdopen(handle, "wb") as file:
                 yield file
@@ -130,13 +130,13 @@ class Disk:
         path = self.path(key)
         self.make(str(Path(key).parent))
         beside = _beside(path)
-        with told(path):
-            with at("open", str(beside)):
+        with disk_errors(path):
+            with crash_point("open", str(beside)):
                 handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
             try:
                 try:
                     yield partial(self._append, beside, handle)
-                    with at("sync", str(beside)):
+                    with crash_point("sync", str(beside)):
                         os.fsync(handle)
                 finally:
                     os.close(handle)
@@ -153,12 +153,12 @@ class Disk:
         Raises
         ------
         NotInWorkspaceError
-            There is none.
+            There is no such file.
         WorkspaceDiskError
             It cannot be read.
         """
         path = self.path(key)
-        with told(path):
+        with disk_errors(path):
             try:
                 return path.read_bytes()
             except FileNotFoundError:
@@ -172,7 +172,7 @@ class Disk:
         path = self.path(key)
         if not path.exists():
             return False
-        with told(path):
+        with disk_errors(path):
             self._remove(path)
             self._sync_folder(path.parent)
         return True
@@ -180,7 +180,7 @@ class Disk:
     def rename(self, key: str, new: str) -> None:
         """Give a file another name in its folder, in the place of what had it."""
         path = self.path(new)
-        with told(path):
+        with disk_errors(path):
             self._rename(self.path(key), path)
             self._sync_folder(path.parent)
 
@@ -193,10 +193,10 @@ class Disk:
             Something of it cannot be removed.
         """
         path = self.path(key)
-        with told(path):
+        with disk_errors(path):
             while path.exists():
                 # A program that was stopped late may be removing files, too.
-                with at("remove", str(path)), contextlib.suppress(FileNotFoundError):
+                with crash_point("remove", str(path)), contextlib.suppress(FileNotFoundError):
                     shutil.rmtree(path)
             if path.parent.is_dir():
                 self._sync_folder(path.parent)
@@ -226,16 +226,16 @@ class Disk:
     # -- the effects: a test replaces them with those of a disk that loses power -------------------
 
     def _make(self, path: Path) -> None:
-        with at("open", str(path)):
+        with crash_point("open", str(path)):
             path.mkdir(self._folder_mode, exist_ok=True)
         self._sync_folder(path.parent)
 
     def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-        with at("open", str(path)):
+        with crash_point("open", str(path)):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             self._append(path, handle, data)
-            with at("sync", str(path)):
+            with crash_point("sync", str(path)):
                 os.fsync(handle)
         finally:
             os.close(handle)
@@ -243,19 +243,19 @@ class Disk:
     def _append(self, path: Path, handle: int, data: bytes | memoryview) -> None:
         rest = memoryview(data)
         while rest:
-            with at("write", str(path)):
+            with crash_point("write", str(path)):
                 rest = rest[os.write(handle, rest) :]
 
     def _rename(self, source: Path, target: Path) -> None:
-        with at("rename", str(target)):
+        with crash_point("rename", str(target)):
             os.replace(source, target)
 
     def _remove(self, path: Path) -> None:
-        with at("remove", str(path)):
+        with crash_point("remove", str(path)):
             path.unlink(missing_ok=True)
 
     def _sync_folder(self, path: Path) -> None:
-        with at("sync folder", str(path)):
+        with crash_point("sync folder", str(path)):
             try:
                 handle = os.open(path, os.O_RDONLY)
             except PermissionError:  # a folder cannot be opened on Windows
@@ -277,7 +277,7 @@ def _beside(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def disk_errors(path: Path) -> Iterator[None]:
     """Make one of our errors of what the system says of a path inside the block.
 
     Raises
@@ -287,7 +287,7 @@ def told(path: Path) -> Iterator[None]:
 
     Examples
     --------
-    >>> with told(Path("here")):
+    >>> with disk_errors(Path("here")):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
     erasable.core.errors.WorkspaceDiskError: 'here' cannot be written or read (No space left ...

@@ -140,7 +140,7 @@ class ObjectStore:
             if list(bucket.names()) != [CLAIM]:
                 raise WorkspaceError(
                     f"{self._location.url!r} kept what was deleted; expected an object store that "
-                    "deletes for good; name another"
+                    "deletes for good"
                 )
         self._is_claimed = True
 
@@ -158,8 +158,7 @@ class ObjectStore:
     def _in_use(self) -> WorkspaceError:
         return WorkspaceError(
             f"{self._location.url!r} is in use, by another workspace or something else; expected a "
-            "place of the object store that is empty, and not within that of another workspace; "
-            "name another"
+            "place of the object store that is empty, and not within that of another workspace"
         )
 
     @property

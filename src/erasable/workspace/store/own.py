@@ -46,8 +46,7 @@ def refuse_own(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> No
     """
     if _is_own(Path(path), Path(root)):
         raise WorkspaceError(
-            f"{os.fspath(path)!r} is a file of the workspace itself; expected another place; "
-            "name one"
+            f"{os.fspath(path)!r} is a file of the workspace itself; expected another place"
         )
 
 
@@ -77,7 +76,7 @@ def write_for_user(path: str | os.PathLike[str], root: str | os.PathLike[str], d
     refuse_own(path, root)
     target, named = Path(path).absolute(), os.fspath(path)
     if target.is_dir():
-        raise WorkspaceError(f"{named!r} is a folder; expected the name of a file; add one")
+        raise WorkspaceError(f"{named!r} is a folder; expected the name of a file")
     if not target.parent.is_dir():
         raise WorkspaceError(
             f"{named!r} cannot be written; expected a folder {str(target.parent)!r}; make it first"

@@ -12,7 +12,7 @@ from typing import Any
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.store.buckets import Bucket
-from erasable.workspace.store.points import at
+from erasable.workspace.store.crash_points import crash_point
 
 __all__ = ["S3Bucket"]
 
@@ -53,12 +53,12 @@ class S3Bucket(Bucket):
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object; a large one in parts."""
-        with at("put", name):
+        with crash_point("put", name):
             self.fs.pipe_file(self.path(name), data, max_concurrency=_PARTS_AT_ONCE)
 
     def create(self, name: str, data: bytes) -> None:
         """Put an object where there is none; one that is there stays."""
-        with at("put", name):
+        with crash_point("put", name):
             try:
                 self.fs.pipe_file(self.path(name), data, mode="create")
             except OSError as error:
@@ -80,16 +80,16 @@ class S3Bucket(Bucket):
         """Delete an object, every version of it, and its unfinished uploads as last listed."""
         key = self._prefix + name
         if not self._hides:
-            with at("delete", name):
-                told = self._call("delete_object", Key=key)
-            self._hides = "VersionId" in told or bool(told.get("DeleteMarker"))
+            with crash_point("delete", name):
+                answer = self._call("delete_object", Key=key)
+            self._hides = "VersionId" in answer or bool(answer.get("DeleteMarker"))
         if self._hides:
             for each, version in list(self._versions(key)):
                 if each == key:
-                    with at("delete", name):
+                    with crash_point("delete", name):
                         self._call("delete_object", Key=key, VersionId=version)
         for upload in self._uploads.pop(name, ()):
-            with at("abort", name):
+            with crash_point("abort", name):
                 try:
                     self._call("abort_multipart_upload", Key=key, UploadId=upload)
                 except FileNotFoundError:
@@ -148,7 +148,7 @@ class S3Bucket(Bucket):
             yield page
             if not page.get("IsTruncated"):
                 return
-            at_page = {name: page[told] for name, told in markers.items() if page.get(told)}
+            at_page = {name: page[key] for name, key in markers.items() if page.get(key)}
 
 
 def _code(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""What of a workspace lies elsewhere: its backups, and models that are published."""
+"""Methods of `Workspace`: backups and published models."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from erasable.workspace.models.published import Published
     from erasable.workspace.site import Progress, Site
 
-__all__ = ["Offsite"]
+__all__ = ["BackupMethods"]
 
 
-class Offsite:
+class BackupMethods:
     """Backups and published models of a workspace; see `erasable.workspace.Workspace`.
 
     Parameters
@@ -94,5 +94,5 @@ class Offsite:
         if published.is_any_due(self.site):
             from erasable.workspace.models import publishing
 
-            for told in publishing.publish_due(self.site):
-                warnings.warn(told, UserWarning, stacklevel=3)
+            for message in publishing.publish_due(self.site):
+                warnings.warn(message, UserWarning, stacklevel=3)

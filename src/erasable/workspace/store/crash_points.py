@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["at", "inside", "watch"]
+__all__ = ["crash_point", "inside", "watch"]
 
 _watcher: Callable[[str, str], None] | None = None
 _depth = 0
 
 
 @contextmanager
-def at(effect: str, where: str) -> Iterator[None]:
+def crash_point(effect: str, where: str) -> Iterator[None]:
     """Pass a point: announce an effect, and have it inside the block.
 
     Parameters
@@ -33,7 +33,7 @@ def at(effect: str, where: str) -> Iterator[None]:
     --------
     >>> passed = []
     >>> with watch(lambda effect, where: passed.append((effect, where))):
-    ...     with at("write", "models/3"):
+    ...     with crash_point("write", "models/3"):
     ...         inside()
     True
     >>> passed, inside()
@@ -50,13 +50,13 @@ def at(effect: str, where: str) -> Iterator[None]:
 
 
 def inside() -> bool:
-    """Tell whether an effect is under way; see `at`."""
+    """Tell whether an effect is under way; see `crash_point`."""
     return _depth > 0
 
 
 @contextmanager
 def watch(watcher: Callable[[str, str], None]) -> Iterator[None]:
-    """Have `watcher` called before every effect, with its name and place; see `at`.
+    """Have `watcher` called before every effect, with its name and place; see `crash_point`.
 
     What it raises is raised where the effect would have been: an OSError is a failing disk.
     """

@@ -1,13 +1,13 @@
-"""The half of `Workspace` that people come to: requests, and what is kept of somebody."""
+"""Methods of `Workspace`: requests, selections, removals of domains, and people."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from erasable.core import errors
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.process import Processed
     from erasable.workspace.requests.restoring import Imported
     from erasable.workspace.requests.working import Done
+    from erasable.workspace.selection.choice import Selection
 
-__all__ = ["Desk"]
+__all__ = ["RequestMethods"]
 
 
-class Desk:
-    """Requests and people of a workspace; see `erasable.workspace.Workspace`.
+class RequestMethods:
+    """Requests, selections and people; see `erasable.workspace.Workspace`.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ class Desk:
         Parameters
         ----------
         drain : bool, default=False
-            Return when there is nothing left to do, which fails no more and is at nobody's hands.
+            Return when no task is pending, failing or claimed.
         poll : float, default=1.0
             Seconds between two looks for requests.
         attempts : int, default=5
@@ -175,6 +176,57 @@ class Desk:
 
         return history.history(self.site, dataset, since)
 
+    def select(
+        self,
+        source: str | os.PathLike[str],
+        k: float,
+        staying: float | str,
+        *,
+        id_column: str | None = None,
+        subject: str | None = None,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        fill: str | None = None,
+        scale: str = "standard",
+        utility: str = "nearest-neighbor",
+        metric: str | None = None,
+        n_neighbors: int | None = None,
+        objective: str = "expected",
+        samples: int | None = None,
+        held: Sequence[str] = (),
+        cost: str | None = None,
+        random_state: int = 0,
+    ) -> Selection:
+        r"""Choose the records of a table to acquire whose value survives the deletions to come.
+
+        With `staying` as "history:DATASET" the past requests to this workspace say how many stay.
+        See `erasable.workspace.selection.choice.select`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from erasable.workspace import Workspace
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows = [f"v{i},p{i // 2},{20 + i}" for i in range(40)]
+        ...     visits = Path(folder, "visits.csv")
+        ...     _ = visits.write_text("\n".join(["visit,patient,age", *rows]))
+        ...     workspace = Workspace.create(Path(folder, "ws"))
+        ...     _ = workspace.add_dataset("visits", visits, id_column="visit", subjects=["patient"])
+        ...     _ = workspace.request(["p3", "p8"])
+        ...     chosen = workspace.select(visits, 3, "history:visits", id_column="visit")
+        >>> chosen.ids, chosen.features, [each.selection for each in chosen.worth]
+        (['v20', 'v9', 'v32'], ('age',), ['anticipating', 'conventional'])
+        """
+        from erasable.workspace.selection import choice
+
+        return choice.select(
+            os.fspath(source), k, staying, id_column=id_column, subject=subject, target=target,
+            features=features, fill=fill, scale=scale, utility=utility, metric=metric,
+            n_neighbors=n_neighbors, objective=objective, samples=samples, held=held, cost=cost,
+            random_state=random_state, history=lambda name, since: self.history(name, since=since),
+        )  # fmt: skip
+
     # -- domains -----------------------------------------------------------------------------------
 
     def plan_removal(
@@ -249,7 +301,11 @@ class Desk:
         from erasable.workspace.identity import looks, subjects
 
         subjects.link(
-            self.site, value, looks.settled(value, type), other, looks.settled(other, other_type)
+            self.site,
+            value,
+            looks.type_or_id(value, type),
+            other,
+            looks.type_or_id(other, other_type),
         )
 
     def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
@@ -289,11 +345,8 @@ class Desk:
         See `erasable.workspace.identity.suppression.release`. The list that is kept outside is
         written again.
         """
-        from erasable.workspace.identity import outside, suppression
+        from erasable.workspace.identity import suppression
+        from erasable.workspace.requests import outbox
 
         suppression.release(self.site, value, type)
-        try:
-            outside.publish(self.site)
-        except (errors.EvidenceError, errors.WorkspaceDiskError) as error:
-            return [f"the list of the erased was not exported, and still names them: {error}"]
-        return []
+        return outbox.export_list(self.site, ", and still names them")

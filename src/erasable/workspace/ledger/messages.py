@@ -7,7 +7,7 @@ from erasable.core.errors import LedgerError, WorkspaceDiskError
 __all__ = ["broken", "no_disk"]
 
 
-def no_disk(told: str) -> WorkspaceDiskError:
+def no_disk(message: str) -> WorkspaceDiskError:
     """Return the error of a disk that fails.
 
     Examples
@@ -16,20 +16,20 @@ def no_disk(told: str) -> WorkspaceDiskError:
     'the ledger cannot be written or read (No space left on device);'
     """
     return WorkspaceDiskError(
-        f"the ledger cannot be written or read ({told}); expected a working disk with free "
+        f"the ledger cannot be written or read ({message}); expected a working disk with free "
         "space; mend that and run the command again"
     )
 
 
-def broken(told: str) -> LedgerError:
+def broken(message: str) -> LedgerError:
     """Return the error of a ledger that is damaged, or none.
 
     Examples
     --------
     >>> str(broken("file is not a database"))[:55]
-    'the ledger is damaged, or is none (file is not a databa'
+    'the ledger is damaged or is not a ledger (file is not a'
     """
     return LedgerError(
-        f"the ledger is damaged, or is none ({' '.join(told.split())}); expected one made by "
-        "`erasable init`; restore it from a backup"
+        f"the ledger is damaged or is not a ledger ({' '.join(message.split())}); expected one "
+        "made by `erasable init`; restore it from a backup"
     )

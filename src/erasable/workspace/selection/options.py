@@ -1,4 +1,4 @@
-"""What a user types of a selection, read: a utility, an objective, who stays, how many."""
+"""Read the options of a selection that are text: a utility, an objective, who stays."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from erasable.cli import show
-from erasable.cli.frame import fail
+from erasable.core.errors import WorkspaceError
+from erasable.core.ids import shorten
 
 if TYPE_CHECKING:
-    from erasable.cli.selection_data import Given
     from erasable.workspace.requests.history import History
+    from erasable.workspace.selection.candidates import Candidates
 
-__all__ = ["UTILITIES", "Who", "number", "objective", "staying_column", "utility", "whole"]
+__all__ = ["UTILITIES", "StayingText", "objective", "staying_column", "utility"]
 
 UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
@@ -27,55 +27,55 @@ _FORMS = (
 
 
 @dataclass(frozen=True)
-class Who:
-    """Who is expected to stay, as it was typed.
+class StayingText:
+    """How likely owners are to stay, as text.
 
     Parameters
     ----------
     text : str
-    past : callable
+    history : callable
         Takes the name of a data set and a day or None, and returns its `History`.
 
     Examples
     --------
-    >>> Who("beta-binomial:4:2", lambda name, since: None)._one("0.6", [])
+    >>> StayingText("beta-binomial:4:2", lambda name, since: None)._one("0.6", [])
     0.6
     """
 
     text: str
-    past: Callable[[str, datetime | None], History]
+    history: Callable[[str, datetime | None], History]
 
-    def model(self, given: Given) -> tuple[Any, list[str]]:
-        """Return the staying model, and what history it is made of, a line each.
+    def model(self, given: Candidates) -> tuple[Any, list[str]]:
+        """Return the staying model, and a line for each history that it is made of.
 
         Raises
         ------
         WorkspaceError
-            The text is none, or does not suit the table.
+            The text has no such form, or does not suit the table.
         """
         from erasable.selection import Independent, PerClass
 
-        told: list[str] = []
+        past: list[str] = []
         if given.subjects is not None:
-            return self._together(given, told), told
+            return self._together(given, past), past
         if staying_column(self.text) is not None:
-            return Independent(given.stays), told
+            return Independent(given.stays), past
         if "=" not in self.text:
-            found = self._one(self.text, told)
-            return Independent(found) if isinstance(found, float) else found, told
+            found = self._one(self.text, past)
+            return Independent(found) if isinstance(found, float) else found, past
         if given.y is None:
-            fail(
+            raise WorkspaceError(
                 "--staying differs by class, and there is no --target; expected the column of "
                 "classes; name it with --target, or pass one probability for all"
             )
         there = set(given.y)
-        each = {label: self._one(text, told) for label, text in self._by_class(there).items()}
+        each = {label: self._one(text, past) for label, text in self._by_class(there).items()}
         self._check_classes(each, there)
         if all(isinstance(value, float) for value in each.values()):
-            return Independent(each), told
-        return PerClass(each), told
+            return Independent(each), past
+        return PerClass(each), past
 
-    def _together(self, given: Given, told: list[str]) -> Any:
+    def _together(self, given: Candidates, past: list[str]) -> Any:
         """Return the model of people who leave with all of their records."""
         from erasable.selection import BetaBinomial, Groups
 
@@ -84,20 +84,19 @@ class Who:
             each = dict(zip(labels, given.stays.tolist(), strict=True))
             unequal = sum(each[label] != p for label, p in zip(labels, given.stays, strict=True))
             if unequal:
-                fail(
+                raise WorkspaceError(
                     f"--staying differs between records of one person, in {unequal} of "
-                    f"{len(labels)}; expected one probability for each person of --subject; "
-                    "correct the column"
+                    f"{len(labels)}; expected one probability for each person of --subject"
                 )
             return Groups(labels, each)
-        found = None if "=" in self.text else self._one(self.text, told)
+        found = None if "=" in self.text else self._one(self.text, past)
         if isinstance(found, float):
             return Groups(labels, found)
         advice = "pass a probability, or leave --subject out"
         if isinstance(found, BetaBinomial):
             mean = found.alpha / (found.alpha + found.beta)
             advice = f"pass --staying {mean:.3g}, which is its mean, or leave --subject out"
-        fail(
+        raise WorkspaceError(
             f"--staying is {_shown(self.text)}, and with --subject people leave with all of their "
             f"records; expected a probability, or column:NAME; {advice}"
         )
@@ -111,10 +110,10 @@ class Who:
                 alike = [each for each in there if each.strip() == label]
                 label = alike[0] if len(alike) == 1 else label
             if not equals or label in found:
-                fail(
+                raise WorkspaceError(
                     f"--staying has {_shown(part)}, which is no class with a probability, or a "
                     "class that came before; expected CLASS=P, each class once, as in "
-                    "yes=0.5,no=1; correct it"
+                    "yes=0.5,no=1"
                 )
             found[label] = value
         return found
@@ -123,14 +122,16 @@ class Who:
     def _check_classes(each: Mapping[str, Any], there: set[str]) -> None:
         unknown, missing = sorted(each.keys() - there), sorted(there - each.keys())
         if unknown or missing:
-            told = (
+            message = (
                 f"names the class {_shown(unknown[0])}, which no record has"
                 if unknown
                 else f"has no probability for the class {_shown(missing[0])}"
             )
-            fail(f"--staying {told}; expected one for each of {_some(sorted(there))}; correct it")
+            raise WorkspaceError(
+                f"--staying {message}; expected one for each of {_some(sorted(there))}"
+            )
 
-    def _one(self, text: str, told: list[str]) -> Any:
+    def _one(self, text: str, past: list[str]) -> Any:
         """Return a probability, or a model."""
         from erasable.selection import BetaBinomial, PointMass, Uniform, from_history
 
@@ -142,29 +143,33 @@ class Who:
         if kind == "beta-binomial" and len(rest) == 2:
             return BetaBinomial(self._float(rest[0]), self._float(rest[1]))
         if kind == "history" and len(rest) in (1, 2):
-            found = self.past(rest[0], _day(rest[1]) if len(rest) == 2 else None)
+            found = self.history(rest[0], _day(rest[1]) if len(rest) == 2 else None)
             days = round(found.days)
-            time = show.words(days, "day") if days else "less than a day"
-            told.append(
-                f"{found.requested:,} of {show.words(found.held, 'person', 'people')} in "
-                f"{found.dataset} asked to leave in {time}; "
-                "the same is anticipated for a time as long"
+            time = f"{days:,} day{'s' * (days != 1)}" if days else "less than a day"
+            people = "person" if found.held == 1 else "people"
+            past.append(
+                f"{found.requested:,} of {found.held:,} {people} in {found.dataset} "
+                f"asked to leave in {time}; the same is anticipated for a time as long"
             )
             return from_history(found.requested, found.held)
         value = self._float(text)
         if not 0 <= value <= 1:
-            fail(f"--staying is {_shown(text)}; {_FORMS}; a probability lies from 0 to 1")
+            raise WorkspaceError(
+                f"--staying is {_shown(text)}; {_FORMS}; a probability lies from 0 to 1"
+            )
         return value
 
     def _float(self, text: str) -> float:
         value = _as_float(text)
         if value is None:
-            fail(f"--staying is {_shown(self.text)}; {_FORMS}; correct it")
+            raise WorkspaceError(f"--staying is {_shown(self.text)}; {_FORMS}")
         return value
 
     def _count(self, text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 16):
-            fail(f"--staying is {_shown(self.text)}; {_FORMS}; LOW, HIGH and N are whole numbers")
+            raise WorkspaceError(
+                f"--staying is {_shown(self.text)}; {_FORMS}; LOW, HIGH and N are whole numbers"
+            )
         return int(text)
 
 
@@ -179,7 +184,7 @@ def staying_column(text: str) -> str | None:
     return text.removeprefix(_COLUMN) if text.startswith(_COLUMN) else None
 
 
-def utility(text: str, metric: str | None, n_neighbors: str | None, n_features: int) -> Any:
+def utility(text: str, metric: str | None, n_neighbors: int | None, n_features: int) -> Any:
     """Return the utility of a name.
 
     A Gaussian process has the kernel that scikit-learn's support vector machines call "scale", for
@@ -188,7 +193,7 @@ def utility(text: str, metric: str | None, n_neighbors: str | None, n_features: 
     Raises
     ------
     WorkspaceError
-        There is none of the name, or an option is another one's.
+        No utility has the name, or an option belongs to another one.
 
     Examples
     --------
@@ -196,19 +201,20 @@ def utility(text: str, metric: str | None, n_neighbors: str | None, n_features: 
     NearestNeighbor(metric='cosine')
     """
     if text not in UTILITIES:
-        fail(f"--utility is {_shown(text)}; expected one of {', '.join(UTILITIES)}; name one")
+        raise WorkspaceError(f"--utility is {_shown(text)}; expected one of {', '.join(UTILITIES)}")
     from erasable.selection import MutualInformation, NaiveBayes, NearestNeighbor, VarianceReduction
 
     if text == "nearest-neighbor":
         metric = metric or "euclidean"
         if metric not in _METRICS:
-            fail(f"--metric is {_shown(metric)}; expected one of {', '.join(_METRICS)}; name one")
-        nearest = None if n_neighbors is None else whole(n_neighbors, "--n-neighbors")
-        return NearestNeighbor(metric, n_neighbors=nearest)
+            raise WorkspaceError(
+                f"--metric is {_shown(metric)}; expected one of {', '.join(_METRICS)}"
+            )
+        return NearestNeighbor(metric, n_neighbors=n_neighbors)
     if metric is not None or n_neighbors is not None:
-        fail(
+        raise WorkspaceError(
             f"{'--metric' if metric is not None else '--n-neighbors'} came with --utility {text}; "
-            "expected it with nearest-neighbor alone; leave it out"
+            "expected it with nearest-neighbor alone"
         )
     if text == "naive-bayes":
         return NaiveBayes()
@@ -218,13 +224,13 @@ def utility(text: str, metric: str | None, n_neighbors: str | None, n_features: 
     return MutualInformation(kernel) if text == "mutual-information" else VarianceReduction(kernel)
 
 
-def objective(text: str, samples: str | None) -> Any:
+def objective(text: str, samples: int | None) -> Any:
     """Return the objective of a name.
 
     Raises
     ------
     WorkspaceError
-        There is none of the name.
+        No objective has the name.
 
     Examples
     --------
@@ -233,45 +239,16 @@ def objective(text: str, samples: str | None) -> Any:
     """
     from erasable.selection import CVaR, Expected
 
-    drawn = None if samples is None else whole(samples, "--samples", least=2)
     if text == "expected":
-        return Expected(drawn)
+        return Expected(samples)
     kind, _, share = text.partition(":")
     alpha = _as_float(share)
     if kind != "cvar" or alpha is None or not 0 < alpha <= 1:
-        fail(
+        raise WorkspaceError(
             f"--objective is {_shown(text)}; expected 'expected', or cvar:SHARE with a share of "
             "worst cases above 0, to 1; write cvar:0.2 for the worst fifth"
         )
-    return CVaR(alpha, drawn)
-
-
-def whole(text: str, option: str, least: int = 1) -> int:
-    """Return a whole number.
-
-    Examples
-    --------
-    >>> whole("200", "--k")
-    200
-    """
-    plain = text.isascii() and text.isdigit() and len(text) < 16
-    if not plain or int(text) < least:
-        fail(f"{option} is {_shown(text)}; expected a whole number, {least} or more; correct it")
-    return int(text)
-
-
-def number(text: str, option: str) -> float:
-    """Return a number above 0.
-
-    Examples
-    --------
-    >>> number("2.5", "--k")
-    2.5
-    """
-    value = _as_float(text)
-    if value is None or not 0 < value < math.inf:
-        fail(f"{option} is {_shown(text)}; expected a number above 0; correct it")
-    return value
+    return CVaR(alpha, samples)
 
 
 def _as_float(text: str) -> float | None:
@@ -286,15 +263,15 @@ def _day(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        fail(
+        raise WorkspaceError(
             f"--staying has the day {_shown(text)}; expected one as 2026-03-31; write "
             "history:DATASET:2026-03-31, or leave the day out"
-        )
+        ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _shown(text: str) -> str:
-    return repr(show.one_line(text)[:60])
+    return shorten(text)
 
 
 def _some(labels: list[str]) -> str:

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.utils import get_tags
 
-from erasable.core.errors import InvalidDataError, TooFewRecordsError, WorkspaceError
+from erasable.core.errors import TooFewRecordsError, WorkspaceError
 from erasable.core.ids import name_some
 from erasable.core.records import Records
+from erasable.workspace.data.features import (
+    NUMBERS,
+    TEXT,
+    check_columns,
+    default_columns,
+    refuse_gaps,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,11 +30,15 @@ if TYPE_CHECKING:
 
     from erasable.workspace.data.catalogue import DataSet
 
-__all__ = ["Design", "ids_of", "joined", "named", "target_of", "without"]
+__all__ = ["ModelColumns", "Tables", "ids_of", "joined", "named", "target_of", "without"]
+
+
+Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
+"""The records of data sets."""
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class ModelColumns:
     """Which columns a model learns from.
 
     Attributes
@@ -39,7 +50,7 @@ class Design:
 
     Examples
     --------
-    >>> Design(("age",), "disease", False).target
+    >>> ModelColumns(("age",), "disease", False).target
     'disease'
     """
 
@@ -54,7 +65,7 @@ class Design:
         estimator: BaseEstimator,
         features: Sequence[str] | None,
         target: str | None,
-    ) -> Design:
+    ) -> ModelColumns:
         """Choose columns: those that are named, or every numeric one; or the one column of text.
 
         Parameters
@@ -72,12 +83,13 @@ class Design:
         """
         types = _common_columns(datasets)
         wanted = [*(features or ()), *([] if target is None else [target])]
-        _refuse_unfit(datasets, types, wanted)
-        if len(set(wanted)) != len(wanted):
+        secret = [name for name in wanted if name in _identifying(datasets)]
+        if secret:
             raise WorkspaceError(
-                f"the columns {name_some(wanted)} repeat; expected each once, and the target not "
-                "among the features; name each once"
+                f"the columns {name_some(secret)} name records or people; expected columns to "
+                "learn from"
             )
+        check_columns(types, wanted)
         tags = get_tags(estimator)
         if tags.target_tags.required and target is None:
             raise WorkspaceError(
@@ -88,9 +100,7 @@ class Design:
         if features:
             return cls(tuple(features), target, documents)
         taken = _identifying(datasets) | {target}
-        free = [name for name in types if name not in taken]
-        chosen = [name for name in free if _is_text(types[name]) == documents]
-        chosen = [name for name in chosen if documents or _is_number(types[name])]
+        chosen = default_columns(types, taken, [TEXT] if documents else NUMBERS)
         if not chosen or (documents and len(chosen) > 1):
             raise WorkspaceError(
                 f"{len(chosen)} columns are {'text' if documents else 'numbers'}, beside ids, "
@@ -104,9 +114,7 @@ class Design:
         wanted = [dataset.id_column, *dataset.subject_columns[:1], *self.features]
         return wanted if self.target is None else [*wanted, self.target]
 
-    def records(
-        self, tables: Sequence[tuple[DataSet, pa.Table]], estimator: BaseEstimator
-    ) -> Records:
+    def records(self, tables: Tables, estimator: BaseEstimator) -> Records:
         """Make records of tables.
 
         Parameters
@@ -132,7 +140,7 @@ class Design:
         ids, groups = _ids(tables), _groups(tables)
         return Records(self._given(tables), target_of(tables, self.target), ids=ids, groups=groups)
 
-    def check(self, tables: Sequence[tuple[DataSet, pa.Table]], estimator: BaseEstimator) -> None:
+    def check(self, tables: Tables, estimator: BaseEstimator) -> None:
         """Refuse tables without records, and with gaps where there must be none; see `records`."""
         if not sum(table.num_rows for _, table in tables):
             raise TooFewRecordsError(
@@ -140,31 +148,33 @@ class Design:
             )
         labels = [] if self.target is None else [self.target]
         takes_gaps = get_tags(estimator).input_tags.allow_nan and not self.documents
-        _refuse_gaps(tables, labels if takes_gaps else [*self.features, *labels])
+        names = labels if takes_gaps else [*self.features, *labels]
+        advice = "put preprocessing.SimpleImputer first, choose other features, or leave them out"
+        refuse_gaps(_stacked(tables, names), names, advice)
 
-    def values(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
+    def values(self, tables: Tables) -> Records:
         """Read the features alone; see `Records.twin`."""
         return Records(self._given(tables))
 
-    def _given(self, tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
+    def _given(self, tables: Tables) -> Any:
         import pyarrow as pa
 
         whole = _stacked(tables, self.features)
         return whole[self.features[0]].cast(pa.string()).to_pylist() if self.documents else whole
 
 
-def named(tables: Sequence[tuple[DataSet, pa.Table]]) -> Records:
+def named(tables: Tables) -> Records:
     """Read ids and groups alone; see `Records.twin`."""
     ids = _ids(tables)
     return Records(np.zeros((len(ids), 1)), ids=ids, groups=_groups(tables))
 
 
-def target_of(tables: Sequence[tuple[DataSet, pa.Table]], target: str | None) -> Any:
+def target_of(tables: Tables, target: str | None) -> Any:
     """Return the values of the target, None where there is none."""
     if target is None:
         return None
     column = _stacked(tables, [target])[target]
-    return column.to_pylist() if _is_text(str(column.type)) else column.to_numpy()
+    return column.to_pylist() if str(column.type) == TEXT else column.to_numpy()
 
 
 def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> list[int | str]:
@@ -185,9 +195,7 @@ def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> li
     ]
 
 
-def without(
-    tables: Sequence[tuple[DataSet, pa.Table]], gone: Mapping[int, Iterable[Any]]
-) -> list[tuple[DataSet, pa.Table]]:
+def without(tables: Tables, gone: Mapping[int, Iterable[Any]]) -> list[tuple[DataSet, pa.Table]]:
     """Return tables without the records that are to be erased."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -203,7 +211,7 @@ def without(
     return left
 
 
-def joined(tables: Sequence[tuple[DataSet, pa.Table]]) -> pa.Table:
+def joined(tables: Tables) -> pa.Table:
     """Make one table for a program of the user's: whole, in the order of ids.
 
     Several data sets must have the same columns; their ids are prefixed by their names.
@@ -221,7 +229,7 @@ def joined(tables: Sequence[tuple[DataSet, pa.Table]]) -> pa.Table:
     return pa.concat_tables(parts, promote_options="permissive").sort_by(tables[0][0].id_column)
 
 
-def _ids(tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
+def _ids(tables: Tables) -> Any:
     import pyarrow as pa
 
     if len(tables) == 1:
@@ -234,7 +242,7 @@ def _ids(tables: Sequence[tuple[DataSet, pa.Table]]) -> Any:
     )
 
 
-def _groups(tables: Sequence[tuple[DataSet, pa.Table]]) -> list[str] | None:
+def _groups(tables: Tables) -> list[str] | None:
     if not any(known.subjects for known, _ in tables):
         return None
     ids, groups = _ids(tables), list[str | None]()
@@ -248,29 +256,11 @@ def _groups(tables: Sequence[tuple[DataSet, pa.Table]]) -> list[str] | None:
     ]
 
 
-def _stacked(tables: Sequence[tuple[DataSet, pa.Table]], columns: Sequence[str]) -> pa.Table:
+def _stacked(tables: Tables, columns: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
     parts = [table.select(list(columns)) for _, table in tables]
     return pa.concat_tables(parts, promote_options="permissive")
-
-
-def _refuse_gaps(tables: Sequence[tuple[DataSet, pa.Table]], columns: Sequence[str]) -> None:
-    import pyarrow.compute as pc
-
-    whole = _stacked(tables, columns)
-    gaps = {name: pc.is_null(whole[name], nan_is_null=True) for name in columns}
-    with_gaps = [name for name, mask in gaps.items() if pc.any(mask).as_py()]
-    if not with_gaps:
-        return
-    anywhere = gaps[with_gaps[0]]
-    for name in with_gaps[1:]:
-        anywhere = pc.or_(anywhere, gaps[name])
-    raise InvalidDataError(
-        f"{pc.sum(anywhere).as_py()} of {whole.num_rows} records have gaps, in "
-        f"{name_some(with_gaps)}; expected a value everywhere; "
-        "put preprocessing.SimpleImputer first, choose other features, or leave them out"
-    )
 
 
 def _common_columns(datasets: Sequence[DataSet]) -> dict[str, str]:
@@ -282,41 +272,10 @@ def _common_columns(datasets: Sequence[DataSet]) -> dict[str, str]:
         if set(missing) - ids or set(added) - {other.id_column, *other.subject_columns}:
             raise WorkspaceError(
                 f"the data sets {datasets[0].name!r} and {other.name!r} differ in the columns "
-                f"{name_some(sorted({*missing, *added}))}; expected the same; choose others"
+                f"{name_some(sorted({*missing, *added}))}; expected the same"
             )
     return types
 
 
 def _identifying(datasets: Sequence[DataSet]) -> set[str | None]:
     return {name for each in datasets for name in (each.id_column, *each.subject_columns)}
-
-
-def _refuse_unfit(
-    datasets: Sequence[DataSet], types: Mapping[str, str], wanted: Sequence[str]
-) -> None:
-    unknown = [name for name in wanted if name not in types]
-    if unknown:
-        raise WorkspaceError(
-            f"there are no columns {name_some(unknown)} in {datasets[0].name!r}; expected some of "
-            f"{', '.join(sorted(types))}; check the names"
-        )
-    secret = [name for name in wanted if name in _identifying(datasets)]
-    if secret:
-        raise WorkspaceError(
-            f"the columns {name_some(secret)} name records or people; expected columns to learn "
-            "from; choose others"
-        )
-    strange = [name for name in wanted if not (_is_number(types[name]) or _is_text(types[name]))]
-    if strange:
-        raise WorkspaceError(
-            f"the columns {name_some(strange)} are {types[strange[0]]}; expected numbers or text; "
-            "convert them in the source, or choose others"
-        )
-
-
-def _is_number(kind: str) -> bool:
-    return kind in ("int64", "uint64", "double", "bool")
-
-
-def _is_text(kind: str) -> bool:
-    return kind == "string"

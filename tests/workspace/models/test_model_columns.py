@@ -11,7 +11,7 @@ from erasable.linear_model import Ridge
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import SimpleImputer
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.models.design import Design, ids_of, joined, without
+from erasable.workspace.models.model_columns import ModelColumns, ids_of, joined, without
 
 TYPES = {
     "visit": "string", "who": "string", "age": "int64", "dose": "double", "on": "bool",
@@ -35,48 +35,48 @@ def table(ids=("a", "b", "c"), **columns):
 
 
 def test_features_are_all_numbers_but_ids_subjects_and_target():
-    chosen = Design.choose([described()], Ridge(), None, "cost")
-    assert chosen == Design(("age", "dose", "on"), "cost", False)
+    chosen = ModelColumns.choose([described()], Ridge(), None, "cost")
+    assert chosen == ModelColumns(("age", "dose", "on"), "cost", False)
     numbers = {**TYPES, "visit": "int64", "who": "int64"}
-    assert Design.choose([described(columns=numbers)], KMeans(), None, None).features == (
+    assert ModelColumns.choose([described(columns=numbers)], KMeans(), None, None).features == (
         "age", "dose", "on", "cost",
     )  # fmt: skip
 
 
 def test_the_one_column_of_text_is_the_documents():
-    chosen = Design.choose([described()], CountVectorizer(), None, "cost")
-    assert chosen == Design(("note",), "cost", True)
+    chosen = ModelColumns.choose([described()], CountVectorizer(), None, "cost")
+    assert chosen == ModelColumns(("note",), "cost", True)
     two = described(columns={**TYPES, "letter": "string"})
     with pytest.raises(WorkspaceError, match="2 columns are text"):
-        Design.choose([two], CountVectorizer(), None, None)
-    assert Design.choose([two], CountVectorizer(), ["letter"], None).features == ("letter",)
+        ModelColumns.choose([two], CountVectorizer(), None, None)
+    assert ModelColumns.choose([two], CountVectorizer(), ["letter"], None).features == ("letter",)
 
 
 @pytest.mark.parametrize(
     ("features", "target", "told"),
     [
-        (["aeg"], None, "no columns 'aeg'"),
-        (["age"], "costs", "no columns 'costs'"),
+        (["aeg"], None, "no column 'aeg'"),
+        (["age"], "costs", "no column 'costs'"),
         (["visit"], None, "name records or people"),
         (["who", "age"], None, "name records or people"),
         (["age"], "who", "name records or people"),
-        (["age", "age"], None, "repeat"),
-        (["age"], "age", "repeat"),
+        (["age", "age"], None, "named twice"),
+        (["age"], "age", "named twice"),
         (["day"], None, "date32"),
     ],
 )
 def test_columns_that_are_not_to_be_learned_from_are_refused(features, target, told):
     with pytest.raises(WorkspaceError, match=told):
-        Design.choose([described()], KMeans(), features, target)
+        ModelColumns.choose([described()], KMeans(), features, target)
 
 
 def test_an_estimator_that_needs_a_target_asks_for_it():
     with pytest.raises(WorkspaceError, match="pass --target"):
-        Design.choose([described()], Ridge(), None, None)
+        ModelColumns.choose([described()], Ridge(), None, None)
 
 
 def test_records_have_ids_groups_values_and_targets():
-    records = Design(("age", "on"), "cost", False).records([(described(), table())], Ridge())
+    records = ModelColumns(("age", "on"), "cost", False).records([(described(), table())], Ridge())
     assert records.ids.tolist() == ["a", "b", "c"]
     assert records.groups.tolist() == ["p", "record b", "p"]
     assert records.matrix.tolist() == [[30.0, 1.0], [40.0, 0.0], [50.0, 1.0]]
@@ -85,7 +85,7 @@ def test_records_have_ids_groups_values_and_targets():
 
 
 def test_classes_are_text_or_numbers_and_documents_are_text():
-    design = Design(("note",), "note2", True)
+    design = ModelColumns(("note",), "note2", True)
     columns = {**TYPES, "note2": "string"}
     made = table(note2=["yes", "no", "yes"])
     records = design.records([(described(columns=columns), made)], CountVectorizer())
@@ -96,7 +96,7 @@ def test_classes_are_text_or_numbers_and_documents_are_text():
 def test_integer_ids_stay_integers_and_no_subject_means_no_groups():
     known = described(columns={**TYPES, "visit": "int64"}, subjects=())
     made = table().set_column(0, "visit", pa.array([7, 8, 9]))
-    records = Design(("age",), None, False).records([(known, made)], KMeans())
+    records = ModelColumns(("age",), None, False).records([(known, made)], KMeans())
     assert records.ids.dtype == np.int64
     assert records.groups is None
 
@@ -104,30 +104,30 @@ def test_integer_ids_stay_integers_and_no_subject_means_no_groups():
 def test_gaps_are_counted_and_named():
     made = table(age=[None, 40, 50], dose=[None, float("nan"), 1.0], cost=[1.0, 2.0, 3.0])
     with pytest.raises(InvalidDataError, match="2 of 3 records have gaps, in 'age', 'dose'"):
-        Design(("age", "dose"), "cost", False).records([(described(), made)], Ridge())
+        ModelColumns(("age", "dose"), "cost", False).records([(described(), made)], Ridge())
     filled = make_pipeline(SimpleImputer(), Ridge())
-    records = Design(("age", "dose"), "cost", False).records([(described(), made)], filled)
+    records = ModelColumns(("age", "dose"), "cost", False).records([(described(), made)], filled)
     assert np.isnan(records.matrix).sum() == 3
     with pytest.raises(InvalidDataError, match="1 of 3 records have gaps, in 'cost'"):
-        Design(("age",), "cost", False).records(
+        ModelColumns(("age",), "cost", False).records(
             [(described(), table(cost=[None, 2.0, 3.0]))], filled
         )
 
 
 def test_no_records_are_too_few():
     with pytest.raises(TooFewRecordsError):
-        Design(("age",), None, False).records([(described(), table().slice(0, 0))], KMeans())
+        ModelColumns(("age",), None, False).records([(described(), table().slice(0, 0))], KMeans())
 
 
 def test_several_data_sets_share_columns_and_keep_ids_apart():
     both = [(described("a", 1), table()), (described("b", 2), table(ids=("a",)))]
-    records = Design(("age", "dose"), None, False).records(both, KMeans())
+    records = ModelColumns(("age", "dose"), None, False).records(both, KMeans())
     assert records.ids.tolist() == ["a/a", "a/b", "a/c", "b/a"]
     assert records.groups.tolist() == ["p", "record a/b", "p", "p"]
     assert ids_of([each for each, _ in both], {2: ["a"], 1: ["c"]}) == ["a/c", "b/a"]
     other = described("c", 3, {**TYPES, "extra": "double"})
     with pytest.raises(WorkspaceError, match="differ in the columns 'extra'"):
-        Design.choose([described(), other], KMeans(), None, None)
+        ModelColumns.choose([described(), other], KMeans(), None, None)
 
 
 def test_without_takes_out_what_is_named_and_nothing_else():

@@ -1,4 +1,4 @@
-"""`erasable init`, `status`, `report` and `key`: the workspace as a whole."""
+"""`erasable init`, `status`, `report`, `key` and `workspace`: the workspace as a whole."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import replacing
-from erasable.cli.frame import Json, Where, command, opened
-from erasable.cli.moving import Database, Schema, Store
+from erasable.cli.frame import Folder, Group, Json, command, fail, opened
+from erasable.cli.options import Database, Schema, Store
 
 __all__ = ["register"]
 
@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     >>> [each.name for each in app.registered_commands]
     ['init', 'status', 'report', 'key']
     """
+    _register_group(app)
 
     @command(app, "init", example="erasable init --export /mnt/elsewhere/erasable", panel=PANEL)
     def init(
@@ -41,13 +42,15 @@ def register(app: typer.Typer) -> None:
         database: Database = None,
         schema: Schema = None,
         store: Store = None,
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Make a workspace in a folder."""
         from erasable.workspace import Workspace
 
-        made = Workspace.create(where, export=export, database=database, schema=schema, store=store)
+        made = Workspace.create(
+            folder, export=export, database=database, schema=schema, store=store
+        )
         place = str(made.site.root)
         if as_json:
             show.print_json({"workspace": place, "key_id": made.site.keys.key_id, "export": export})
@@ -64,9 +67,9 @@ def register(app: typer.Typer) -> None:
         show.line("its keys are in keys.json: keep a copy elsewhere, readable by you alone")
 
     @command(app, "status", example="erasable status", panel=PANEL)
-    def status(where: Where = ".", as_json: Json = False) -> None:
+    def status(folder: Folder = ".", as_json: Json = False) -> None:
         """Count what there is, and what is due."""
-        found = opened(where).status()
+        found = opened(folder).status()
         if as_json:
             show.print_json(found)
             return
@@ -77,26 +80,87 @@ def register(app: typer.Typer) -> None:
         path: Annotated[
             str, typer.Argument(metavar="PATH", help="Where the page is written.")
         ] = "report.html",
-        where: Where = ".",
+        folder: Folder = ".",
         as_json: Json = False,
     ) -> None:
         """Write one page that shows all of it, complete in itself."""
-        with replacing(path, where) as place:
-            opened(where).report(place)
+        with replacing(path, folder) as place:
+            opened(folder).report(place)
         if as_json:
             show.print_json({"path": path})
             return
         show.line(f"wrote {show.one_line(path)}")
 
     @command(app, "key", example="erasable key > workspace.pub", panel=PANEL)
-    def key(where: Where = ".", as_json: Json = False) -> None:
+    def key(folder: Folder = ".", as_json: Json = False) -> None:
         """Print the public key, with which anybody checks receipts and heads of the log."""
-        found = opened(where)
+        found = opened(folder)
         text = found.public_key.decode()
         if as_json:
             show.print_json({"key_id": found.site.keys.key_id, "public_key": text})
             return
         show.line(text.rstrip("\n"))
+
+
+def _register_group(app: typer.Typer) -> None:
+    group = typer.Typer(cls=Group, help="Bring the workspace up to date, or copy it.")
+    app.add_typer(group, name="workspace", rich_help_panel=PANEL)
+
+    @command(group, "migrate", example="erasable workspace migrate")
+    def migrate(folder: Folder = ".", as_json: Json = False) -> None:
+        """Bring the tables of the ledger up to date with this version of erasable."""
+        from erasable.workspace import Workspace
+
+        before, after = Workspace.migrate(folder)
+        if as_json:
+            show.print_json({"before": before, "after": after, "changed": before != after})
+            return
+        if before == after:
+            show.line(f"the ledger has revision {after}, the newest; nothing was changed")
+        else:
+            show.line(f"brought the ledger from revision {before} to {after}")
+
+    @command(
+        group,
+        "copy",
+        example="erasable workspace copy ../team --database postgresql://ann@db.example/models",
+    )
+    def copy(
+        path: Annotated[
+            str, typer.Argument(metavar="DIR", help="A folder that is empty or not there.")
+        ],
+        database: Database = None,
+        schema: Schema = None,
+        store: Store = None,
+        folder: Folder = ".",
+        as_json: Json = False,
+    ) -> None:
+        """Copy the workspace to another folder, with its ledger in PostgreSQL, and verify it."""
+        if database is None:
+            fail("--database is missing; expected the URL of a database")
+        found = opened(folder).copy(path, database=database, schema=schema, store=store)
+        if as_json:
+            show.print_json(
+                {
+                    "workspace": found.path, "rows": found.rows, "n_files": found.n_files,
+                    "n_receipts": found.n_receipts, "log_size": found.log_size,
+                    "log_root": found.log_root, "hooks_due": found.hooks_due,
+                }
+            )  # fmt: skip
+            return
+        tables, rows = len(found.rows), sum(found.rows.values())
+        show.line(
+            f"copied {show.words(rows, 'row')} of {show.words(tables, 'table')} and "
+            f"{show.words(found.n_files, 'file')} to {show.one_line(found.path)}"
+        )
+        show.line(
+            f"all are equal; the log of {show.words(found.log_size, 'entry', 'entries')} and "
+            f"{show.words(found.n_receipts, 'receipt')} hold"
+        )
+        if found.hooks_due:
+            named = show.one_line(", ".join(found.hooks_due))
+            show.warn([f"hooks are due in both, and would run twice: {named}"])
+        show.line("work on one of the two from here on: an erasure in one does not reach the other")
 
 
 def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -130,10 +194,10 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _failed(counts: dict[str, int]) -> list[tuple[str, str]]:
     """Say what workers could not do, if anything."""
-    told = [
+    parts = [
         f"{n} {'tried again' if state == 'waiting' else state}" for state, n in counts.items() if n
     ]
-    return [("failed", f"{', '.join(told)}: see `erasable tasks`")] if told else []
+    return [("failed", f"{', '.join(parts)}: see `erasable tasks`")] if parts else []
 
 
 def _published(found: dict[str, Any]) -> str:

@@ -1,0 +1,128 @@
+"""Options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated
+
+import typer
+
+from erasable.cli import show
+from erasable.cli.frame import fail
+
+__all__ = [
+    "Database",
+    "Fill",
+    "Schema",
+    "Seed",
+    "Store",
+    "check_files",
+    "columns",
+    "number",
+    "whole",
+]
+
+_TEXTS = (".txt", ".csv")
+_PLOTS = (".svg", ".png", ".pdf")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_LISTED = re.compile(rf"(?:(?<=,)|^)(?:\s*{_QUOTED.pattern}\s*(?=,|$)|[^,]*)")
+
+Fill = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="Fill gaps in features in, as an imputer does before a model: mean, median or "
+        "most_frequent. By default gaps are refused.",
+    ),
+]
+Seed = Annotated[
+    str, typer.Option(metavar="N", help="For what is drawn: the same, the same choice.")
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Keep the ledger in PostgreSQL 15 or newer: postgresql://USER@HOST:PORT/DATABASE. The "
+        "password is taken from PGPASSWORD or .pgpass, and is never kept.",
+    ),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The schema of the database that is the workspace's own; by default erasable.",
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Keep data and models in an object store: s3://BUCKET/PREFIX, gs://... or abfs://... "
+        "Credentials and endpoint are taken from where its own tools look for them "
+        "(AWS_PROFILE, AWS_ENDPOINT_URL), and are never kept.",
+    ),
+]
+
+
+def check_files(output: str | None, plot: str | None) -> None:
+    """Refuse names of files whose ending is no format that ids or plots are written in.
+
+    Examples
+    --------
+    >>> check_files("chosen.csv", None)
+    """
+    for option, path, endings in (("--output", output, _TEXTS), ("--plot", plot, _PLOTS)):
+        if path is not None and not path.endswith(endings):
+            fail(
+                f"{option} is {show.one_line(path)[:60]!r}; expected a file that ends in "
+                f"{', '.join(endings)}"
+            )
+
+
+def whole(text: str, option: str, least: int = 1) -> int:
+    """Return a whole number.
+
+    Examples
+    --------
+    >>> whole("200", "--k")
+    200
+    """
+    plain = text.isascii() and text.isdigit() and len(text) < 16
+    if not plain or int(text) < least:
+        fail(f"{option} is {show.one_line(text)[:60]!r}; expected a whole number, {least} or more")
+    return int(text)
+
+
+def number(text: str, option: str) -> float:
+    """Return a number above 0.
+
+    Examples
+    --------
+    >>> number("2.5", "--k")
+    2.5
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        fail(f"{option} is {show.one_line(text)[:60]!r}; expected a number above 0")
+    return value
+
+
+def columns(text: str | None) -> list[str] | None:
+    """Return the names of a list of columns.
+
+    Spaces around a name do not belong to it. A name with a comma, or with spaces that do, stands in
+    double quotes, as in CSV.
+
+    Examples
+    --------
+    >>> columns('age, dose'), columns('"dose, mg", " age"')
+    (['age', 'dose'], ['dose, mg', ' age'])
+    """
+    if text is None:
+        return None
+    parts = [found[0].strip() for found in _LISTED.finditer(text)]
+    return [part[1:-1].replace('""', '"') if _QUOTED.fullmatch(part) else part for part in parts]

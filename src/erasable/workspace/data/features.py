@@ -1,0 +1,294 @@
+"""Which columns of a table are features, and what their values are: types, gaps and scale.
+
+Models, selections and removals of domains decide these here, so that they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from erasable.core.errors import InvalidDataError, WorkspaceError
+from erasable.core.ids import name_some
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "FILLS",
+    "NUMBERS",
+    "TEXT",
+    "check_columns",
+    "check_fill",
+    "default_columns",
+    "filled",
+    "matrix",
+    "positive",
+    "refuse_gaps",
+    "with_gaps",
+]
+
+NUMBERS = ("int64", "uint64", "double", "bool")
+"""The Arrow types that are taken as numbers."""
+TEXT = "string"
+"""The Arrow type of text."""
+
+FILLS = ("mean", "median", "most_frequent")
+"""What gaps may be filled with: strategies of `erasable.preprocessing.SimpleImputer`."""
+
+
+def default_columns(
+    types: Mapping[str, str], taken: Collection[str | None], kinds: Sequence[str] = NUMBERS
+) -> list[str]:
+    """Return the columns that are features where none is named.
+
+    Parameters
+    ----------
+    types : dict of column to Arrow type
+    taken : collection of str
+        Columns that mean something else: ids, subjects, targets.
+    kinds : sequence of str, default=NUMBERS
+
+    Examples
+    --------
+    >>> default_columns({"id": "int64", "age": "int64", "note": "string"}, {"id"})
+    ['age']
+    """
+    return [name for name, kind in types.items() if name not in taken and kind in kinds]
+
+
+def check_columns(
+    types: Mapping[str, str],
+    names: Sequence[str],
+    kinds: Collection[str] | None = (*NUMBERS, TEXT),
+) -> None:
+    """Refuse columns that are not there, are named twice, or hold neither numbers nor text.
+
+    Parameters
+    ----------
+    types : dict of column to Arrow type
+    names : sequence of str
+    kinds : collection of str, default=(*NUMBERS, TEXT)
+        Types that are accepted; None accepts all.
+
+    Raises
+    ------
+    WorkspaceError
+        It says which columns these are.
+
+    Examples
+    --------
+    >>> check_columns({"age": "int64", "seen": "date32[day]"}, ["age"])
+    """
+    unknown = [name for name in names if name not in types]
+    if unknown:
+        there = f"{', '.join(map(repr, list(types)[:20]))}{', ...' if len(types) > 20 else ''}"
+        raise WorkspaceError(f"there is no column {name_some(unknown)}; expected some of {there}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise WorkspaceError(
+            f"the column {name_some(twice)} is named twice; expected each once, for one purpose"
+        )
+    strange = [name for name in names if kinds is not None and types[name] not in kinds]
+    if strange:
+        raise WorkspaceError(
+            f"the columns {name_some(strange)} hold {types[strange[0]]}; expected numbers or text; "
+            "convert them in the source, or choose others"
+        )
+
+
+def check_fill(fill: str | None) -> None:
+    """Refuse what is no strategy.
+
+    Raises
+    ------
+    WorkspaceError
+        `fill` is not one of `FILLS`.
+
+    Examples
+    --------
+    >>> check_fill("median")
+    """
+    if fill is not None and fill not in FILLS:
+        raise WorkspaceError(f"fill is {str(fill)[:40]!r}; expected one of {', '.join(FILLS)}")
+
+
+def with_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
+    """Count the gaps of each column that has any: nulls and NaN.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> with_gaps(pa.table({"age": [41, None], "dose": [0.5, 1.5]}), ["age", "dose"])
+    {'age': 1}
+    """
+    import pyarrow.compute as pc
+
+    counts = {
+        name: pc.sum(pc.is_null(table[name], nan_is_null=True)).as_py() or 0 for name in names
+    }
+    return {name: n for name, n in counts.items() if n}
+
+
+def refuse_gaps(table: pa.Table, names: Sequence[str], advice: str | None = None) -> None:
+    """Refuse gaps in columns that must have none.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    names : sequence of str
+    advice : str, default=None
+        What to do; by default to fill them in with the option ``--fill``.
+
+    Raises
+    ------
+    InvalidDataError
+        It says how many records have gaps, in which columns.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> refuse_gaps(pa.table({"age": [41, 42]}), ["age"])
+    """
+    import pyarrow.compute as pc
+
+    gaps = with_gaps(table, names)
+    if not gaps:
+        return
+    anywhere = reduce(pc.or_, (pc.is_null(table[name], nan_is_null=True) for name in gaps))
+    if advice is None:
+        how = "most_frequent" if any(str(table[name].type) == TEXT for name in gaps) else "median"
+        advice = (
+            f"fill them in with --fill {how}, as preprocessing.SimpleImputer does before a model, "
+            "leave the records out, or choose other columns with --features"
+        )
+    raise InvalidDataError(
+        f"{pc.sum(anywhere).as_py()} of {table.num_rows} records have gaps, in "
+        f"{name_some(list(gaps))}; expected a value everywhere; {advice}"
+    )
+
+
+def matrix(table: pa.Table, names: Sequence[str], *, scaled: bool = True) -> Any:
+    """Return columns of numbers without gaps as a matrix.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    names : sequence of str
+    scaled : bool, default=True
+        Bring each column to mean 0 and standard deviation 1.
+
+    Returns
+    -------
+    ndarray of shape (n_records, n_columns), float64
+
+    Raises
+    ------
+    InvalidDataError
+        Infinity, or numbers whose standard deviation overflows.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> matrix(pa.table({"age": [1, 3]}), ["age"]).tolist()
+    [[-1.0], [1.0]]
+    """
+    found = np.column_stack([table[name].to_numpy().astype(np.float64) for name in names])
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = found.std(axis=0)
+    strange = [n for n, d in zip(names, deviation, strict=True) if not np.isfinite(d)]
+    if strange:
+        raise InvalidDataError(
+            f"the columns {name_some(strange)} hold infinity, or numbers too large to compute "
+            "with; expected finite numbers; choose others with --features"
+        )
+    if not scaled:
+        return found
+    return (found - found.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+
+
+def positive(table: pa.Table, name: str) -> Any:
+    """Return a column of numbers above 0: costs.
+
+    Raises
+    ------
+    WorkspaceError
+        It holds other values.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> positive(pa.table({"cost": [1, 2]}), "cost")
+    array([1., 2.])
+    """
+    values = table[name].to_numpy().astype(np.float64)
+    bad = int((~((values > 0) & (values < np.inf))).sum())
+    if bad:
+        raise WorkspaceError(
+            f"the column {name!r} holds {bad} values that are not a number above 0; expected a "
+            "number above 0 in each row"
+        )
+    return values
+
+
+def filled(table: pa.Table, names: Sequence[str], fill: str | None) -> tuple[pa.Table, list[str]]:
+    """Fill the gaps of columns in, each by its own values.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    names : sequence of str
+        Columns of numbers, or of text, which "most_frequent" alone fills.
+    fill : str or None
+        One of `FILLS`; None leaves gaps as they are.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        Numbers with gaps are float64.
+    messages : list of str
+        What was filled in, a line for each column.
+
+    Raises
+    ------
+    InvalidDataError
+        A column has nothing but gaps, or infinity.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> filled(pa.table({"age": [41, None, 43]}), ["age"], "mean")[0].to_pydict()
+    {'age': [41.0, 42.0, 43.0]}
+    """
+    import pyarrow as pa
+
+    messages = []
+    for name, n in with_gaps(table, names).items() if fill is not None else ():
+        column = table[name]
+        text = pa.types.is_string(column.type)
+        if text and fill != "most_frequent":
+            continue
+        if n == len(column):
+            raise InvalidDataError(
+                f"the column {name_some([name])} has nothing but gaps; expected a value to fill "
+                "them in with; name other columns with --features"
+            )
+        values = column.to_numpy() if text else column.cast(pa.float64()).to_numpy()
+        made = pa.array(_imputed(values, str(fill)), pa.string() if text else pa.float64())
+        table = table.set_column(table.column_names.index(name), name, made)
+        messages.append(
+            f"{n:,} of {len(column):,} records have a gap in {name!r}, filled in with its "
+            f"{str(fill).replace('_', ' ')}{' value' if fill == 'most_frequent' else ''}"
+        )
+    return table, messages
+
+
+def _imputed(values: Any, fill: str) -> Any:
+    from erasable.preprocessing import SimpleImputer
+
+    column = values.reshape(-1, 1)
+    missing = None if column.dtype == object else np.nan
+    return SimpleImputer(missing_values=missing, strategy=fill).fit_transform(column)[:, 0]

@@ -1,0 +1,69 @@
+"""The outbox: what a change owes outside of the workspace.
+
+These are hooks to run, models to register and the list of the erased to export. A task that fails
+does not undo the change. It is reported in a line; hooks and models stay due until they succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from erasable.core.errors import EvidenceError, WorkspaceDiskError
+from erasable.workspace.identity import outside
+from erasable.workspace.models import hooks, pending_hooks, published, publishing
+from erasable.workspace.site import Site
+
+__all__ = ["deliver", "export_list", "is_due"]
+
+
+def is_due(site: Site) -> bool:
+    """Tell whether a hook is to run, or a registry lacks the newest version of a model."""
+    with site.ledger.reading() as connection:
+        if pending_hooks.due(site, connection):
+            return True
+    return published.is_any_due(site)
+
+
+def deliver(
+    site: Site,
+    *,
+    erased: bool = False,
+    before: Mapping[str, str | None] | None = None,
+    updated: Collection[str] = (),
+) -> tuple[list[str], list[str]]:
+    """Carry out all that is due. Hold the lock of requests.
+
+    Parameters
+    ----------
+    site : Site
+    erased : bool, default=False
+        Export the list of the erased, too.
+    before : dict of str to str or None, default=None
+        What `hooks.run_due` returned earlier in this run. A hook that failed then is run again
+        only if its model was updated since.
+    updated : collection of str, default=()
+        Models that were updated since then.
+
+    Returns
+    -------
+    ran : list of str
+        Models whose hooks have ended well.
+    warnings : list of str
+        What failed, a line each.
+    """
+    warnings = export_list(site) if erased else []
+    earlier = before or {}
+    failed = {name for name, error in earlier.items() if error is not None}
+    found = {**earlier, **hooks.run_due(site, failed - set(updated))}
+    warnings += [error for error in found.values() if error is not None]
+    warnings += publishing.publish_due(site)
+    return [name for name, error in found.items() if error is None], warnings
+
+
+def export_list(site: Site, effect: str = "") -> list[str]:
+    """Write the list of the erased into the folder that was named for it; return warnings."""
+    try:
+        outside.write(site)
+    except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
+        return [f"the list of the erased was not exported{effect}: {error}"]
+    return []

@@ -1,0 +1,3 @@
+"""Choose the records of a table to acquire; `choice.select` is the way in."""
+
+__all__: list[str] = []

@@ -1,0 +1,292 @@
+"""Choose records, and compare the choice with one that does not anticipate deletions.
+
+Both selections are valued under the same staying model, by a closed form or on the same samples,
+and these samples are not the ones that the selections were chosen on.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from erasable.core.errors import WorkspaceError
+from erasable.selection import (
+    CVaR,
+    Expected,
+    ExpectedUtility,
+    SubsetSelector,
+    expected_utility,
+    plot_tradeoff,
+)
+from erasable.selection.utilities import Problem, Utility
+from erasable.workspace.data.features import check_fill
+from erasable.workspace.selection import options
+from erasable.workspace.selection.candidates import Candidates, ColumnRoles, read
+
+if TYPE_CHECKING:
+    from erasable.workspace.requests.history import History
+
+__all__ = ["Selection", "Worth", "select"]
+
+SCALES = ("standard", "none")
+LARGE = 2**31
+"""Bytes of similarities above which a warning names the option that needs less memory."""
+
+
+class _Prepared(Utility):
+    """A utility that has read its data already: similarities are computed once."""
+
+    def __init__(self, made: Problem, is_submodular: bool) -> None:
+        self.made = made
+        self.is_submodular = is_submodular
+
+    def problem(self, X: Any, y: Any = None) -> Problem:
+        return self.made
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a selection is worth.
+
+    Attributes
+    ----------
+    selection : {"anticipating", "conventional"}
+    expected, expected_error : float
+        After deletions, and the standard error.
+    expected_exact : bool
+        Whether that is exact; otherwise it is sampled, as the worst cases always are.
+    worst, worst_error : float or None
+        The same of the worst cases, where these were the objective.
+    without_deletions : float
+    """
+
+    selection: str
+    expected: float
+    expected_error: float
+    expected_exact: bool
+    worst: float | None
+    worst_error: float | None
+    without_deletions: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Records that were chosen, and what they are worth.
+
+    Attributes
+    ----------
+    ids : list of str
+        In the order of their choice.
+    gains : list of float
+        What each added to the objective.
+    worth : list of Worth
+        The selection, and the conventional one unless no owner is expected to leave.
+    balance : list of GroupBalance
+        Classes among those held and chosen; empty without classes.
+    n_records : int
+        How many there were to choose from.
+    features, texts, left_out : tuple of str
+        Columns that records were compared by, those of them that hold text, and other columns.
+    scaled : bool
+        Whether numbers were brought to mean 0 and standard deviation 1.
+    history : list of str
+        A line for each history that the staying model is made of.
+    rows : dict of str to ndarray
+        Positions of those held and chosen, for each of `worth`.
+    metric : callable
+        The utility of some rows.
+    """
+
+    ids: list[str]
+    gains: list[float]
+    worth: list[Worth]
+    balance: list[Any]
+    n_records: int
+    features: tuple[str, ...]
+    texts: tuple[str, ...]
+    left_out: tuple[str, ...]
+    scaled: bool
+    history: list[str]
+    rows: dict[str, Any] = field(repr=False)
+    metric: Callable[[Any], float] = field(repr=False)
+
+    def draw(
+        self, path: str | os.PathLike[str], *, format: str | None = None, seed: int = 0
+    ) -> None:
+        """Draw what the utility falls to as more and more of them leave at random."""
+        drawn = plot_tradeoff(rows=self.rows, metric=self.metric, random_state=seed)
+        drawn.set_xlabel("deletions, at random")
+        drawn.set_ylabel("utility of those who stay")
+        drawn.figure.savefig(path, format=format)
+
+
+def select(
+    source: str,
+    k: float,
+    staying: float | str,
+    *,
+    id_column: str | None = None,
+    subject: str | None = None,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    fill: str | None = None,
+    scale: str = "standard",
+    utility: str = "nearest-neighbor",
+    metric: str | None = None,
+    n_neighbors: int | None = None,
+    objective: str = "expected",
+    samples: int | None = None,
+    held: Sequence[str] = (),
+    cost: str | None = None,
+    random_state: int = 0,
+    history: Callable[[str, datetime | None], History],
+) -> Selection:
+    """Choose the records of a table to acquire, in view of deletions to come.
+
+    Parameters
+    ----------
+    source : str
+        A table, as for `Workspace.add_dataset`.
+    k : int or float
+        How many to choose; with `cost`, for how much in all.
+    staying : float or str
+        How likely owners are to stay: a probability; one for each class, "yes=0.5,no=1";
+        "column:NAME", one for each record; how many of those held stay, "uniform:LOW:HIGH" or
+        "point:N"; "beta-binomial:ALPHA:BETA"; or "history:DATASET", from past requests
+        ("history:DATASET:2026-03-31", those since that day).
+    id_column : str, default=None
+        The column that names each record; by default rows are numbered from 0.
+    subject : str, default=None
+        The column that says whose records they are: a person stays or leaves with all of them.
+    target : str, default=None
+        The column of classes.
+    features : sequence of str, default=None
+        Columns to compare records by; by default every numeric one without another meaning.
+    fill : {"mean", "median", "most_frequent"}, default=None
+        Fill gaps in features with this; by default gaps are refused.
+    scale : {"standard", "none"}, default="standard"
+    utility : str, default="nearest-neighbor"
+        One of `options.UTILITIES`.
+    metric : {"euclidean", "sqeuclidean", "cosine"}, default=None
+        Of nearest neighbors; None is "euclidean".
+    n_neighbors : int, default=None
+        Keep the similarities to so many nearest neighbors alone.
+    objective : str, default="expected"
+        "expected", or "cvar:SHARE", the mean of that share of worst cases.
+    samples : int, default=None
+        How many samples of who stays are drawn where there is no closed form.
+    held : sequence of str, default=()
+        Ids of records of the table that are held already.
+    cost : str, default=None
+        The column of what each record costs.
+    random_state : int, default=0
+    history : callable
+        Takes the name of a data set and a day or None, and returns its `History`.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    SourceError, WorkspaceError, InvalidDataError
+        The table cannot be read, lacks a column or values, or an option has another form.
+
+    Warns
+    -----
+    UserWarning
+        Gaps are filled in, or the similarities take much memory.
+    """
+    if scale not in SCALES:
+        raise WorkspaceError(f"--scale is {str(scale)[:60]!r}; expected standard or none")
+    check_fill(fill)
+    options.utility(utility, metric, n_neighbors, 1)
+    if utility == "naive-bayes" and target is None:
+        raise WorkspaceError(
+            "naive-bayes counts by class, and there is no --target; expected the column of classes"
+        )
+    goal = options.objective(objective, samples)
+    text = str(staying)
+    roles = ColumnRoles(id_column, subject, target, cost, options.staying_column(text), features)
+    given = read(
+        source, roles, categories=utility == "naive-bayes", scaled=scale == "standard", fill=fill
+    )
+    for line in given.filled_in:
+        warnings.warn(line, UserWarning, stacklevel=2)
+    if utility == "nearest-neighbor" and n_neighbors is None:
+        _warn_of_size(given)
+    model, past = options.StayingText(text, history).model(given)
+    worth = options.utility(utility, metric, n_neighbors, given.X.shape[1])
+    return _choose(given, list(held), worth, k, model, goal, random_state, past)
+
+
+def _choose(
+    given: Candidates, held: list[str], utility: Utility, k: float, staying: Any, objective: Any,
+    seed: int, past: list[str],
+) -> Selection:  # fmt: skip
+    import numpy as np
+
+    _refuse_unknown(held, given.ids)
+    y = given.y
+    prepared = _Prepared(utility.problem(given.X, y), utility.is_submodular)
+    common: dict[str, Any] = {"k": k, "costs": given.costs, "random_state": seed}
+    selector = SubsetSelector(prepared, staying=staying, objective=objective, **common)
+    selector.fit(given.X, y, ids=given.ids, selected=held)
+    rows = {"anticipating": np.concatenate([selector.held_, selector.selected_])}
+    if not staying.bind(len(given.ids), k=len(rows["anticipating"]), labels=y).is_certain:
+        plain = SubsetSelector(prepared, objective=Expected(objective.n_samples), **common)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it was said already
+            plain.fit(given.X, y, ids=given.ids, selected=held)
+        rows["conventional"] = np.concatenate([plain.held_, plain.selected_])
+
+    def worth(chosen: Any, model: Any, goal: Any) -> ExpectedUtility:
+        return expected_utility(
+            rows=chosen, X=given.X, y=y, utility=prepared, staying=model, objective=goal,
+            random_state=seed + 1,
+        )  # fmt: skip
+
+    valued = []
+    for name, chosen in rows.items():
+        expected = worth(chosen, staying, Expected(objective.n_samples))
+        worst: tuple[float | None, float | None] = (None, None)
+        if isinstance(objective, CVaR):
+            found = worth(chosen, staying, objective)
+            worst = found.value, found.standard_error
+        valued.append(
+            Worth(
+                name, expected.value, expected.standard_error, expected.exact,
+                *worst, prepared.made.value(chosen),
+            )
+        )  # fmt: skip
+    classes = [] if y is None else selector.balance()
+    return Selection(
+        selector.selected_ids_.tolist(), selector.gains_.tolist(), valued, classes, len(given.ids),
+        given.features, given.texts, given.left_out, given.scaled, past, rows, prepared.made.value,
+    )  # fmt: skip
+
+
+def _refuse_unknown(held: list[str], ids: list[str]) -> None:
+    unknown = set(held) - set(ids)
+    if unknown:
+        raise WorkspaceError(
+            f"--held has {len(unknown)} of {len(held)} ids that are in no row; expected ids of "
+            "the table, which has the records that are held, too; name their column with --id"
+        )
+
+
+def _warn_of_size(given: Candidates) -> None:
+    counts = Counter(given.y or ["all"] * len(given.ids)).values()
+    n_bytes = sum(8 * count**2 for count in counts)
+    if n_bytes > LARGE:
+        warnings.warn(
+            f"the similarities of all pairs take {n_bytes / 2**30:,.1f} GiB; --n-neighbors 64 "
+            "keeps those to the nearest, and is faster",
+            UserWarning,
+            stacklevel=3,
+        )
