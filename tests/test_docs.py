@@ -95,3 +95,46 @@ def test_command_lines_name_commands_and_options_that_there_are(page: Path) -> N
 @pytest.mark.parametrize("line", ["forget patient-7", "request --all", "model forget risk"])
 def test_an_unknown_command_or_option_is_found(line: str) -> None:
     assert _unknown_in(f"```console\n$ erasable {line}\n```\n") == [line]
+
+
+# -- for whoever joins -----------------------------------------------------------------------------
+
+WALKTHROUGH = PAGES / "contributing" / "estimator.md"
+CENTROID = ROOT / "src" / "erasable" / "neighbors" / "_centroid.py"
+
+
+def _strange_blocks(page: str, source: str) -> list[str]:
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert len(blocks) > 5
+    return [block for block in blocks if block not in source]
+
+
+def test_the_walkthrough_shows_the_estimator_that_ships() -> None:
+    page, source = WALKTHROUGH.read_text(), CENTROID.read_text()
+    assert _strange_blocks(page, source) == []
+    assert _strange_blocks(page.replace("found.labels", "found.names"), source) != []
+
+
+def _unknown_names(page: str) -> list[str]:
+    """Return the modules and functions that a page names and that there are not."""
+    files = [*(ROOT / "src" / "erasable").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    code = "\n".join(file.read_text() for file in files)
+    paths = [f"/{file.relative_to(ROOT).as_posix()}" for file in files]
+    strange = [
+        name
+        for name in re.findall(r"`([\w/]+\.py)`", page)
+        if not any(path.endswith(f"/{name}") for path in paths)
+    ]
+    functions = re.findall(r"`(?:[A-Za-z]\w*\.)?(\w+)`", page)
+    return strange + [
+        name for name in functions if not re.search(rf"\b(def|class) {name}\b|\b{name}\b =", code)
+    ]
+
+
+def test_the_paths_name_what_there_is() -> None:
+    page = (PAGES / "contributing" / "paths.md").read_text()
+    assert _unknown_names(page) == []
+    assert _unknown_names("`requests/vanished.py`, `Engine.vanish`") == [
+        "requests/vanished.py",
+        "vanish",
+    ]
