@@ -23,7 +23,7 @@ HURT = """
 Deletions chosen to hurt, one call each; *worst* of them, and the mean. *roots*: for each tree a
 record on whose value the threshold of its root hangs, as far as values are held by few: where it
 goes, the tree may have to grow again from there. *largest targets*: what the grid of the targets
-hangs on. *a class*: all records of the first one, in one call.
+depends on. *a class*: all records of the first one, in one call.
 """
 
 SCORES = """

@@ -17,7 +17,7 @@ OF_VALUES = (
     "check_magnitudes",
     "check_predicting_after_deletion",
 )
-"""What hangs on the kind of data: on sums that round, ties, columns that are constant."""
+"""What depends on the kind of data: on sums that round, ties, columns that are constant."""
 
 ON = {
     "check_bad_fit_changes_nothing": {"separated"},  # numbers, which it spoils

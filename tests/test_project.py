@@ -167,8 +167,8 @@ def test_imports_go_one_way(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-ROOMS, TABLES, KERNELS = "Rooms import downwards", "Tables are read", "Kernels are compiled"
-WORKSPACE = "The rooms of the workspace"
+ROOMS, TABLES, KERNELS = "Packages import downwards", "Tables are read", "Kernels are compiled"
+WORKSPACE = "The packages of the workspace"
 
 
 @pytest.mark.parametrize(

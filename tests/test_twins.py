@@ -73,8 +73,8 @@ BAGS = {
     "warm_start": "a start would be a trace of what was deleted",
 }
 _OF_EACH_TREE = {
-    "ccp_alpha": "what is pruned hangs on the whole tree",
-    "max_leaf_nodes": "which leaf is split next hangs on all others",
+    "ccp_alpha": "what is pruned depends on the whole tree",
+    "max_leaf_nodes": "which leaf is split next depends on all others",
     "min_weight_fraction_leaf": "records weigh the same: min_samples_leaf takes a share",
     "monotonic_cst": "a bound from above would hang every node on those beside it",
 }
@@ -136,12 +136,12 @@ PARAMETERS = {
     "NearestCentroid": {"metric": "medians of classes are no sums"},
     "OneHotEncoder": {
         "feature_name_combiner": "names are one of the column and one of the category",
-        "max_categories": "which categories are rare hangs on all records",
-        "min_frequency": "which categories are rare hangs on all records",
+        "max_categories": "which categories are rare depends on all records",
+        "min_frequency": "which categories are rare depends on all records",
     },
     "OrdinalEncoder": {
-        "max_categories": "which categories are rare hangs on all records",
-        "min_frequency": "which categories are rare hangs on all records",
+        "max_categories": "which categories are rare depends on all records",
+        "min_frequency": "which categories are rare depends on all records",
     },
     "PCA": {
         "copy": COPIED,

@@ -1,4 +1,4 @@
-"""What a target or a cell is hangs on the declaration or the live records, for every estimator.
+"""What a target or a cell is depends on the declaration or the live records, for every estimator.
 
 Mixtures of types, of which a deletion takes the odd ones, are handed in through every container.
 Either `fit` refuses them, or each deletion keeps the law, and what is left is accepted and is saved

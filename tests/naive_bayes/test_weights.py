@@ -246,7 +246,7 @@ def test_weights_come_by_metadata_routing(model: Any) -> None:
 
 
 def test_forgetting_to_count_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A negative control: the grid of the weights hangs on all records."""
+    """A negative control: the grid of the weights depends on all records."""
     X, y, w = np.eye(3), [0, 1, 1], [0.3, 0.7, 1e6]
 
     def differs() -> bool:

@@ -97,7 +97,7 @@ class Team(Alone):
         self.told_of[turn.way] += 1
 
     def _check_dropped(self, step: dict[str, Any], said: list[int]) -> None:
-        """How many it is hangs on who came first; see `_Turn.outcomes`."""
+        """How many it is depends on who came first; see `_Turn.outcomes`."""
 
     def _keep_a_copy(self) -> None:
         """The tables would be missing; those of the server are kept."""

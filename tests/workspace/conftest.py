@@ -73,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     marks = metafunc.definition.iter_markers("parametrize")
     if any("backend" in mark.args[0] for mark in marks):
-        return  # it is told with something else that hangs on it
+        return  # it is told with something else that depends on it
     said = metafunc.definition.get_closest_marker("backend")
     names = said.args if said is not None and said.args else BACKENDS
     if path.stem in IN_SOAK and not in_turn(crc32(metafunc.function.__name__.encode()), TURNS):

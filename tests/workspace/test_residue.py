@@ -223,7 +223,7 @@ def test_rows_that_moved_leave_copies_in_unused_parts_of_pages(
         monkeypatch.setattr(engine.Ledger, "purge", engine.Ledger.checkpoint)
     workspace = Workspace.create(tmp_path / "ws")
     crowd, people = Crowd(2000), range(2000)
-    # Which rows move hangs on how long they are: these do, those with a due date seldom.
+    # Which rows move depends on how long they are: these do, those with a due date seldom.
     workspace.request([crowd.person(i) for i in people], regulation="none")
     workspace.process()
     found = tokens_in(tmp_path / "ws", tokens(workspace, crowd, people))

@@ -1,7 +1,7 @@
 """One k-means problem that deletes: seeds, levels and files together.
 
 `LloydRun` is a pure function of its records: what it holds after deletions, its files aside, is
-what a new run on the remaining records holds. Estimators of this room are thin shells over it.
+what a new run on the remaining records holds. Estimators are thin shells over it.
 """
 
 from __future__ import annotations

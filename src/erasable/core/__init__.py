@@ -1,8 +1,8 @@
-"""The law's ingredients, and what every estimator shares.
+"""What every estimator is made of.
 
 ``tape`` is randomness keyed by record, ``grid`` and ``moments`` are sums without order,
 ``records`` are rows that models share and erase, ``estimator`` is the base that ties them to
-scikit-learn. `core` imports no other room of erasable. Import from the modules.
+scikit-learn. `core` imports no other package of erasable. Import from the modules.
 """
 
 __all__: list[str] = []

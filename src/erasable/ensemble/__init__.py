@@ -1,9 +1,9 @@
 """Ensembles from which records can be deleted.
 
-The law they keep is that of every room: after `delete` a model is, bit for bit, the one that a fit
-without those records makes. Which members learn from a record is drawn for that record (or its
-group) alone. Trees of a forest take a record out of themselves; members that are estimators of
-scikit-learn learn again, those that had one of the deleted.
+After `delete` a model is, bit for bit, the one that a fit without those records makes. Which
+members learn from a record is drawn for that record (or its group) alone. Trees of a forest take a
+record out of themselves; members that are estimators of scikit-learn learn again, those that had
+one of the deleted.
 """
 
 from erasable.ensemble._bagging import BaggingClassifier, BaggingRegressor

@@ -16,7 +16,7 @@ class RandomForestClassifier(Bagged, TreeClassifier):
 
     The mean of decision trees, each grown on a bag of the records, as in scikit-learn, with two
     differences. How often a record is in a bag is drawn for it alone, from a Poisson distribution
-    of mean 1, so that nobody else's place hangs on it. And a node tries `n_thresholds` of the
+    of mean 1, so that nobody else's place depends on it. And a node tries `n_thresholds` of the
     values that its records have, drawn by hashes, and not all. A deletion concerns the 63 % of the
     trees that have the record; there, it asks the nodes on the record's way again, and most of
     them decide as before.
@@ -68,7 +68,7 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     Each tree keeps 4 bytes for each record in its bag, about 50 for each node, and the counts of
     what was tried in nodes of more than 256 records.
 
-    Parameters that scikit-learn has and this has not hang on the whole tree or on all records:
+    Parameters that scikit-learn has and this has not depend on the whole tree or on all records:
     pruning, `max_leaf_nodes`, `max_samples`, weights of single records (in `fit` there is no
     ``sample_weight``). Trees grow in one thread; there is no `n_jobs`. Gaps and sparse data are
     refused: before a forest an encoder needs ``sparse_output=False``, and no scaler is needed.
@@ -79,7 +79,7 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     ----------
     .. [1] L. Breiman, "Random forests", Machine Learning 45, 2001.
     .. [2] J. Brophy and D. Lowd, "Machine unlearning for random forests", ICML 2021, whose
-       forests keep counts of sampled thresholds, too; what they sample hangs on the order of the
+       forests keep counts of sampled thresholds, too; what they sample depends on the order of the
        deletions.
 
     Examples

@@ -116,7 +116,7 @@ class ShardedClassifier(Vote, _Sharded):
     ``groups`` all records of a user are in one shard, and one fit forgets them all. Shards are as
     large as chance makes them. One without records is left out of the vote. One whose records are
     of one class votes for that class, whatever the estimator; to classes that its records do not
-    have, a shard gives no vote. So no shard hangs on another, not even when a class goes. Members
+    have, a shard gives no vote. So no shard depends on another, not even when a class goes. Members
     without `predict_proba` cast votes.
 
     With slices, members learn by `partial_fit`, one slice after the other, each slice once. What a

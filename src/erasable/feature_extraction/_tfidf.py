@@ -26,7 +26,7 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
     been there. A deletion costs time in the terms of the deleted documents and in the number of
     terms; no other document is read again.
 
-    The weight of every word hangs on the number of documents, so that every deletion changes the
+    The weight of every word depends on the number of documents, so that every deletion changes the
     row of every document by a little. What learns from the rows has to learn again, or to follow.
     `quantize` makes such changes rare.
 

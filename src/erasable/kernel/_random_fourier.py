@@ -73,11 +73,11 @@ class RandomFourierRidge(LinearModel):
     Notes
     -----
     The method of Rahimi and Recht [1]_; the same as scikit-learn's ``RBFSampler`` before ``Ridge``,
-    but for which waves are drawn: a weight hangs on the name of its feature (x0, x1, ... without
+    but for which waves are drawn: a weight depends on the name of its feature (x0, x1, ... without
     names), on the number of its wave and on the seed. There is no ``gamma="scale"``: that depends
     on the data, and every deletion would change every wave.
 
-    Waves are rounded to multiples of ``2**-26``, which hang on no record. Only where a deletion
+    Waves are rounded to multiples of ``2**-26``, which depend on no record. Only where a deletion
     changes the grid of the targets, because the record was alone at their extreme, are all records
     read again. An angle of more than ``2**51`` turns has no digits left, and its wave is 0.
 

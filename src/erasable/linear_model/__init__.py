@@ -1,10 +1,9 @@
 """Linear models, from which a record can be deleted.
 
-The law they keep is that of every room: after `delete` a model is, bit for bit, the one that a fit
-without those records makes. `LinearRegression` and `Ridge` are exact sums of products
-(`erasable.core.gram`), from which those of a record are subtracted; so is every segment of
-`SegmentedRegression`. `LogisticRegression` publishes the point of a lattice that is nearest to the
-optimum, wherever it has started from.
+After `delete` a model is, bit for bit, the one that a fit without those records makes.
+`LinearRegression` and `Ridge` are exact sums of products (`erasable.core.gram`), from which those
+of a record are subtracted; so is every segment of `SegmentedRegression`. `LogisticRegression`
+publishes the point of a lattice that is nearest to the optimum, wherever it has started from.
 """
 
 from erasable.linear_model._least_squares import LinearRegression

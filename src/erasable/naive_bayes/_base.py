@@ -56,7 +56,7 @@ class Counted(Protocol):
         live_rows: LiveRows,
         weights: ClassWeights | None,
     ) -> int:
-        """Bring what hangs on all records (a grid) up to date; count the columns read again.
+        """Bring what depends on all records (a grid) up to date; count the columns read again.
 
         `codes` and `live_rows` are those of the records that stay.
         """

@@ -242,7 +242,7 @@ class ClassCounts:
         live_rows: LiveRows,
         weights: ClassWeights | None,
     ) -> int:
-        """Do nothing: no count hangs on other rows than its own."""
+        """Do nothing: no count depends on other rows than its own."""
         return 0
 
     def _add(self, matrix: Values, rows: Ints, codes: Codes, units: Ints, sign: int) -> None:

@@ -89,7 +89,7 @@ class GaussianNB(NaiveBayes):
     ``2**26`` stay as they are, and count like copies of a record, but for `epsilon_`. A class whose
     records all weigh 0 is like one without records.
 
-    `epsilon_` hangs on all records, so with the default smoothing every deletion changes
+    `epsilon_` depends on all records, so with the default smoothing every deletion changes
     every `var_` by a little, as a refit would.
 
     Where all variances are 0, every class is as likely as its prior. Where only some are, with

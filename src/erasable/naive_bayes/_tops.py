@@ -1,7 +1,7 @@
 """The grid of non-negative columns, of dense and of sparse rows.
 
 The law it keeps: the grid is a function of the live rows alone, and the same for a dense matrix
-and a sparse one of the same values. It hangs on no single record, except on one that is alone in
+and a sparse one of the same values. It depends on no single record, except on one that is alone in
 the top power of two of a column: a deletion of any other costs time in its own values.
 """
 

@@ -32,7 +32,7 @@ def sum_of_hashes(values: NDArray[Any], targets: list[bytes], ids: NDArray[Any])
     ----------
     values : ndarray of shape (n_records, n_features), C-contiguous
     targets : list of bytes
-        One for each record, of a length that hangs on no record.
+        One for each record, of a length that depends on no record.
     ids : ndarray of shape (n_records,), int64, uint64 or object
 
     Returns

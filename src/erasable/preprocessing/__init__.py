@@ -1,9 +1,9 @@
 """Scalers, encoders and imputers that forget what they learned of a column.
 
-A fitted scaler remembers its records: a minimum is somebody's value, and a mean and a standard
-deviation hang on everybody. So does an encoder, whose rarest category may be one record's. The law
-kept here is that of every room, that a deletion equals a refit without the records, at a cost that
-does not grow with the records that stay, but for columns that have to be read again.
+A fitted scaler remembers its records: a minimum is the value of one of them, and a mean and a
+standard deviation depend on all. So does an encoder, whose rarest category may be that of one
+record. A deletion equals a refit without the records. Its cost does not grow with the records that
+stay, but for columns that have to be read again.
 """
 
 from erasable.preprocessing._imputer import SimpleImputer

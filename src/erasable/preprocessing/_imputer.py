@@ -55,7 +55,7 @@ _OF_OBJECTS = ("most_frequent", "constant")
 class SimpleImputer(TransformerMixin, Erasable):
     """Fill the gaps of every column with one value, and forget records exactly.
 
-    A mean, a median or the most frequent value hangs on the records it was made of. A deletion
+    A mean, a median or the most frequent value depends on the records it was made of. A deletion
     brings it up to date in O(n_features) a record; a column is read again when an extreme goes
     (mean) or after hundreds of deletions on one side (median).
 

@@ -1,6 +1,6 @@
 """Any estimator of scikit-learn, made to forget by learning again: the honest baseline.
 
-What can delete faster has a room of its own. For everything else there is `Refit`: the same
+Estimators that delete faster have packages of their own. For all others there is `Refit`: the same
 estimator fitted on what is left, in an order and with seeds that depend on the records alone, so
 that a deletion equals never having seen the record, bit for bit.
 """

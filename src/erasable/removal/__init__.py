@@ -1,8 +1,7 @@
 """Remove a domain by its most telling records: rank them, choose by a budget, see what it does.
 
-The law of the room: scores by moments are functions of the set of records, bit for bit, in any
-order and any sharding; everything that is drawn is drawn from `random_state`; and an estimate says
-what it estimates.
+Scores by moments are functions of the set of records, bit for bit, in any order and any sharding;
+everything that is drawn is drawn from `random_state`; and an estimate says what it estimates.
 """
 
 from erasable.removal._domain import DomainRemoval, RemovalWarning

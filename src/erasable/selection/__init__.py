@@ -1,7 +1,7 @@
 """Before training: choose the records to acquire whose value survives the deletions to come.
 
-The room obeys one law: an expected utility is that of the paper, exactly, wherever a closed form
-is known, and says its standard error where it was sampled.
+An expected utility is that of the paper, exactly, wherever a closed form is known, and has a
+standard error where it was sampled.
 """
 
 from erasable.selection._balance import GroupBalance, balance

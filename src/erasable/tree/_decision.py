@@ -90,7 +90,7 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
     the features (x0, x1, ... where there are none), then by the value. Impurities are
     formulas of exact counts.
 
-    Parameters that scikit-learn has and this has not hang on the whole tree or on all records:
+    Parameters that scikit-learn has and this has not depend on the whole tree or on all records:
     pruning, `max_leaf_nodes`, weights of single records (in `fit` there is no ``sample_weight``).
     Gaps and sparse data are refused: before a tree an encoder needs ``sparse_output=False``, and no
     scaler is needed. Behind one in a pipeline the tree learns from the values as they came, so

@@ -1,9 +1,9 @@
 """Draws of trees: bags, features of a node, candidates among values.
 
 The law they keep: whatever is drawn is a hash of what it is drawn for. A record's weight in a bag
-hangs on its key and the tree; the order in which a node looks at features on the tree, the path to
-the node and the names of the features; the order in which it draws values on these, and on the
-values. No draw hangs on a position, or on who else is there.
+depends on its key and the tree; the order in which a node looks at features on the tree, the path
+to the node and the names of the features; the order in which it draws values on these, and on the
+values. No draw depends on a position, or on who else is there.
 
 Keys of trees, names, values and records come from the tape (SipHash and Philox). Keys are combined
 with the finalisers of MurmurHash3, one multiplication or two where Philox needs twenty: bijections

@@ -1,6 +1,6 @@
 """One workspace on the disk: its folder, its ledger, its files, its keys, and who is at work on it.
 
-Every room of the workspace is handed a `Site`, and asks it for these.
+Every package of the workspace is handed a `Site`, and asks it for these.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Sqlite:
         """Do nothing: SQLite refuses by itself."""
 
     def make_room(self, connection: Connection) -> None:
-        """Do nothing: the file is the room."""
+        """Do nothing: the file is there."""
 
     def configure_columns(self, connection: Connection) -> None:
         """Do nothing: columns are as the migrations make them."""
