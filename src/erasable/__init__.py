@@ -29,7 +29,7 @@ _HOMES = {
     "all_estimators": "erasable.utils.discovery",
     "load": "erasable.core.estimator",
 }
-_ROOMS = (
+_PACKAGES = (
     "audit",
     "cluster",
     "compose",
@@ -53,10 +53,10 @@ _ROOMS = (
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return importlib.import_module(f"erasable.{name}")
     raise AttributeError(f"module 'erasable' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS])
+    return sorted([*__all__, *_PACKAGES])

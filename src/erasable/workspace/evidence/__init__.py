@@ -1,7 +1,7 @@
 """What can be proved to somebody who does not trust us: the log, its heads, and receipts.
 
-The law kept here: nothing that leaves this package holds an identity, a token, the id of a record or
-a bare digest of a model. Digests go out as salted commitments, free texts under the key.
+Nothing that leaves this package holds an identity, a token, the id of a record or a bare digest of
+a model. Digests go out as salted commitments, free texts under the key.
 """
 
 __all__: list[str] = []

@@ -49,7 +49,7 @@ __all__ = [
     "note",
 ]
 
-_ROOMS = {"request": "request", "dataset": "data set", "model": "model"}
+_THINGS = {"request": "request", "dataset": "data set", "model": "model"}
 _OPEN = ("pending", "in_progress")
 _UNSAID = {"types", "tasks"}
 """What the ledger may have before the log says it: attempts that failed, and types long ago."""
@@ -91,22 +91,22 @@ def compare_ledger_with_log(site: Site) -> list[str]:
     found = []
     with site.ledger.reading() as connection:
         said = _read(connection)
-        for room, subject, facts in _facts(site, connection):
-            about = said.pop((room, subject), None)
-            name = f"{_ROOMS[room]} {subject!r}"
+        for thing, subject, facts in _facts(site, connection):
+            about = said.pop((thing, subject), None)
+            name = f"{_THINGS[thing]} {subject!r}"
             if about is None:
                 found.append(f"{name} is in the ledger, but the log does not know of it")
                 continue
             found += [f"{name}: {line}" for line in differences(facts, about)]
-        for (room, subject), about in said.items():
+        for (thing, subject), about in said.items():
             position = min(one.position for one in about.values())
             found.append(
-                f"{_ROOMS[room]} {subject!r} is not in the ledger; entry {position} of the log "
+                f"{_THINGS[thing]} {subject!r} is not in the ledger; entry {position} of the log "
                 "says that it was"
             )
         if seals.sealed(connection):
-            for room in TABLES:
-                found += seals.unsealed_files(site, connection, room)
+            for thing in TABLES:
+                found += seals.unsealed_files(site, connection, thing)
             found += seals.unsealed_settings(site, connection)
         found += _strays(connection)
     return found
@@ -141,10 +141,10 @@ def note(said: _Log, position: int, data: bytes) -> None:
     except EvidenceError:
         return  # verify_log says so
     kind, subject = str(body.pop("kind", "")), str(body.pop("subject", ""))
-    room = kind.partition("-")[0]
-    if room not in _ROOMS:
+    thing = kind.partition("-")[0]
+    if thing not in _THINGS:
         return
-    about = said.setdefault((room, subject), {})
+    about = said.setdefault((thing, subject), {})
     body["at"] = None  # so that an empty body is remembered, too
     if kind in entries.STATES:
         body["state"] = entries.STATES[kind]
@@ -183,7 +183,7 @@ def _same(value: Any, said: Any) -> bool:
 
 
 def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Return (room, subject, facts) of every row that the log speaks of."""
+    """Return (thing, subject, facts) of every row that the log speaks of."""
     tasks: dict[str, list[dict[str, Any]]] = {}
     order = select(task).order_by(task.c.target, task.c.target_id)
     for row in connection.execute(order):
@@ -195,9 +195,9 @@ def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[
     for row in connection.execute(select(request).order_by(request.c.id)):
         facts = facts_of_request(site, row, tasks.get(row.id, []))
         yield "request", row.id, {**facts, "receipt": receipts.get(row.id)}
-    for room, facts_of in FACTS.items():
-        for row, version in newest(connection, room):
-            yield room, row.name, facts_of(site, row, version)
+    for thing, facts_of in FACTS.items():
+        for row, version in newest(connection, thing):
+            yield thing, row.name, facts_of(site, row, version)
 
 
 def facts_of_request(site: Site, row: Row[Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -218,11 +218,11 @@ def facts_of_model(site: Site, row: Row[Any], version: Row[Any] | None) -> dict[
 
 
 def newest(
-    connection: Connection, room: str, name: str | None = None
+    connection: Connection, thing: str, name: str | None = None
 ) -> list[tuple[Row[Any], Row[Any] | None]]:
     """Return the rows of data sets or models, by default of all, each with its newest version."""
-    table, versions = TABLES[room]
-    owner = versions.c[f"{room}_id"]
+    table, versions = TABLES[thing]
+    owner = versions.c[f"{thing}_id"]
     rows = select(table).order_by(table.c.name)
     at = (owner == table.c.id) & (versions.c.number == table.c.version)
     current = select(versions).join(table, at)

@@ -49,7 +49,7 @@ _WHOLE = {
 }
 """The entries that say all that the log says of something: the last one counts."""
 
-_ROOMS = {"dataset": "data set", "model": "model"}
+_THINGS = {"dataset": "data set", "model": "model"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +119,11 @@ def check(site: Site, connection: Connection, requests: Sequence[str] = ()) -> N
         log.last_head(site, connection)
     except EvidenceError as error:
         raise _tampered(f"the last signed head of the log: {error}") from None
-    for room in _ROOMS:
-        found = consistency.newest(connection, room)
-        _refuse(_missing(connection, room, (row.name for row, _ in found)))
-        _refuse(_differences(site, connection, room, found))
-        _refuse(seals.unsealed_files(site, connection, room))
+    for thing in _THINGS:
+        found = consistency.newest(connection, thing)
+        _refuse(_missing(connection, thing, (row.name for row, _ in found)))
+        _refuse(_differences(site, connection, thing, found))
+        _refuse(seals.unsealed_files(site, connection, thing))
     check_requests(site, connection, requests)
 
 
@@ -133,19 +133,19 @@ def check_settings(site: Site, connection: Connection) -> None:
     _refuse(seals.unsealed_settings(site, connection))
 
 
-def check_one(site: Site, connection: Connection, room: str, name: str) -> None:
+def check_one(site: Site, connection: Connection, thing: str, name: str) -> None:
     """Hold a data set or a model against the log; see `check`.
 
     Parameters
     ----------
     site : Site
     connection : Connection
-    room : {"dataset", "model"}
+    thing : {"dataset", "model"}
     name : str
     """
     _check_sealed(connection)
-    _refuse(_differences(site, connection, room, consistency.newest(connection, room, name)))
-    _refuse(seals.unsealed_files(site, connection, room, name))
+    _refuse(_differences(site, connection, thing, consistency.newest(connection, thing, name)))
+    _refuse(seals.unsealed_files(site, connection, thing, name))
 
 
 def check_requests(site: Site, connection: Connection, ids: Sequence[str]) -> None:
@@ -170,21 +170,21 @@ def check_requests(site: Site, connection: Connection, ids: Sequence[str]) -> No
 # -- how it is held against the log ----------------------------------------------------------------
 
 
-def _missing(connection: Connection, room: str, rows: Iterable[str]) -> list[str]:
+def _missing(connection: Connection, thing: str, rows: Iterable[str]) -> list[str]:
     """Tell of what the log knows, and the ledger does not any more."""
-    first = select(log_entry.c.subject).where(log_entry.c.kind.in_(_FIRST[room])).distinct()
+    first = select(log_entry.c.subject).where(log_entry.c.kind.in_(_FIRST[thing])).distinct()
     gone = set(connection.execute(first).scalars()) - set(rows)
-    return [f"{_ROOMS[room]} {name!r}: it is in the log, and not in the ledger" for name in gone]
+    return [f"{_THINGS[thing]} {name!r}: it is in the log, and not in the ledger" for name in gone]
 
 
 def _differences(
-    site: Site, connection: Connection, room: str, found: Sequence[tuple[Row[Any], Any]]
+    site: Site, connection: Connection, thing: str, found: Sequence[tuple[Row[Any], Any]]
 ) -> Iterator[str]:
     """Tell where rows are not what the last entries of the log about them say."""
-    table = consistency.TABLES[room][0]
+    table = consistency.TABLES[thing][0]
     last = (
         select(log_entry.c.position)
-        .where(log_entry.c.subject == table.c.name, log_entry.c.kind.in_(_WHOLE[room]))
+        .where(log_entry.c.subject == table.c.name, log_entry.c.kind.in_(_WHOLE[thing]))
         .order_by(log_entry.c.position.desc())
         .limit(1)
         .scalar_subquery()
@@ -198,15 +198,15 @@ def _differences(
     said = [_said(site, connection, log_entry.c.position.in_(some)) for some in in_parts(at)]
     about = {key: each for some in said for key, each in some.items()}
     for row, version in found:
-        name = f"{_ROOMS[room]} {row.name!r}"
+        name = f"{_THINGS[thing]} {row.name!r}"
         if positions[row.name] is None:
             yield f"{name}: the log does not know of it"
-        elif (room, row.name) not in about:
+        elif (thing, row.name) not in about:
             yield f"{name}: entry {positions[row.name]} of the log is about something else"
         else:
             try:
-                facts = consistency.FACTS[room](site, row, version)
-                for line in consistency.differences(facts, about[room, row.name]):
+                facts = consistency.FACTS[thing](site, row, version)
+                for line in consistency.differences(facts, about[thing, row.name]):
                     yield f"{name}: {line}"
             except EvidenceError:  # what is in the row cannot even be written down
                 yield f"{name}: it holds what entry {positions[row.name]} of the log does not say"

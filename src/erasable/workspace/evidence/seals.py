@@ -77,38 +77,38 @@ def of_step(keys: Keys, said: dict[str, Any]) -> str:
     return keys.token(_NAMESPACE, f"step {pack(said).decode()}")
 
 
-def put(site: Site, connection: Connection, room: str, id: int | None = None) -> None:
+def put(site: Site, connection: Connection, thing: str, id: int | None = None) -> None:
     """Seal of which files a data set or a model is, in the transaction that changes them.
 
     Parameters
     ----------
     site : Site
     connection : Connection
-    room : {"dataset", "model"}
+    thing : {"dataset", "model"}
     id : int, default=None
         By default all of them.
     """
-    table, facts, _ = _ROOMS[room]
+    table, facts, _ = _THINGS[thing]
     query = select(table) if id is None else select(table).where(table.c.id == id)
     for owner, seal in facts(site, connection, connection.execute(query).all()).items():
-        _put(site, connection, f"{room}:{owner}", seal)
+        _put(site, connection, f"{thing}:{owner}", seal)
 
 
 def unsealed_files(
-    site: Site, connection: Connection, room: str, name: str | None = None
+    site: Site, connection: Connection, thing: str, name: str | None = None
 ) -> list[str]:
     """Tell of data sets or models, by default of all, whose files are not those written down."""
-    table, facts, label = _ROOMS[room]
+    table, facts, label = _THINGS[thing]
     query = select(table).order_by(table.c.name)
     if name is not None:
         query = query.where(table.c.name == name)
     rows = connection.execute(query).all()
-    seals = _kept(connection, [f"{room}:{row.id}" for row in rows])
+    seals = _kept(connection, [f"{thing}:{row.id}" for row in rows])
     made = facts(site, connection, rows)
     return [
         f"{label} {row.name!r}: its files are not those that were written down"
         for row in rows
-        if seals.get(f"{room}:{row.id}") != made[row.id]
+        if seals.get(f"{thing}:{row.id}") != made[row.id]
     ]
 
 
@@ -169,8 +169,8 @@ def seal_all(site: Site, connection: Connection) -> None:
         at = log_entry.c.position == position
         made = of_entry(site.keys, position, leaf)
         connection.execute(update(log_entry).where(at).values(seal=made))
-    for room in _ROOMS:
-        put(site, connection, room)
+    for thing in _THINGS:
+        put(site, connection, thing)
     for name in sorted(SEALED):
         value = site.ledger.get(connection, name)
         if value is not None:
@@ -223,7 +223,7 @@ def _of_models(site: Site, connection: Connection, rows: Sequence[Row[Any]]) -> 
     return made
 
 
-_ROOMS = {"dataset": (dataset, _of_datasets, "data set"), "model": (model, _of_models, "model")}
+_THINGS = {"dataset": (dataset, _of_datasets, "data set"), "model": (model, _of_models, "model")}
 _OF_FRAGMENT = ("id", "bucket", "since", "until", "key", "sha256", "n_records")
 
 

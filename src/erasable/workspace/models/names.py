@@ -92,14 +92,14 @@ def _ours() -> dict[str, type[BaseEstimator]]:
     from erasable.core.estimator import Erasable
 
     found: dict[str, type[BaseEstimator]] = {}
-    for room in dir(erasable):
-        module = getattr(erasable, room)
+    for package in dir(erasable):
+        module = getattr(erasable, package)
         if not isinstance(module, ModuleType):
             continue
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isclass(value) and issubclass(value, Erasable):
-                found[f"{room}.{name}"] = value
+                found[f"{package}.{name}"] = value
     return found
 
 
