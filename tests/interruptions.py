@@ -160,7 +160,7 @@ def check_model(world: World, model: Erasable) -> None:
     assert model.digest() == expected
     for part in (model, *model.get_params().values()):
         if isinstance(part, Erasable):
-            part._book.digest = part._book.id_set = part._book.params_leaf = None
+            part._info.digest = part._info.id_set = part._info.params_leaf = None
     assert model.digest() == expected
 
 

@@ -36,7 +36,7 @@ def test_a_model_that_did_not_forget_is_found_out():
     model = PlainSums().fit(X)
     model.delete([1])
     model.sums_ = model.sums_ + np.array([2, 0])
-    model._book.digest = None
+    model._info.digest = None
     result = audit.equality(model)
     assert not result
     assert [difference.name for difference in result.differences] == ["sums"]
@@ -117,7 +117,7 @@ def test_negative_zero_is_a_difference():
 def test_digests_that_disagree_with_equal_states_are_reported():
     model = PlainSums().fit(X)
     other = PlainSums().fit(X)
-    other._book.digest = "stale"
+    other._info.digest = "stale"
     result = audit.equality(model, other)
     assert not result
     assert str(result.differences[0]) == "digest: the states are equal, the digests are not"
@@ -126,7 +126,7 @@ def test_digests_that_disagree_with_equal_states_are_reported():
 def test_long_values_are_cut():
     other = More().fit(X)
     other._state = lambda: {"sums": other.sums_, "label": "y" * 100}
-    other._book.digest = None
+    other._info.digest = None
     [difference] = audit.equality(More().fit(X), other).differences
     assert len(str(difference)) < 150
 

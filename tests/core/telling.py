@@ -52,7 +52,7 @@ def assert_refuses(model: Any, folder: Path, case: Case) -> None:
     with pytest.raises(ErasableError) as caught:
         case.act(model, folder)
     assert_told(caught.value, case.error, case.given, case.expected, case.advice)
-    model._book.digest = None
+    model._info.digest = None
     assert model.digest() == before
     assert pickle.dumps(model) == kept
     assert sorted(folder.rglob("*")) == files

@@ -288,8 +288,8 @@ def test_parameters_come_back_as_they_were():
 )
 def test_the_keys_of_a_dictionary_keep_their_types(tmp_path, weights):
     model = PlainSums().fit(X)
-    model._book.params["class_weight"] = encode_params(_Weighted(weights))["class_weight"]
-    model._book.digest = model._book.constants = None
+    model._info.params["class_weight"] = encode_params(_Weighted(weights))["class_weight"]
+    model._info.digest = model._info.constants = None
     model.save(tmp_path / "model")
     _, state = read_artifact(tmp_path / "model")
     again = decode_params(state["params"])["class_weight"]

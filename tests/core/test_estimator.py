@@ -142,7 +142,7 @@ def test_a_request_that_raises_changes_nothing(request_, error, match):
     with pytest.raises(error, match=match):
         model.delete(**request_)
     assert model.ids_.tolist() == ["b", "c", "d", "e"]
-    model._book.digest = None
+    model._info.digest = None
     assert model.digest() == before
     assert pickle.dumps(model) == kept
     assert model._held.records.matrix[1:].tolist() == X[1:].tolist()
@@ -181,7 +181,7 @@ def test_an_interrupted_deletion_changes_nothing():
         model.delete(["b"])
     assert model.ids_.tolist() == IDS
     assert not hasattr(model, "half_done_")
-    model._book.digest = None
+    model._info.digest = None
     assert model.digest() == before
 
 
@@ -202,7 +202,7 @@ def test_a_fit_that_raises_leaves_the_earlier_one(changes, error):
     with pytest.raises(error):
         model.fit(**{"X": X, "ids": IDS, **changes})
     assert vars(model) == state
-    model._book.digest = None
+    model._info.digest = None
     assert model.digest() == before
     model.delete(["b"])
 

@@ -116,7 +116,7 @@ def test_what_comes_back_is_what_fit_was_given(monkeypatch: pytest.MonkeyPatch) 
     with pytest.warns(UserWarning, match="half"):
         model = Narrow(random_state=0).fit(X)
     model.feature_names_in_ = np.array(["p", "q"], dtype=object)  # as in a file loaded with arrays
-    model._book.digest = None
+    model._info.digest = None
     digest = model.digest()
     model.set_params(least=9, random_state=8)
     with pytest.raises(MemoryError):
@@ -300,11 +300,11 @@ def learned_only(world: World) -> None:
 def an_old_digest(world: World) -> None:
     digest = world.models[0].digest()
     world.delete()
-    world.models[0]._book.digest = digest
+    world.models[0]._info.digest = digest
 
 
 def subtracted_twice(world: World) -> None:
-    book = world.models[0]._book
+    book = world.models[0]._info
     world.delete()
     book.settle(np.array(GONE), book.id_set_without(np.array(world.gone, dtype=object)))
 
@@ -363,7 +363,7 @@ def test_half_a_deletion_is_noticed(sabotage: Callable[[World], None]) -> None:
 
 def half_guarded(model: Erasable, held: Any, rows: Any) -> Any:
     """Take care of what the estimator does, and not of what follows."""
-    id_set = model._book.id_set_without(held.records.ids[rows])
+    id_set = model._info.id_set_without(held.records.ids[rows])
     held.exclude(rows)
     try:
         outcome = model._delete_rows(rows)
@@ -371,13 +371,13 @@ def half_guarded(model: Erasable, held: Any, rows: Any) -> Any:
         held.readmit(rows)
         model._relearn(held)
         raise
-    model._book.settle(rows, id_set)
+    model._info.settle(rows, id_set)
     held.release(rows)
     return outcome
 
 
 def test_half_a_guard_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("erasable.core.estimator.delete_whole", half_guarded)
+    monkeypatch.setattr("erasable.core.estimator.delete_or_undo", half_guarded)
     halves = []
     for world in interrupted(lambda: World(sums, "strings", "none"), digest=False):
         try:

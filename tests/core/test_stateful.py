@@ -37,7 +37,7 @@ def test_a_state_is_a_copy_of_everything_that_counts():
     state["sums"][:] = 0
     state["record_set"][:] = 0
     state["params"]["least"] = 3
-    model._book.digest = None
+    model._info.digest = None
     assert model.digest() == before
 
 
@@ -45,7 +45,7 @@ def test_a_state_speaks_of_parameters_at_fit():
     model = fitted()
     before = model.digest()
     model.set_params(least=2)
-    model._book.digest = None
+    model._info.digest = None
     assert model.digest() == before
 
 
@@ -171,7 +171,7 @@ def test_a_kept_leaf_hash_gives_the_same_digest():
 
     model = Keeping().fit(X)
     whole = model._whole_state(model._state())
-    constants = model._book.hash_constants(whole)
+    constants = model._info.hash_constants(whole)
     assert model.digest().endswith(state_root({**whole, **constants}).hex())
     assert constants["seed"] == leaf_hash("seed", whole["seed"])
     assert isinstance(model.state()["sums"], np.ndarray)

@@ -88,11 +88,11 @@ class CentroidModel(
         before, digest = self._state(), self.digest()
         self._accelerator = self._new_work()
         self._publish()
-        self._book.digest = None
+        self._info.digest = None
         if self.digest() != digest:
             self._accelerator = None
             self._restore(before)
-            self._book.digest = digest
+            self._info.digest = digest
             raise ArtifactError(
                 "the records have the right ids but other values than the model was fitted on; "
                 "expected the records of the model; load them unchanged"

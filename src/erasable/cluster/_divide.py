@@ -127,7 +127,7 @@ class DivideAndConquerKMeans(CentroidModel):
         self._width = tree.width
 
     def _schema(self) -> Fields:
-        refuse_many(int(self._book.n_records or 0))
+        refuse_many(int(self._info.n_records or 0))
         height, max_iter = int(self._at_fit("height")), int(self._at_fit("max_iter"))
 
         def make_a_tree(value: dict[str, Any], at: str, sizes: Sizes) -> None:

@@ -69,7 +69,7 @@ class SingleRunModel(CentroidModel):
         return work.run.state()
 
     def _schema(self) -> Fields:
-        refuse_many(int(self._book.n_records or 0))
+        refuse_many(int(self._info.n_records or 0))
         run = run_schema(int(self._at_fit("n_clusters")), int(self._at_fit("max_iter")))
         return Fields({"grid": grid("n_features"), **run}, {"map": column_map()})
 

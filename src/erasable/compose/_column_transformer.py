@@ -148,12 +148,12 @@ class ColumnTransformer(TransformerMixin, Composition):
         return items if columns is None else [(n, part, columns.get(n, [])) for n, part, _ in items]
 
     def _keep_columns(self) -> None:
-        parts = encoded_parts(self._book.params["transformers"])
+        parts = encoded_parts(self._info.params["transformers"])
         self._columns = {name: decode_param(columns) for name, (_, columns) in parts.items()}
 
     def _rest(self) -> Any:
         """Return `remainder`, once fitted the word that it was at `fit`, or the transformer."""
-        book = self.__dict__.get("_book")
+        book = self.__dict__.get("_info")
         word = None if book is None else book.params[_REST]
         return word if isinstance(word, str) else self.remainder
 
@@ -279,7 +279,7 @@ class ColumnTransformer(TransformerMixin, Composition):
         self._widths.now = {name: state["widths"][name] for name in self._chains}
 
     def _encoded_parts(self) -> dict[str, Any]:
-        return {**super()._encoded_parts(), _REST: self._book.params[_REST]}
+        return {**super()._encoded_parts(), _REST: self._info.params[_REST]}
 
     # -- as a part of a pipeline ---------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import get_tags
 
-from erasable.core.complaints import no_target
 from erasable.core.errors import ArtifactError, InvalidInputError, OutdatedModelWarning
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
 from erasable.core.inputs import read_table, refuse_records
+from erasable.core.messages import no_target
 from erasable.core.params import class_path, find_class
 from erasable.core.records import Records
 from erasable.core.targets import check_target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from erasable.core._admission import class_for
-from erasable.core._book import BASE_STATE
+from erasable.core._fit_info import BASE_STATE
 from erasable.core._schema import Anything, DictOf, Fields, Integer, Maybe, Names, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core.artifact import Place, name_of, read_artifact
@@ -53,7 +53,7 @@ def read_model(cls: type[Any], path: Place, *, trusted: bool, with_records: bool
             model._adopt(state, None, foreign=not trusted)
         model.set_params(**model._seeds())
         if "records" in header:
-            model._book.values = ValueHash.from_file(header["records"])
+            model._info.values = ValueHash.from_file(header["records"])
         same = model.digest() == header["digest"]
     except (ArtifactError, MemoryError):
         raise
@@ -108,6 +108,6 @@ def check_learned(model: Stateful, learned: dict[str, Any]) -> None:
         refuse("seed", model.seed_ if seeded else None, expected)
     schema = model._schema()
     if schema is not None:
-        n_records = model._book.n_records
+        n_records = model._info.n_records
         assert n_records is not None
         schema.check(learned, "", {"n_features": model.n_features_in_, "n_records": n_records})

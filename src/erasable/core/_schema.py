@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from erasable.core._book import BASE_STATE
+from erasable.core._fit_info import BASE_STATE
 from erasable.core.errors import ArtifactError
 from erasable.core.ids import shorten
 
@@ -328,7 +328,7 @@ class Within(Part):
     Attributes
     ----------
     own : set of str
-        What it holds of `erasable.core._book.BASE_STATE`; all else of that is the whole's.
+        What it holds of `erasable.core._fit_info.BASE_STATE`; all else of that is the whole's.
     """
 
     own: Set[str]

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from erasable.core._admission import read_records
-from erasable.core._book import Book
-from erasable.core._whole import delete_whole
+from erasable.core._deleting import delete_or_undo
+from erasable.core._fit_info import FitInfo
 from erasable.core.artifact import Place
 from erasable.core.changes import Affine
-from erasable.core.complaints import too_few
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import InvalidIdsError, KeyCollisionError
 from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix
+from erasable.core.messages import too_few
 from erasable.core.params import encode_params
 from erasable.core.records import Attachment, Records
 from erasable.core.rows import Rows, matrix_of
@@ -188,7 +188,7 @@ class Erasable(Stateful):
             self._draw_seed()
             self._begin(records.attach())
             self._fit_rows()
-            self._book.values = ValueHash.of(self._learns_from())
+            self._info.values = ValueHash.of(self._learns_from())
         except BaseException:
             self.__dict__ = before
             raise
@@ -211,15 +211,15 @@ class Erasable(Stateful):
             self.seed_ = seed_from(self.random_state)
             self._tape = Tape(self.seed_)
 
-    def _begin(self, held: Attachment, before: Book | None = None) -> None:
+    def _begin(self, held: Attachment, before: FitInfo | None = None) -> None:
         """Take what is held, and the parameters of the book `before`, or those set now."""
         self._held = held
         self._accelerator = None
         if before is None:
-            self._book = Book.of(self, encode_params(self))
+            self._info = FitInfo.of(self, encode_params(self))
         else:
             values = None if before.values is None else ValueHash(before.values.parts)
-            self._book = Book(before.params, decoded=before.decoded, values=values)
+            self._info = FitInfo(before.params, decoded=before.decoded, values=values)
         if held.n_live < (least := self._minimum_records()):
             raise too_few(type(self).__name__, least, self._minimum_parameter(), held.n_live)
 
@@ -233,8 +233,8 @@ class Erasable(Stateful):
 
     def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
         """Become a model that has not learned yet from what is held; see `_relearn`."""
-        before = self.__dict__.get("_book")
-        self._forget_learned(but=("_book", "_tape", "feature_names_in_", "n_features_in_", "seed_"))
+        before = self.__dict__.get("_info")
+        self._forget_learned(but=("_info", "_tape", "feature_names_in_", "n_features_in_", "seed_"))
         names = held.records.feature_names
         refuse_unsuited(self, held.records.matrix, held.live, names)
         self._take_features(held.records.n_features, names)
@@ -327,7 +327,7 @@ class Erasable(Stateful):
             self._reattach()
 
     def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
-        return delete_whole(self, held, rows)
+        return delete_or_undo(self, held, rows)
 
     def _abandon(self) -> None:  # once it is half a model
         self._forget_learned()
@@ -354,7 +354,7 @@ class Erasable(Stateful):
         KeyCollisionError
             Two live records share a key.
         """
-        if self._book.keys is None:
+        if self._info.keys is None:
             held = self._attached()
             live = self._tape.record_keys(held.ids)
             ordered = np.sort(live)
@@ -365,8 +365,8 @@ class Erasable(Stateful):
                 )
             keys = np.zeros(held.records.n_rows, dtype=np.uint64)
             keys[held.live] = live
-            self._book.keys = keys
-        return self._book.keys
+            self._info.keys = keys
+        return self._info.keys
 
     def _read_matrix(self, X: Any) -> Values:
         """Read what is to be predicted or transformed; see `erasable.core.inputs.read_matrix`."""

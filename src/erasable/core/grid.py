@@ -21,10 +21,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_kernels import NO_ROWS, Floats, Ints, Matrix
-from erasable.core.complaints import refuse_no_columns
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_no_columns
 
 __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning"]
 

@@ -15,7 +15,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._admission import records_for, telling_form, warn_if_outdated
-from erasable.core._book import BASE_STATE, Book, DetachedAttributeError, base_state, owned_copy
+from erasable.core._fit_info import (
+    BASE_STATE,
+    DetachedAttributeError,
+    FitInfo,
+    base_state,
+    owned_copy,
+)
 from erasable.core._foreign import check_base, check_learned, read_model
 from erasable.core._schema import Part
 from erasable.core.artifact import Place, write_artifact
@@ -63,7 +69,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
     seed_: int
     _held: Attachment | None
     _tape: Tape
-    _book: Book
+    _info: FitInfo
     _accelerator: Any
 
     def _state(self) -> dict[str, Any]:
@@ -110,7 +116,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
 
     def _at_fit(self, name: str) -> Any:
         """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        book: Book | None = self.__dict__.get("_book")
+        book: FitInfo | None = self.__dict__.get("_info")
         return getattr(self, name) if book is None else book.param(name)
 
     def state(self) -> dict[str, Any]:
@@ -136,11 +142,11 @@ class Stateful(Learner, Transformer, BaseEstimator):
             ``"<class>/<algorithm version>:<64 hexadecimal digits>"``.
         """
         self._check_fitted()
-        if self._book.digest is None:
+        if self._info.digest is None:
             whole = self._whole_state(self._digest_state())
-            root = state_root({**whole, **self._book.hash_constants(whole)})
-            self._book.digest = f"{class_path(type(self))}/{self.algorithm_version}:{root.hex()}"
-        return self._book.digest
+            root = state_root({**whole, **self._info.hash_constants(whole)})
+            self._info.digest = f"{class_path(type(self))}/{self.algorithm_version}:{root.hex()}"
+        return self._info.digest
 
     def _whole_state(self, learned: dict[str, Any]) -> dict[str, Any]:
         taken = BASE_STATE & learned.keys()
@@ -167,12 +173,12 @@ class Stateful(Learner, Transformer, BaseEstimator):
         return self._held
 
     def _check_fitted(self) -> None:
-        if "_book" not in self.__dict__:
+        if "_info" not in self.__dict__:
             check_is_fitted(self)
 
     def _refuse_if_owned(self) -> None:
         self._check_fitted()
-        if self._book.owner is not None:
+        if self._info.owner is not None:
             raise DetachedError(
                 f"this {type(self).__name__} is a step of a pipeline, which holds the records; "
                 "expected the pipeline; ask it instead"
@@ -191,7 +197,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
         """Make an unfitted copy that will learn as this model did, for `audit.refit`."""
         self._refuse_if_owned()
         fresh: Self = clone(self)
-        for name, encoded in self._book.params.items():
+        for name, encoded in self._info.params.items():
             if not is_encoded(getattr(fresh, name), encoded):
                 setattr(fresh, name, decode_param(encoded))
         fresh.set_params(**self._seeds())
@@ -199,7 +205,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether `fit` has come to its end."""
-        return "_book" in self.__dict__
+        return "_info" in self.__dict__
 
     # -- keeping -------------------------------------------------------------------------------
 
@@ -219,7 +225,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
             No such folder, or nothing can be written there; what was there before still is.
         """
         header: dict[str, Any] = {"class": class_path(type(self)), "digest": self.digest()}
-        if (told := self._book.written_values(self._held)) is not None:
+        if (told := self._info.written_values(self._held)) is not None:
             header["records"] = told
         write_artifact(path, header, self._whole_state(self._state()))
 
@@ -290,9 +296,9 @@ class Stateful(Learner, Transformer, BaseEstimator):
         records = records_for(self, records)
         held = records.attach()
         held.vouched = vouched
-        if not self._book.matches(held):
+        if not self._info.matches(held):
             raise ArtifactError(
-                f"the {held.n_live} records are not the {self._book.n_records} of the model; "
+                f"the {held.n_live} records are not the {self._info.n_records} of the model; "
                 "expected those it was fitted on, without those it has deleted; "
                 "check their ids, and load again"
             )
@@ -306,10 +312,10 @@ class Stateful(Learner, Transformer, BaseEstimator):
         except ErasableError as error:  # it could not have learned from such records
             raise ArtifactError(f"the records are not those of the model: {error}") from None
         # Last: estimators say more closely what is not as it was, where their state tells.
-        if self._book.values is None:
-            self._book.values = ValueHash.of(self._learns_from())
+        if self._info.values is None:
+            self._info.values = ValueHash.of(self._learns_from())
         elif not vouched:
-            self._book.values = self._book.values.check(held)
+            self._info.values = self._info.values.check(held)
 
     def _adopt(
         self, state: dict[str, Any], held: Attachment | None, *, foreign: bool = False
@@ -332,7 +338,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
         self._held = held
         self._accelerator = None
         known = {"n_records": state["n_records"], "id_set": state["record_set"]}
-        self._book = Book.of(self, state["params"], foreign=foreign, **known)
+        self._info = FitInfo.of(self, state["params"], foreign=foreign, **known)
         learned = {name: value for name, value in state.items() if name not in BASE_STATE}
         if foreign:
             check_learned(self, learned)
@@ -346,12 +352,12 @@ class Stateful(Learner, Transformer, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Keep parameters, state and live records: nothing else, so nothing that was deleted."""
         plain: dict[str, Any] = super().__getstate__()
-        if "_book" not in self.__dict__:
+        if "_info" not in self.__dict__:
             return plain
         kept = {name: value for name, value in plain.items() if not is_learned(name)}
         # The records of a step are its pipeline's: alone it predicts, and cannot delete.
-        held = self._held if self._book.owner is None else None
-        return {**kept, "_learned": (self._whole_state(self._state()), held, self._book.values)}
+        held = self._held if self._info.owner is None else None
+        return {**kept, "_learned": (self._whole_state(self._state()), held, self._info.values)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Come back from a pickle."""
@@ -360,7 +366,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
         if learned is not None:
             whole, held, *values = learned
             self._adopt(owned_copy(whole), held)
-            self._book.values = values[0] if values else None  # an old pickle has none
+            self._info.values = values[0] if values else None  # an old pickle has none
 
     def __copy__(self) -> Self:
         """Copy deeply: two models must not share one hold on their records."""
@@ -372,8 +378,8 @@ def is_learned(name: str) -> bool:
 
     Examples
     --------
-    >>> [name for name in ("n_clusters", "sums_", "_book", "_metadata_request") if is_learned(name)]
-    ['sums_', '_book']
+    >>> [name for name in ("n_clusters", "sums_", "_info", "_metadata_request") if is_learned(name)]
+    ['sums_', '_info']
     """
     if name.startswith(_SETTINGS):
         return False

@@ -21,9 +21,9 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
-from erasable.core.complaints import refuse_dates
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import is_missing
+from erasable.core.messages import refuse_dates
 from erasable.core.surrogates import refuse_surrogates
 
 __all__ = ["check_target", "mixes_numbers", "read_target", "read_weights"]

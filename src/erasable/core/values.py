@@ -17,10 +17,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from erasable.core.complaints import complaint, refuse_dates, refuse_no_columns
 from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some
+from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns
 from erasable.core.protocol import Learner
 from erasable.core.sparse import canonical
 from erasable.core.surrogates import refuse_surrogates
@@ -195,7 +195,7 @@ def _read_numbers(
                 accept_sparse="csr" if accepts.sparse else False,
             )
     except (TypeError, ValueError, OverflowError) as error:
-        raise complaint(error, X) from None
+        raise as_our_error(error, X) from None
     if issparse(matrix):
         return canonical(matrix)
     if not copy:
@@ -274,11 +274,11 @@ def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> 
         try:
             table = np.array(X, dtype=object)
         except ValueError as error:
-            raise complaint(error, X) from None
+            raise as_our_error(error, X) from None
     try:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     except (TypeError, ValueError) as error:
-        raise complaint(error, X) from None
+        raise as_our_error(error, X) from None
     if table.ndim != 2 or 0 in table.shape:
         raise InvalidDataError(
             f"X has shape {table.shape}; expected 2D array of shape (n_records, n_features), "

@@ -13,8 +13,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._book import Book
 from erasable.core._eigen_kernels import eigh, project
+from erasable.core._fit_info import FitInfo
 from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields, OneOf, Part, refuse
 from erasable.core._schema_models import column_map, gram, refuse_many
@@ -148,7 +148,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     def _minimum_parameter(self) -> str | None:
         return "n_components" if self._minimum_records() > 2 else None
 
-    def _begin(self, held: Attachment, before: Book | None = None) -> None:
+    def _begin(self, held: Attachment, before: FitInfo | None = None) -> None:
         wanted = self.n_components if before is None else before.param("n_components")
         if isinstance(wanted, Integral) and int(wanted) > self.n_features_in_:
             raise InvalidInputError(
@@ -178,7 +178,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
     def _schema(self) -> Part:
-        n_records, d = int(self._book.n_records or 0), self.n_features_in_
+        n_records, d = int(self._info.n_records or 0), self.n_features_in_
         refuse_many(n_records)
         wanted = self._at_fit("n_components")
         if isinstance(wanted, Integral) and int(wanted) > d:
@@ -197,7 +197,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     def _restore(self, state: dict[str, Any]) -> None:
         self._restore_map(state)
         held = self._held
-        n_records = int(self._book.n_records or 0) if held is None else held.n_live
+        n_records = int(self._info.n_records or 0) if held is None else held.n_live
         self._gram = Gram.from_state(state, self.n_features_in_, n_records)
         self._solution = _Solved()
 

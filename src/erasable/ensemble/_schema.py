@@ -15,7 +15,7 @@ __all__ = ["ensemble_schema"]
 def ensemble_schema(model: Stateful, n_members: int, *, classifies: bool) -> Fields:
     """Return the schema of an ensemble of at most so many members."""
     refuse_unbounded(model)
-    n_records, n_features = int(model._book.n_records or 0), model.n_features_in_
+    n_records, n_features = int(model._info.n_records or 0), model.n_features_in_
 
     def be_of_the_ensemble(value: dict[str, Any], at: str, sizes: Sizes) -> None:
         for name in value["members"]:

@@ -174,7 +174,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
     def _choose(self, df: Ints, tf: Ints, *, n_gone: int = 0) -> Ints:
         if self.fixed_vocabulary_:
             return np.arange(df.size)
-        return choose(df, tf, self._attached().n_live - n_gone, self._book.params)
+        return choose(df, tf, self._attached().n_live - n_gone, self._info.params)
 
     def _publish(self, kept: Ints) -> None:
         counts: TermCounts = self._accelerator
@@ -193,7 +193,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
     @property
     def _n_documents(self) -> int:
         held = self._held
-        return int(self._book.n_records or 0) if held is None else held.n_live
+        return int(self._info.n_records or 0) if held is None else held.n_live
 
     # -- what follows --------------------------------------------------------------------------
 

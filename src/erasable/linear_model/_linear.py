@@ -95,7 +95,7 @@ class LinearModel(RegressorMixin, Weighted):
         self._refuse_weightless(rows)
 
     def _schema(self) -> Part:
-        n_records = int(self._book.n_records or 0)
+        n_records = int(self._info.n_records or 0)
         return LinearSchema(
             n_records, self._n_columns, self._always_has_origins, self._suit_targets
         )
@@ -120,7 +120,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _restore(self, state: dict[str, Any]) -> None:
         weighted = state.get("weighted")
         held = self._held
-        n_rows = int(self._book.n_records or 0) if held is None else held.n_live
+        n_rows = int(self._info.n_records or 0) if held is None else held.n_live
         self._zero = None
         if weighted is not None:
             n_rows, self._zero = weighted["n_rows"], weighted["origin"]

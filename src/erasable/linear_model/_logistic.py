@@ -147,7 +147,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     # -- learning and forgetting ---------------------------------------------------------------
 
     def _fit_rows(self) -> None:
-        self._settings = decode_params(self._book.params)
+        self._settings = decode_params(self._info.params)
         self._check_settings()
         work = Work(self._attached(), self._settings)
         _refuse_few(work.taught.n_taught, "the records have", "fit on records of more classes")
@@ -210,9 +210,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
     # -- keeping -------------------------------------------------------------------------------
 
     def _schema(self) -> Fields:
-        settings = self._settings = decode_params(self._book.params)
+        settings = self._settings = decode_params(self._info.params)
         self._check_settings()
-        return logistic_schema(int(self._book.n_records or 0), self.n_features_in_, settings)
+        return logistic_schema(int(self._info.n_records or 0), self.n_features_in_, settings)
 
     def _state(self) -> dict[str, Any]:
         found = self._published()
@@ -224,7 +224,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         return {**state, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._settings = decode_params(self._book.params)
+        self._settings = decode_params(self._info.params)
         self._restore_map(state)
         classes, columns = state["classes"], state["columns"]
         self._shown = _Shown(

@@ -189,7 +189,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         self._derived.forget(sums.remove(rows))
         centers = kmeans._centers.copy()
         outcome = kmeans._delete_rows(rows)
-        kmeans._book.settle(rows, None)
+        kmeans._info.settle(rows, None)
         if not sums.keeps_grids(kmeans._grid, rows, held.live_rows):
             self._learn_from(self._new_sums())
             return Outcome("refit", outcome.rows_touched + held.n_live, outcome.counts)
@@ -204,7 +204,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
 
     def _schema(self) -> Fields:
         return segmented_schema(
-            int(self._book.n_records or 0), self.n_features_in_, int(self._at_fit("n_segments"))
+            int(self._info.n_records or 0), self.n_features_in_, int(self._at_fit("n_segments"))
         )
 
     def _state(self) -> dict[str, Any]:
@@ -234,12 +234,12 @@ class SegmentedRegression(RegressorMixin, Erasable):
         shared = {
             "feature_names": None if names is None else names.tolist(),
             "n_features": self.n_features_in_,
-            "n_records": self._book.n_records,
+            "n_records": self._info.n_records,
             "params": encode_params(kmeans),
-            "record_set": self._book.id_set,
+            "record_set": self._info.id_set,
             "seed": self.seed_,
         }
-        kmeans._adopt({**shared, **state["kmeans"]}, None, foreign=self._book.foreign)
+        kmeans._adopt({**shared, **state["kmeans"]}, None, foreign=self._info.foreign)
         grids = kmeans._grid.state(), Grid.from_state(state["target_grid"]).state()
         both = {name: np.concatenate([grid[name] for grid in grids]) for name in grids[0]}
         totals = state["segments"]["totals"]

@@ -63,7 +63,7 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
         # As `Erasable.delete` does it, but that no record is released: all of them come back.
         held.exclude(rows)
         model._delete_rows(rows)
-        model._book.settle(rows, None)
+        model._info.settle(rows, None)
         yield model
         snapshot.restore()
 

@@ -26,9 +26,9 @@ from erasable.core.grid import PrecisionWarning
 from erasable.core.params import decode_params
 from erasable.core.values import Values, refuse_unsuited
 from erasable.core.weighted import Weighted
+from erasable.naive_bayes._magnitudes import LiveRows
 from erasable.naive_bayes._priors import read_prior
 from erasable.naive_bayes._schema import naive_bayes_schema
-from erasable.naive_bayes._tops import LiveRows
 from erasable.naive_bayes._weights import LEAST_WEIGHT, ClassWeights
 
 __all__ = ["Codes", "Counted", "Floats", "Ints", "LiveRows", "NaiveBayes", "logs"]
@@ -180,7 +180,7 @@ class NaiveBayes(ClassifierMixin, Weighted):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were given at fit
             self._check_settings()
-        n_records, fixed = int(self._book.n_records or 0), self._settings["classes"] is not None
+        n_records, fixed = int(self._info.n_records or 0), self._settings["classes"] is not None
         counted = self._counted_schema
         return naive_bayes_schema(n_records, counted, self._read_prior(), fixed=fixed)
 
@@ -227,7 +227,7 @@ class NaiveBayes(ClassifierMixin, Weighted):
 
     def _take_settings(self) -> None:
         """Go by the parameters of `fit` until the next one, whatever is set meanwhile."""
-        self._settings = decode_params(self._book.params)
+        self._settings = decode_params(self._info.params)
 
     def _read_prior(self) -> Floats | None:
         return read_prior(self._settings[self._prior_name], self._prior_name)

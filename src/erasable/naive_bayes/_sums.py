@@ -20,7 +20,7 @@ from erasable.core.classes import Classes
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows
-from erasable.naive_bayes._tops import TopGrid
+from erasable.naive_bayes._magnitudes import TopGrid
 from erasable.naive_bayes._weights import ClassWeights
 
 __all__ = ["ClassSums", "WeightedSums"]

@@ -16,7 +16,7 @@ from erasable.core._class_kernels import Codes
 from erasable.core._grid_kernels import MAX_TOP, Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
-from erasable.naive_bayes._tops import LiveRows, TopGrid
+from erasable.naive_bayes._magnitudes import LiveRows, TopGrid
 
 __all__ = ["LEAST_WEIGHT", "ClassWeights", "units_of"]
 

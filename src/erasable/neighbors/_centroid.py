@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from erasable.core._deleting import learn_and_compare
 from erasable.core._schema import Fields, Sizes
 from erasable.core._schema_models import (
     classes,
@@ -18,7 +19,6 @@ from erasable.core._schema_models import (
     moments,
     refuse_negative_variance,
 )
-from erasable.core._whole import learn_and_compare
 from erasable.core.class_moments import ClassMoments
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
@@ -164,7 +164,7 @@ class NearestCentroid(ClassifierMixin, Erasable):
         return {"classes": told, **self._moments.state(), **self._map_state()}
 
     def _schema(self) -> Fields:
-        n_records = int(self._book.n_records or 0)
+        n_records = int(self._info.n_records or 0)
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
             counts = value["classes"]["counts"][:, np.newaxis]

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import _BaseComposition
 
-from erasable.core._book import base_state
+from erasable.core._fit_info import base_state
 from erasable.core._schema import DictOf, Fields, Integer, Part, Sizes, Within, refuse
 from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
@@ -247,7 +247,7 @@ class Composition(_BaseComposition, Nested):
     def _refuse_missing_parts(self) -> None:
         """Refuse a state without one of the parts that learn, or with a first one that is wider."""
         for name, step in self._learners():
-            if "_book" not in step.__dict__:
+            if "_info" not in step.__dict__:
                 refuse(f"{self._PARTS}.{name}", "nothing", "a value")
         for at, step, width in self._first_steps():
             if isinstance(step, Erasable) and step.n_features_in_ != width:
@@ -268,23 +268,23 @@ class Composition(_BaseComposition, Nested):
         record_set = base_state(self)["record_set"]
         digests = {}
         for name, step in self._learners():
-            step._book.id_set = record_set  # hashed once for all
+            step._info.id_set = record_set  # hashed once for all
             digests[name] = step.digest()
         return {self._PARTS: digests, **self._mark()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._fused = _FUSED not in state
         encoded = self._encoded_parts()
-        shared = {"n_records": self._book.n_records, "record_set": self._book.id_set}
+        shared = {"n_records": self._info.n_records, "record_set": self._info.id_set}
         # Before the chains are laid out, which depends on how the parts were fitted.
         for name, part in self._parts():
             if name in state[self._PARTS]:
                 own = {"params": encoded[name]["params"], **shared}
                 whole = {**own, **state[self._PARTS][name]}
-                part._adopt(whole, None, foreign=self._book.foreign)
+                part._adopt(whole, None, foreign=self._info.foreign)
         with fusing(self._fused):
             self._lay_out_all(Source())
-        if self._book.foreign:
+        if self._info.foreign:
             self._refuse_missing_parts()
         if MARK not in state and learned_wrong(self):
             self._fault = _TWICE
@@ -296,19 +296,19 @@ class Composition(_BaseComposition, Nested):
         """Lay out restored parts at any depth."""
         self._lay_out(source)
         for learning in self._layout.learners:
-            if "_book" in learning.step.__dict__:
-                learning.step._book.owner = self._sign
+            if "_info" in learning.step.__dict__:
+                learning.step._info.owner = self._sign
                 if isinstance(learning.step, Composition):
                     learning.step._lay_out_all(learning.reads)
 
     def _encoded_parts(self) -> dict[str, Any]:
         """Return the parts as they were at `fit`, as plain values."""
-        told = encoded_parts(self._book.params[self._PARTS])
+        told = encoded_parts(self._info.params[self._PARTS])
         return {name: part for name, (part, *_) in told.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep the parts' states with this one's own, and their parameters alone in them."""
-        if "_book" in self.__dict__:
+        if "_info" in self.__dict__:
             self._check_fitted()
         state: dict[str, Any] = super().__getstate__()
         if "_learned" in state:
@@ -323,7 +323,7 @@ class Composition(_BaseComposition, Nested):
         fitted, parts = self._fitted_parts, self._parts()
         for (name, step), (_, part) in zip(fitted, parts, strict=False):
             learns = isinstance(step, Erasable)
-            book = part.__dict__.get("_book") if learns else None
+            book = part.__dict__.get("_info") if learns else None
             if step is not part or (learns and getattr(book, "owner", 0) != self._sign):
                 raise NotFittedError(
                     f"step {name!r} was replaced, or fitted on its own, since this "

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
-from erasable.core._whole import forget_rows, learn_anew
+from erasable.core._deleting import forget_rows, learn_anew
 from erasable.core.changes import ANYTHING, Change
-from erasable.core.complaints import refuse_no_columns
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import ArtifactError, UnsupportedStepError
 from erasable.core.estimator import Erasable
+from erasable.core.messages import refuse_no_columns
 from erasable.core.records import Attachment
 from erasable.core.sparse import blank_rows
 from erasable.core.values import Values
@@ -87,7 +87,7 @@ class Engine:
                 self._learn_nested(step, learning.reads, reads)
             else:
                 step._relearn(reads, compose(learning.maps) if learning.maps else None)
-            step._book.owner = part._sign
+            step._info.owner = part._sign
         part._end_learning(self)
 
     def _learn_nested(self, part: Nested, source: Node, reads: Attachment) -> None:
@@ -231,7 +231,7 @@ class Engine:
                 if isinstance(node, Table):
                     blank_rows(reads.records.matrix, rows)
             for learning in learners:
-                learning.step._book.settle(rows, None)  # the root knows the set of ids
+                learning.step._info.settle(rows, None)  # the root knows the set of ids
         finally:
             self._start()
         return outcome
@@ -264,9 +264,9 @@ class Engine:
             return followed
         if not isinstance(step, Nested):
             return learn_anew(step, step._attached(), step._map)
-        owner = step._book.owner
+        owner = step._info.owner
         self._learn_nested(step, learning.reads, step._attached())
-        step._book.owner = owner
+        step._info.owner = owner
         return Outcome("refit", self.held.n_live, {"refits": 1})
 
     def _follow(self, learning: Learning, rows: Ints, change: Change) -> Outcome | None:
@@ -282,7 +282,7 @@ class Engine:
         if not change.known or (change.origin is None and records.n_features != width):
             return None
         step._take_features(records.n_features, None)
-        step._book.constants = None
+        step._info.constants = None
         return step._resume(rows, np.arange(width) if change.origin is None else change.origin)
 
     def _correct(self, learning: Learning, change: Change) -> None:

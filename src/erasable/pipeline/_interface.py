@@ -110,7 +110,7 @@ class Composed(Composition):
                     f"a slice of a pipeline has step {index.step}; Pipeline slicing only supports "
                     "a step of 1; take all steps between two places"
                 )
-            part = type(self) if "_book" not in self.__dict__ else sklearn.pipeline.Pipeline
+            part = type(self) if "_info" not in self.__dict__ else sklearn.pipeline.Pipeline
             return part(self.steps[index])
         return self.named_steps[index] if isinstance(index, str) else self.steps[index][1]
 

@@ -111,7 +111,7 @@ class Encoder(TransformerMixin, Erasable):
 
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)
-        return categories_schema(int(self._book.n_records or 0), fixed=fixed)
+        return categories_schema(int(self._info.n_records or 0), fixed=fixed)
 
     def _state(self) -> dict[str, Any]:
         return _state_of(self._labels, self._counts)

@@ -16,7 +16,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_array
 
 from erasable.core._schema import Fields
 from erasable.core.changes import Change
-from erasable.core.complaints import complaint
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
@@ -25,6 +24,7 @@ from erasable.core.errors import (
 )
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
+from erasable.core.messages import as_our_error
 from erasable.core.values import Values
 from erasable.preprocessing._fills import (
     Constants,
@@ -224,7 +224,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         return replace(self._change, rows=self._accelerator.rows(self._changed_inputs))
 
     def _schema(self) -> Fields:
-        n_records, strategy = int(self._book.n_records or 0), self._at_fit("strategy")
+        n_records, strategy = int(self._info.n_records or 0), self._at_fit("strategy")
         return imputer_schema(n_records, strategy, plain(self._at_fit("missing_values")))
 
     def _state(self) -> dict[str, Any]:
@@ -237,7 +237,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         )
         self._fill = fill
         held = self._held
-        n_records = int(self._book.n_records or 0) if held is None else held.n_live
+        n_records = int(self._info.n_records or 0) if held is None else held.n_live
         self._settle(fill.statistics(), n_values, n_records)
 
     def _reattach(self) -> None:
@@ -333,7 +333,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         try:
             matrix = check_array(X, dtype=dtype, ensure_all_finite=False)
         except (TypeError, ValueError) as error:
-            raise complaint(error, X) from None
+            raise as_our_error(error, X) from None
         width = self._kept.size + self._marked.size
         if matrix.shape[1] != width:
             raise InvalidDataError(

@@ -14,8 +14,8 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in, check_array
 
 from erasable.core.changes import Change
-from erasable.core.complaints import complaint
 from erasable.core.errors import InvalidDataError, InvalidInputError
+from erasable.core.messages import as_our_error
 from erasable.core.values import Values
 from erasable.preprocessing._categories import Codes, Flags, find, name_of
 from erasable.preprocessing._encoder import Encoder
@@ -242,7 +242,7 @@ class OneHotEncoder(Encoder):
         try:
             X = check_array(X, accept_sparse="csr", ensure_min_features=0)
         except (TypeError, ValueError) as error:
-            raise complaint(error, X) from None
+            raise as_our_error(error, X) from None
         if X.shape[1] != self._width:
             raise InvalidDataError(
                 f"Shape of the passed X data is not correct. Expected {self._width} columns, got "

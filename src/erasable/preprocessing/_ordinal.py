@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array
 
 from erasable.core.changes import Change
-from erasable.core.complaints import complaint
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.messages import as_our_error
 from erasable.preprocessing._categories import UNKNOWN, Codes, Flags, has_gap
 from erasable.preprocessing._encoder import Encoder
 
@@ -186,7 +186,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
         try:
             X = check_array(X, ensure_all_finite="allow-nan")
         except (TypeError, ValueError) as error:
-            raise complaint(error, X) from None
+            raise as_our_error(error, X) from None
         if X.shape[1] != len(self._labels):
             raise InvalidDataError(
                 f"Shape of the passed X data is not correct. Expected {len(self._labels)} columns, "

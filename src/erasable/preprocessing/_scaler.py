@@ -36,7 +36,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         """Number of records that the scaler holds."""
         self._check_fitted()
         held = self._held
-        return int(self._book.n_records or 0) if held is None else held.n_live
+        return int(self._info.n_records or 0) if held is None else held.n_live
 
     def transform(self, X: Any) -> Values:
         """Scale columns.

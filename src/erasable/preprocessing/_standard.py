@@ -167,7 +167,7 @@ class StandardScaler(Scaler):
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
     def _schema(self) -> Fields:
-        n_records = int(self._book.n_records or 0)
+        n_records = int(self._info.n_records or 0)
         refuse_many(n_records)
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:

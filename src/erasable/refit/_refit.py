@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
-from erasable.core._book import DetachedAttributeError
+from erasable.core._fit_info import DetachedAttributeError
 from erasable.core._schema import Anything, Fields, Flag, Text
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import refuse_unbounded

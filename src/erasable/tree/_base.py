@@ -73,7 +73,7 @@ class TreeModel(Erasable):
         return super()._learns_from() | ({"groups"} if self._draws_bags() else set())
 
     def _fit_rows(self) -> None:
-        self._settings = decode_params(self._book.params)
+        self._settings = decode_params(self._info.params)
         self._refuse_many()
         self._targets = self._fit_targets()
         self._accelerator = self._grown()
@@ -170,7 +170,7 @@ class TreeModel(Erasable):
         return {**self._targets.state(), **self._map_state(), "trees": told}
 
     def _schema(self) -> Fields:
-        n_records, n_trees = int(self._book.n_records or 0), self._n_trees()
+        n_records, n_trees = int(self._info.n_records or 0), self._n_trees()
         refuse_many(n_records)
         d = self.n_features_in_
         refuse_unbounded(self)
@@ -184,7 +184,7 @@ class TreeModel(Erasable):
         raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._settings = decode_params(self._book.params)
+        self._settings = decode_params(self._info.params)
         self._targets = self._targets_from(state)
         self._restore_map(state)
         self._kept_flats = from_arrays(state["trees"])

@@ -21,8 +21,8 @@ from erasable.tree._layout import (
     SQUARES,
     START,
     Codes,
+    GrowingTree,
     Ints,
-    Plant,
     Rules,
     Split,
     Table,
@@ -41,7 +41,7 @@ _ROW = (1 << ROW_BITS) - 1
 
 
 @inlined
-def gather(plant: Plant, table: Table, work: Work, node: int) -> int:
+def gather(plant: GrowingTree, table: Table, work: Work, node: int) -> int:
     """Fetch the records of a node into `work`; return how many there are."""
     start = plant.nodes[node, START]
     wide, d = by_column(table, plant.nodes[node, CAPACITY]), table.names.size
@@ -104,7 +104,7 @@ def _next_in_line(work: Work, before: int) -> int:
 
 
 @inlined
-def _views(plant: Plant, work: Work, slot: int, place: int) -> tuple[Codes, Codes, Ints]:
+def _views(plant: GrowingTree, work: Work, slot: int, place: int) -> tuple[Codes, Codes, Ints]:
     """Return where to put what is found of a feature: with the node, if it keeps its counts."""
     if slot < 0:
         return work.code, work.tally, work.left
@@ -113,7 +113,7 @@ def _views(plant: Plant, work: Work, slot: int, place: int) -> tuple[Codes, Code
 
 @inlined
 def _search(
-    plant: Plant,
+    plant: GrowingTree,
     table: Table,
     rules: Rules,
     work: Work,
@@ -178,7 +178,7 @@ def _search(
 
 @inlined
 def decide(
-    plant: Plant,
+    plant: GrowingTree,
     table: Table,
     rules: Rules,
     work: Work,

@@ -26,8 +26,8 @@ from erasable.tree._layout import (
     START,
     Codes,
     Floats,
+    GrowingTree,
     Ints,
-    Plant,
     Rules,
     Table,
     Work,
@@ -47,7 +47,7 @@ __all__ = [
 
 
 @kernel
-def _threshold(plant: Plant, values: Floats, offsets: Ints, node: int) -> float:
+def _threshold(plant: GrowingTree, values: Floats, offsets: Ints, node: int) -> float:
     """Return the middle between the values next to a split; the lower one if there is none."""
     offset = offsets[plant.nodes[node, FEATURE]]
     low = values[offset + plant.nodes[node, CODE]]
@@ -58,7 +58,7 @@ def _threshold(plant: Plant, values: Floats, offsets: Ints, node: int) -> float:
 
 @kernel
 def flatten(
-    plant: Plant,
+    plant: GrowingTree,
     values: Floats,
     offsets: Ints,
     node: int,
@@ -94,7 +94,7 @@ def flatten(
 
 @kernel
 def outline(
-    plant: Plant,
+    plant: GrowingTree,
     values: Floats,
     offsets: Ints,
     regression: bool,
@@ -209,7 +209,7 @@ def outline_flat(
 
 @kernel
 def restore(
-    plant: Plant,
+    plant: GrowingTree,
     table: Table,
     rules: Rules,
     work: Work,

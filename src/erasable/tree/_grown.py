@@ -28,20 +28,20 @@ from erasable.tree._layout import (
     UPTO,
     USED,
     WANTED,
+    GrowingTree,
     Ints,
-    Plant,
     Rules,
     Table,
     Words,
     Work,
 )
 from erasable.tree._score_kernels import weight_of
-from erasable.tree._tend_kernels import leaves_that_gain, take_rows_out, tend
+from erasable.tree._update_kernels import leaves_that_gain, take_rows_out, update_tree
 
 __all__ = ["Bag", "Grown", "bag_of"]
 
 Bag: TypeAlias = NDArray[np.uint32]
-"""Rows and their weights, as in `Plant.rows`."""
+"""Rows and their weights, as in `GrowingTree.rows`."""
 
 _ROW = np.uint32((1 << ROW_BITS) - 1)
 _BITS = np.uint32(ROW_BITS)
@@ -70,12 +70,12 @@ class Grown:
 
     Attributes
     ----------
-    plant : Plant
+    plant : GrowingTree
     key : uint64
         From which all its draws come.
     """
 
-    plant: Plant
+    plant: GrowingTree
     key: np.uint64
     _flat: Flat | None = None
     _hash: LeafHash | None = None
@@ -190,7 +190,9 @@ class Grown:
         work.call_keys[: keys.size] = keys
         work.call_constants[: keys.size] = 0
         told = np.zeros(4, dtype=np.int64)
-        tend(self.plant, table, rules, work, keys.size, whole, gone, pending, pending_keys, told)
+        update_tree(
+            self.plant, table, rules, work, keys.size, whole, gone, pending, pending_keys, told
+        )
         return told
 
     def keep_classes(self, kept: NDArray[np.bool_]) -> None:
@@ -292,14 +294,14 @@ class Grown:
         self.plant.counters[WANTED] = 0
 
 
-def _bare(bag: Bag, rules: Rules, n_stats: int) -> Plant:
+def _bare(bag: Bag, rules: Rules, n_stats: int) -> GrowingTree:
     """Return a tree of one node, with room for all that may grow."""
     n = bag.size
     q, s = rules.max_features, rules.sample
     # There are about 3 n / m nodes of more than m records, in trees as they grow.
     upto = max(KEPT_ABOVE, 3 * q * s * (12 + 8 * n_stats) // KEPT_BYTES)
     slots, kept = 2 * n + 2, 4 * (n // upto) + 1 if n > upto else 0
-    plant = Plant(
+    plant = GrowingTree(
         nodes=np.zeros((slots, N_FIELDS), dtype=np.int32),
         stats=np.zeros((slots, n_stats), dtype=np.int64),
         gains=np.full(slots if rules.min_decrease > 0 else 0, -np.inf),
@@ -319,7 +321,7 @@ def _bare(bag: Bag, rules: Rules, n_stats: int) -> Plant:
     return plant
 
 
-def _with_slots(plant: Plant, slots: int) -> Plant:
+def _with_slots(plant: GrowingTree, slots: int) -> GrowingTree:
     """Copy a tree into arrays with another number of slots for nodes."""
     used = int(plant.counters[USED])
     nodes = np.zeros((slots, N_FIELDS), dtype=np.int32)
@@ -332,7 +334,7 @@ def _with_slots(plant: Plant, slots: int) -> Plant:
     return plant._replace(nodes=nodes, stats=stats, gains=gains, free=free)
 
 
-def _with_kept(plant: Plant, kept: int) -> Plant:
+def _with_kept(plant: GrowingTree, kept: int) -> GrowingTree:
     """Copy a tree into arrays with another number of slots for counts that are kept."""
     busy = int(plant.counters[BUSY])
     copies = {}

@@ -42,8 +42,8 @@ __all__ = [
     "WANTED",
     "Codes",
     "Floats",
+    "GrowingTree",
     "Ints",
-    "Plant",
     "Rules",
     "Split",
     "Table",
@@ -60,11 +60,11 @@ Words: TypeAlias = NDArray[np.uint64]
 Split: TypeAlias = tuple[Any, Any, Any]
 """Feature, code and score; the feature is -1 for none."""
 
-# Columns of `Plant.nodes`.
+# Columns of `GrowingTree.nodes`.
 FEATURE, CODE, NEXT, LEFT, START, CAPACITY, COUNT, CACHE, DIRTY = range(9)
 N_FIELDS = 9
 
-# Places in `Plant.counters`: node slots used, pairs of them that are free again, slots of the
+# Places in `GrowingTree.counters`: node slots used, pairs of them that are free again, slots of the
 # cache used, and free again, and how many nodes wanted one in vain;
 # and up to how many records a node wants none.
 USED, FREE, BUSY, FREE_BUSY, WANTED, UPTO = range(6)
@@ -74,9 +74,9 @@ GINI, ENTROPY, SQUARES = range(3)
 """Criteria; the last is a regression's."""
 
 ROW_BITS = 27
-"""Bits of a row's number in `Plant.rows`; those above hold its weight."""
+"""Bits of a row's number in `GrowingTree.rows`; those above hold its weight."""
 NONE = 0xFFFFFFFF
-"""What stands in `Plant.rows` in the place of a deleted row."""
+"""What stands in `GrowingTree.rows` in the place of a deleted row."""
 NO_DEPTH = 2**31 - 1
 KEPT_ABOVE = 256
 """Nodes with more records keep the counts of their candidates between deletions."""
@@ -154,7 +154,7 @@ class Table(NamedTuple):
     by_column: Words
 
 
-class Plant(NamedTuple):
+class GrowingTree(NamedTuple):
     """One tree.
 
     Attributes
@@ -226,7 +226,7 @@ class Work(NamedTuple):
     code : ndarray of shape (sample,), int32
     tally : ndarray of shape (sample, 2), int32
     left : ndarray of shape (sample, n_stats), int64
-        As in `Plant`, for one feature.
+        As in `GrowingTree`, for one feature.
     sorted : ndarray of shape (SMALL,), uint64
         Codes of few records, and which of these have them.
     races : ndarray of shape (n_features,), uint64
@@ -236,8 +236,8 @@ class Work(NamedTuple):
         Nodes that wait to be cleared, or to be laid out.
     calls : ndarray of shape (n, 4), int64
     call_keys, call_constants : ndarray of shape (n,), uint64
-        Nodes that wait to decide (see `erasable.tree._tend_kernels.tend`); their keys; and bits
-        for those of the first 64 features that are known to be constant in them.
+        Nodes that wait to decide (see `erasable.tree._update_kernels.update_tree`); their keys;
+        and bits for those of the first 64 features that are known to be constant in them.
     """
 
     rows: Ints

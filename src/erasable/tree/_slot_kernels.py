@@ -30,7 +30,7 @@ from erasable.tree._layout import (
     UPTO,
     USED,
     WANTED,
-    Plant,
+    GrowingTree,
     Table,
     Work,
 )
@@ -51,7 +51,7 @@ def by_column(table: Table, m: int) -> bool:
 
 
 @inlined
-def room_for(plant: Plant, node: int) -> bool:
+def room_for(plant: GrowingTree, node: int) -> bool:
     """Tell whether there are slots for whatever may grow below a node that has been cleared."""
     counters = plant.counters
     free = plant.nodes.shape[0] - counters[USED] + 2 * counters[FREE]
@@ -59,7 +59,7 @@ def room_for(plant: Plant, node: int) -> bool:
 
 
 @inlined
-def take_kept(plant: Plant, node: int) -> None:
+def take_kept(plant: GrowingTree, node: int) -> None:
     """Give a large node a place for the counts of its candidates, if there is one left."""
     counters = plant.counters
     plant.nodes[node, CACHE] = -1
@@ -76,7 +76,7 @@ def take_kept(plant: Plant, node: int) -> None:
 
 
 @inlined
-def drop_kept(plant: Plant, node: int) -> None:
+def drop_kept(plant: GrowingTree, node: int) -> None:
     """Give back the place for a node's counts, if it has one."""
     slot = plant.nodes[node, CACHE]
     if slot < 0:
@@ -92,7 +92,7 @@ def drop_kept(plant: Plant, node: int) -> None:
 
 
 @inlined
-def take_pair(plant: Plant) -> Any:
+def take_pair(plant: GrowingTree) -> Any:
     counters = plant.counters
     if counters[FREE]:
         counters[FREE] -= 1
@@ -102,7 +102,7 @@ def take_pair(plant: Plant) -> Any:
 
 
 @inlined
-def clear(plant: Plant, work: Work, node: int) -> None:
+def clear(plant: GrowingTree, work: Work, node: int) -> None:
     """Make a leaf of a node, and free everything below it; the node's own counts stay."""
     waiting = 0
     if plant.nodes[node, FEATURE] >= 0:
@@ -126,7 +126,7 @@ def clear(plant: Plant, work: Work, node: int) -> None:
 
 
 @inlined
-def part(plant: Plant, table: Table, work: Work, node: int, feature: int, code: int) -> int:
+def part(plant: GrowingTree, table: Table, work: Work, node: int, feature: int, code: int) -> int:
     """Put the rows that go to the left before those that go to the right; count the former.
 
     Both stay in their order, so that reading them is reading forwards. The node gets the feature,

@@ -29,8 +29,8 @@ from erasable.tree._layout import (
     ROW_BITS,
     SQUARES,
     START,
+    GrowingTree,
     Ints,
-    Plant,
     Rules,
     Table,
     Words,
@@ -38,7 +38,7 @@ from erasable.tree._layout import (
 )
 from erasable.tree._slot_kernels import clear, drop_kept, part, room_for, take_kept, take_pair
 
-__all__ = ["leaves_that_gain", "take_rows_out", "tend"]
+__all__ = ["leaves_that_gain", "take_rows_out", "update_tree"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _UNKNOWN = np.uint64(0)
@@ -46,14 +46,14 @@ _ROW = (1 << ROW_BITS) - 1
 
 
 @inlined
-def _goes_left(plant: Plant, table: Table, node: int, row: Any) -> bool:
+def _goes_left(plant: GrowingTree, table: Table, node: int, row: Any) -> bool:
     word = table.packed[row, plant.nodes[node, FEATURE]]
     return bool(np.int64(word & _LOW) <= plant.nodes[node, CODE])
 
 
 @borrowing
 def take_rows_out(
-    plant: Plant, table: Table, gone: NDArray[np.uint32], live: NDArray[np.bool_], every: bool
+    plant: GrowingTree, table: Table, gone: NDArray[np.uint32], live: NDArray[np.bool_], every: bool
 ) -> None:
     """Overwrite rows that are gone; `every` row of the tree is looked at, or a leaf for each."""
     nodes, rows = plant.nodes, plant.rows
@@ -76,7 +76,7 @@ def take_rows_out(
 
 @inlined
 def _take_from_kept(
-    plant: Plant,
+    plant: GrowingTree,
     table: Table,
     rules: Rules,
     node: int,
@@ -112,7 +112,7 @@ def _take_from_kept(
 
 @inlined
 def _find_next(
-    plant: Plant, table: Table, node: int, gone: NDArray[np.uint32], first: int, after: int
+    plant: GrowingTree, table: Table, node: int, gone: NDArray[np.uint32], first: int, after: int
 ) -> None:
     """Find the smallest value on the right again, where records go that had it."""
     nodes, packed = plant.nodes, table.packed[:, plant.nodes[node, FEATURE]]
@@ -135,7 +135,7 @@ def _find_next(
 
 @inlined
 def _split_gone(
-    plant: Plant,
+    plant: GrowingTree,
     table: Table,
     work: Work,
     node: int,
@@ -161,7 +161,7 @@ def _split_gone(
 def _wait(
     work: Work,
     waiting: int,
-    plant: Plant,
+    plant: GrowingTree,
     node: int,
     depth: int,
     key: np.uint64,
@@ -179,8 +179,8 @@ def _wait(
 
 
 @borrowing
-def tend(
-    plant: Plant,
+def update_tree(
+    plant: GrowingTree,
     table: Table,
     rules: Rules,
     work: Work,
@@ -205,8 +205,8 @@ def tend(
     whole : float
         Weight of all records that are left.
     gone : ndarray of uint32
-        Rows and weights of the records that go, as in `Plant.rows`, which they have left; put in
-        another order. Their values and targets are still in `table`.
+        Rows and weights of the records that go, as in `GrowingTree.rows`, which they have left;
+        put in another order. Their values and targets are still in `table`.
     pending, pending_keys : ndarray of shape (n, 2), int64, and (n,), uint64
         Overwritten with nodes, depths and keys where there is no room for what is to grow.
     told : ndarray of shape (4,), int64
@@ -288,7 +288,7 @@ def tend(
 
 @borrowing
 def leaves_that_gain(
-    plant: Plant,
+    plant: GrowingTree,
     work: Work,
     root_key: np.uint64,
     least: float,

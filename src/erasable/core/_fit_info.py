@@ -1,4 +1,4 @@
-"""What the base of all estimators keeps about a fitted model, in one private object."""
+"""What the base of all estimators keeps about a fit, in one private object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from erasable.core.value_hash import ValueHash
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-__all__ = ["BASE_STATE", "Book", "DetachedAttributeError", "base_state", "owned_copy"]
+__all__ = ["BASE_STATE", "DetachedAttributeError", "FitInfo", "base_state", "owned_copy"]
 
 BASE_STATE = frozenset(
     {
@@ -37,7 +37,7 @@ class DetachedAttributeError(DetachedError, AttributeError):
 
 
 @dataclass
-class Book:
+class FitInfo:
     """Bookkeeping that is neither learned nor a parameter.
 
     Attributes
@@ -79,8 +79,8 @@ class Book:
     decoded: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Erasable, params: dict[str, Any], **known: Any) -> Book:
-        """Open the book of a model that has, or had, these parameters when it was fitted."""
+    def of(cls, model: Erasable, params: dict[str, Any], **known: Any) -> FitInfo:
+        """Make it for a model that has, or had, these parameters when it was fitted."""
         return cls(params, decoded=keep_objects(model, params), **known)
 
     def param(self, name: str) -> Any:
@@ -138,7 +138,7 @@ class Book:
 
 def base_state(model: Erasable) -> dict[str, Any]:
     """Return the part of the state that every estimator has."""
-    book, held = model._book, model._held
+    book, held = model._info, model._held
     if book.id_set is None and held is not None:
         book.id_set = held.id_set()
     names = getattr(model, "feature_names_in_", None)

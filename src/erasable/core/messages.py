@@ -13,7 +13,7 @@ import numpy as np
 
 from erasable.core.errors import InvalidDataError, InvalidTypeError, TooFewRecordsError
 
-__all__ = ["complaint", "no_target", "refuse_dates", "refuse_no_columns", "too_few"]
+__all__ = ["as_our_error", "no_target", "refuse_dates", "refuse_no_columns", "too_few"]
 
 _TABLE = "expected a 2D array of shape (n_records, n_features)"
 _NOT_2D = (
@@ -61,7 +61,7 @@ _WORDINGS = {
 }
 
 
-def complaint(
+def as_our_error(
     error: ValueError | TypeError | OverflowError, X: Any, y: Any = None
 ) -> InvalidDataError:
     """Make one of our errors of one that scikit-learn or NumPy raised for `X` and `y`.
@@ -73,7 +73,7 @@ def complaint(
 
     Examples
     --------
-    >>> complaint(ValueError("could not convert string to float: 'anna'"), [["anna"]])
+    >>> as_our_error(ValueError("could not convert string to float: 'anna'"), [["anna"]])
     InvalidDataError('X holds text that is not a number; expected numbers; encode or drop its ...
     """
     text = " ".join(str(error).split())

@@ -24,17 +24,17 @@ from erasable.core.records import Attachment
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-__all__ = ["delete_whole", "forget_rows", "learn_and_compare", "learn_anew"]
+__all__ = ["delete_or_undo", "forget_rows", "learn_and_compare", "learn_anew"]
 
 
-def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
+def delete_or_undo(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
     """Delete rows that may be deleted.
 
     Whatever is raised meanwhile is raised again once the model is whole: as it was, or without
     the rows. Where a second interruption prevents that, the model becomes unfitted.
     """
-    id_set = model._book.id_set_without(held.records.ids[rows])
-    values = model._book.values
+    id_set = model._info.id_set_without(held.records.ids[rows])
+    values = model._info.values
     if values is not None:
         values = values.without(held, rows)
     outcome: Outcome | None = None
@@ -42,7 +42,7 @@ def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> 
     try:
         held.exclude(rows)
         outcome = forget_rows(model, rows)
-        model._book.settle(rows, id_set, values)
+        model._info.settle(rows, id_set, values)
         held.release(rows)
         whole = True
     except BaseException:
@@ -52,7 +52,7 @@ def delete_whole(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> 
                 warnings.simplefilter("ignore")  # they were given at `fit`
                 model._relearn(held)
         else:
-            model._book.settle(rows, id_set, values)
+            model._info.settle(rows, id_set, values)
             held.release(rows)
         whole = True
         raise
@@ -72,11 +72,11 @@ def forget_rows(model: Erasable, rows: NDArray[np.int64]) -> Outcome:
 
 def learn_anew(model: Erasable, held: Attachment, affine: Affine | None) -> Outcome:
     """Learn again from what is held, behind a map or not; a step stays its pipeline's."""
-    owner = model._book.owner
+    owner = model._info.owner
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
         model._relearn(held, affine)
-    model._book.owner = owner
+    model._info.owner = owner
     return Outcome("refit", held.n_live, {"refits": 1})
 
 
@@ -103,4 +103,4 @@ def learn_and_compare(model: Erasable) -> None:
             "expected the records it was fitted on, without those it has deleted, and their "
             "targets"
         )
-    model.__dict__ = {**fresh.__dict__, "_book": model._book}
+    model.__dict__ = {**fresh.__dict__, "_info": model._info}
