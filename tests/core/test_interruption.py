@@ -131,7 +131,7 @@ def test_what_comes_back_is_what_fit_was_given(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(KMeans, "_learn", break_off)
+    monkeypatch.setattr(KMeans, "_fit_rows", break_off)
     with pytest.raises(KeyboardInterrupt):
         pipeline.delete([4])
     assert pipeline.digest() == digest

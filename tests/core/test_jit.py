@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -147,3 +148,17 @@ def test_what_is_out_of_range_is_noticed_where_it_is_asked_for(
         env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_BOUNDSCHECK": checked},
     )  # fmt: skip
     assert done.stdout.split() == ["1.0"] + ["noticed"] * int(checked)
+
+
+def test_an_index_of_an_earlier_version_is_compiled_again(tmp_path: Path) -> None:
+    """It names a type that is not there any more; numba's own function raises."""
+
+    def damaged(make: Any) -> IndexDataCacheFile:
+        file = cache_of(make(twice), tmp_path)
+        version = pickle.dumps(file._version, protocol=-1)
+        (tmp_path / file._index_name).write_bytes(version + b"cerasable.tree._layout\nPlant\n.")
+        return file
+
+    assert damaged(kernel).load("float64") is None
+    with pytest.raises(AttributeError):
+        damaged(numba.njit(cache=True)).load("float64")

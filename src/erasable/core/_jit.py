@@ -6,6 +6,7 @@ floating-point sum, and then a deletion no longer equals a refit bit for bit.
 
 from __future__ import annotations
 
+import pickle
 import secrets
 from collections.abc import Callable
 from functools import partial
@@ -44,7 +45,7 @@ def kernel(function: F) -> F:
     """
     options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled = numba.njit(**options)(function)
-    _name_apart(compiled)
+    _share_cache(compiled)
     return cast(F, compiled)
 
 
@@ -57,7 +58,7 @@ def borrowing(function: F) -> F:
     options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     options["_nrt"] = False
     compiled = numba.njit(**options)(function)
-    _name_apart(compiled)
+    _share_cache(compiled)
     return cast(F, compiled)
 
 
@@ -71,18 +72,30 @@ def inlined(function: F) -> F:
     options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     options |= {"no_cpython_wrapper": True, "forceinline": True, "_nrt": False}
     compiled = numba.njit(**options)(function)
-    _name_apart(compiled)
+    _share_cache(compiled)
     return cast(F, compiled)
 
 
-def _name_apart(compiled: Any) -> None:
-    """Keep processes that compile at the same time from writing to one file.
+def _share_cache(compiled: Any) -> None:
+    """Let processes share a cache that compile at the same time, and versions one after the other.
 
     numba counts up the files of a function, one for each combination of types, from what the
     index of the cache says. Two processes that read the index together give one number to two
     combinations, and whoever reads the cache then runs the code of the other: a crash at best.
+
+    And numba reads all of an index before it looks whether that is of this source: an index that an
+    earlier version has left, with a type that is not there any more, raises.
     """
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if file is not None:  # None where compiling, or caching, is switched off
-        pattern = file._data_name_pattern
-        file._data_name = lambda number: pattern.format(number=secrets.randbits(60))
+    if file is None:  # where compiling, or caching, is switched off
+        return
+    pattern, load = file._data_name_pattern, file._load_index
+
+    def load_index() -> Any:
+        try:
+            return load()
+        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+            return {}
+
+    file._data_name = lambda number: pattern.format(number=secrets.randbits(60))
+    file._load_index = load_index
