@@ -28,7 +28,7 @@ help:
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
 	@echo "make check NAME=Ridge    of all that, what a change to one estimator needs (a minute or two)"
 	@echo "make docs    build the documentation site (in build/site)"
-	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (half an hour)"
+	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (40 minutes)"
 	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
