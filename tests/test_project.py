@@ -272,3 +272,28 @@ def test_links_in_the_docs_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     targets = [t for t in re.findall(r"\]\(([^)#\s]+)", text) if not re.match(r"\w+:", t)]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def _private_uses(source: str) -> set[str]:
+    """Return packages of others of which a module uses private names, or the insides of numba."""
+    used = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            parts = [*node.module.split("."), *(alias.name for alias in node.names)]
+            inside = any(part.startswith("_") and part != "__future__" for part in parts[1:])
+            if parts[0] != "erasable" and (inside or parts[:2] == ["numba", "core"]):
+                used.add(parts[0])
+    return used - set(sys.stdlib_module_names)
+
+
+def test_what_is_used_in_private_has_an_upper_bound() -> None:
+    sources = [path.read_text() for path in (ROOT / "src").rglob("*.py")]
+    used = set().union(*map(_private_uses, sources))
+    assert {"numba", "sklearn"} <= used
+    needs = (ROOT / "pyproject.toml").read_text()
+    names = {"sklearn": "scikit-learn"}
+    unbounded = {
+        name for name in used if not re.search(rf'"{names.get(name, name)}>=[\d.]+,<', needs)
+    }
+    assert unbounded == set()
+    assert _private_uses("from scipy._lib import _util") == {"scipy"}
