@@ -21,7 +21,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "compositions"), str(HERE.parent / "workspace")]
 
-from grammar import Sentence, Writer, build, leaves  # noqa: E402
+from grammar import KEPT, Sentence, Writer, build, leaves  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 
 import erasable  # noqa: E402
@@ -35,7 +35,7 @@ from law_instances import first_instances  # noqa: E402
 __all__ = ["DIGESTS", "MODELS", "PEOPLE", "WORKSPACE", "cases", "digests", "digests_of", "fitted"]
 
 DIGESTS, MODELS, WORKSPACE = HERE / "digests.json", HERE / "models.zip", HERE / "workspace.tar.gz"
-SENTENCES = 150
+SENTENCES = KEPT
 PEOPLE = ["marker-patient-3", "marker-patient-5"]
 """The first was erased before the backup was made; the second asked, and waits."""
 
