@@ -47,11 +47,11 @@ class Learner:
     _takes_map: ClassVar[bool] = False
     _map: Affine | None = None
     _has_to_fit_again: bool = False
-    """Whether what its file held as fitted was not taken from it: the step learns when it is
-    shown its records."""
+    """Whether the file's fitted values were not taken over, so that the step learns as soon as it
+    has records."""
     _checks_gaps: bool = False
-    """Whether the step, whose tags say that it takes no NaN, looks for gaps itself, where they
-    matter."""
+    """Whether the step refuses NaN itself, in the columns where its parts take none, although its
+    tags say that it takes none at all."""
 
     def _check_deletion(self, rows: Ints) -> None:
         """Raise TooFewRecordsError if what is left without rows cannot be learned from.

@@ -15,7 +15,7 @@ __all__ = ["Rows", "matrix_of"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that a pipeline has read and checked; whoever gets them need not do it again.
+    """Rows that a pipeline has read and checked; a step need not do it again.
 
     Attributes
     ----------
