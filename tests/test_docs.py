@@ -97,7 +97,7 @@ def test_an_unknown_command_or_option_is_found(line: str) -> None:
     assert _unknown_in(f"```console\n$ erasable {line}\n```\n") == [line]
 
 
-# -- for new contributors ---------------------------------------------------------------------------
+# -- for new contributors --------------------------------------------------------------------------
 
 WALKTHROUGH = PAGES / "contributing" / "estimator.md"
 CENTROID = ROOT / "src" / "erasable" / "neighbors" / "_centroid.py"
