@@ -102,10 +102,10 @@ class Blocks(MapPart):
         for name, width in self.widths.now.items():
             made[name] = apply(self.parts[name], as_table(rows[:, start : start + width]))
             start += width
-        return side_by_side(made, rows)
+        return side_by_side(made)
 
     def change(self, below: Change, changes: Changes) -> Change:
-        raise NotImplementedError
+        raise AssertionError("the change is that of the column transformer, see EndMap")
 
 
 def compose(maps: Iterable[MapPart]) -> Affine:
@@ -123,7 +123,7 @@ def apply(maps: Iterable[MapPart], rows: Values) -> Values:
     return rows
 
 
-def side_by_side(parts: dict[str, Values], rows: Values | None = None) -> Values:
+def side_by_side(parts: dict[str, Values]) -> Values:
     """Put what parts have made of rows side by side; sparse where one of them is."""
     if any(issparse(part) for part in parts.values()):
         numbers = [

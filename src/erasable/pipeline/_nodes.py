@@ -76,7 +76,7 @@ class Source(Node):
         return ()
 
     def make(self, get: Get) -> Values:
-        raise NotImplementedError
+        raise AssertionError("the rows of a source are known")
 
     def change(self, changes: Changes) -> Change:
         return NOTHING
