@@ -7,12 +7,12 @@ WORKERS ?= 2
 SEED ?= 1
 # Of processes, on each database.
 KILLS ?= 150
-# Files of models with changed fields, in ten minutes at most.
-FILES ?= 10000
+# Files of models with changed fields, in eight minutes at most.
+FILES ?= 8000
 # Command lines at random, and as many damaged files of a workspace.
 FUZZ ?= 5000
 # Seconds for compositions at random.
-COMPOSITIONS ?= 300
+COMPOSITIONS ?= 240
 
 # Where compiled kernels depend on each other, numba does not notice that a callee has changed.
 KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit import' src)
@@ -65,7 +65,7 @@ soak: setup
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS)
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
 	$(BIN)/python tests/soak/fuzz.py --seed $(SEED) --cases $(FUZZ)
-	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 600 --workers $(WORKERS)
+	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 480 --workers $(WORKERS)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
 	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
 	$(MAKE) wheel
