@@ -7,10 +7,10 @@ WORKERS ?= 2
 SEED ?= 1
 # Of processes, on each database.
 KILLS ?= 150
-# Files of models with changed fields, in eight minutes at most.
-FILES ?= 8000
+# Files of models with changed fields, in five minutes at most.
+FILES ?= 5000
 # Command lines at random, and as many damaged files of a workspace.
-FUZZ ?= 5000
+FUZZ ?= 3000
 # Seconds for compositions at random.
 COMPOSITIONS ?= 240
 
@@ -65,7 +65,7 @@ soak: setup
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS)
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
 	$(BIN)/python tests/soak/fuzz.py --seed $(SEED) --cases $(FUZZ)
-	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 480 --workers $(WORKERS)
+	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 300 --workers $(WORKERS)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
 	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
 	$(MAKE) wheel
