@@ -141,7 +141,7 @@ class Layout:
         return Rows(rows, unmapped=self.behind) if learns else rows
 
     def make(self, get: Get) -> Values:
-        """Make rows of the output; the last step is given what it is given by whoever asks it."""
+        """Make rows of the output, by the call to the last step that `transform` makes."""
         if self.behind:
             return self.steps[-1][1].transform(self.given(get))
         return get(self.output)

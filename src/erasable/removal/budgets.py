@@ -85,7 +85,7 @@ class Budget(BaseEstimator):
         InvalidParameterError, InvalidInputError
             A budget out of range, or a target that cannot be reached.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement choose()")
 
     def most(self, n: int) -> int:
         """Return how many of `n` records it takes at most, as far as that is known without scores.

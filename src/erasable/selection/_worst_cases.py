@@ -170,15 +170,15 @@ class _Search:
 
     def judge(self, chosen: Choice, function: SetFunction) -> Floats:
         """Return the utility of who stays, in samples."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement judge()")
 
     def search(self, low: float, high: float) -> None:
         """Attempt thresholds."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement search()")
 
     def reported(self) -> Floats:
         """Return the utility of who stays of the best, in the samples that it is valued by."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement reported()")
 
 
 class _InSamples(_Search):

@@ -105,7 +105,7 @@ class Score(BaseEstimator):
         -------
         Ranking
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement rank()")
 
     def rank_first(self, sets: Sets, seed: int, n_first: int) -> Ranking:
         """Score the forget set, of which `n_first` records leave at most.
@@ -142,7 +142,7 @@ class RowScore(Score):
         )
 
     def _scores(self, sets: Sets, rows: Any) -> Floats:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement _scores()")
 
     def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
         return self._scores(sets, rows)

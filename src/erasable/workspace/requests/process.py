@@ -142,7 +142,8 @@ def carry_out(
         For a worker: what fails is written down and tried again later, requests that wait for it
         are left out until then, and models are shared with other workers.
     wait : float, default=None
-        Seconds to wait for whoever carries out requests; by default those of the workspace.
+        Seconds to wait for another process that carries out requests; by default those of the
+        workspace.
     delivers : bool, default=True
 
     Returns
