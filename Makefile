@@ -20,7 +20,7 @@ KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit imp
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
 
-.PHONY: help setup demo test check docs soak wheel bench clean
+.PHONY: help setup demo test check docs soak wheel compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make docs    build the documentation site (in build/site)"
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (40 minutes)"
 	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
+	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"
@@ -68,7 +69,7 @@ soak: setup
 	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 300 --workers $(WORKERS)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
 	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
-	$(MAKE) wheel
+	$(MAKE) compatibility wheel
 
 # In a virtual environment of its own, with nothing but what the wheel requires.
 wheel: $(VENV)/.installed
@@ -77,6 +78,9 @@ wheel: $(VENV)/.installed
 	$(PYTHON) -m venv build/wheel/bare
 	build/wheel/bare/bin/python -m pip install --quiet build/wheel/erasable-*.whl
 	cd build/wheel && bare/bin/python ../../tests/soak/bare.py
+
+compatibility: setup
+	$(BIN)/python tests/soak/compatibility.py --workers $(WORKERS)
 
 bench: setup $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/online_deletion.py

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -297,3 +298,19 @@ def test_what_is_used_in_private_has_an_upper_bound() -> None:
     }
     assert unbounded == set()
     assert _private_uses("from scipy._lib import _util") == {"scipy"}
+
+
+def test_the_lowest_version_of_every_dependency_is_tried() -> None:
+    place = ROOT / "tests" / "soak" / "compatibility.py"
+    spec = importlib.util.spec_from_file_location("compatibility", place)
+    assert spec is not None
+    assert spec.loader is not None
+    compatibility = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(compatibility)
+
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.split(r"[>=<]", each)[0] for each in needs}
+    assert names | set(compatibility.TOOLS) == {pin.split("==")[0] for pin in compatibility.pins()}
+    assert compatibility.lowest(["s3fs[all]>=2026.4,<3"]) == {"s3fs": "2026.4"}
+    with pytest.raises(ValueError, match="'numpy<3' has no lower bound"):
+        compatibility.lowest(["numpy<3"])
