@@ -4,7 +4,7 @@
 nothing but the model and its records.
 """
 
-from erasable.audit.equality import Difference, Equality, equality
-from erasable.audit.refitting import refit
+from erasable.audit._equality import Difference, Equality, equality
+from erasable.audit._refitting import refit
 
 __all__ = ["Difference", "Equality", "equality", "refit"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.audit.refitting import refit
+from erasable.audit._refitting import refit
 from erasable.core.digest import flatten, leaf_hash
 from erasable.core.estimator import Erasable
 from erasable.core.params import class_path
