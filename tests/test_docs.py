@@ -43,8 +43,8 @@ def _missing_from(pages: list[str]) -> list[str]:
 def test_every_public_object_is_in_the_reference() -> None:
     pages = [path.read_text(encoding="utf-8") for path in (PAGES / "api").glob("*.md")]
     assert _missing_from(pages) == []
-    without = [page.replace("::: erasable.cluster.KMeans\n", "") for page in pages]
-    assert _missing_from(without) == ["erasable.cluster.KMeans"]
+    without = [page.replace("::: erasable.cluster\n", "") for page in pages]
+    assert "erasable.cluster.KMeans" in _missing_from(without)
 
 
 @pytest.mark.parametrize("page", command_blocks.pages(), ids=lambda page: page.stem)

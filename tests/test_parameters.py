@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.utils._param_validation import Interval, StrOptions, generate_valid_param
 
 import erasable
 from erasable.audit import refit
@@ -54,114 +55,59 @@ def halves(text: str) -> list[str]:
     return [text[: len(text) // 2], text[len(text) // 2 :]]
 
 
-_NAIVE_BAYES = {"alpha": 0.25, "force_alpha": False, "classes": [0, 1, 2, 9]}
-_DISCRETE = {**_NAIVE_BAYES, "fit_prior": False, "class_prior": [0.2, 0.3, 0.5]}
-_COUNTS = {
-    "analyzer": "char",
-    "binary": True,
-    "lowercase": False,
+OTHER: dict[str, Any] = {
+    "categories": [[1.0, 2.0]] * 4,
+    "class_prior": [0.2, 0.3, 0.5],
+    "class_weight": {0: 1.0, 1: 2.0, 2: 1.0},
+    "classes": [0, 1, 2, 9],
+    "criterion": "entropy",  # which the next fit of a regressor refuses
+    "drop": "first",
+    "dtype": np.float32,
+    "encoded_missing_value": -2,
+    "feature_range": (-1, 3),
+    "fill_value": 5.0,
     "max_df": 0.5,
-    "max_features": 3,
+    "max_features": 1,
     "min_df": 2,
+    "missing_values": 0,
     "ngram_range": (1, 2),
     "preprocessor": shout,
+    "priors": [0.2, 0.3, 0.5],
+    "quantile_range": (10.0, 80.0),
     "stop_words": ["a1", "b1", "c2"],
-    "strip_accents": "unicode",
+    "strategy": "constant",
     "token_pattern": r"[a-z]",
     "tokenizer": halves,
+    "unknown_value": -1,
     "vocabulary": ["a0", "a1", "b0"],
-    "dtype": np.float32,
 }
-_KMEANS = {"n_clusters": 3, "max_iter": 2}
-_NEIGHBORS = {
-    "algorithm": "brute",
-    "leaf_size": 7,
-    "metric": "chebyshev",
-    "n_neighbors": 2,
-    "p": 1,
-    "weights": "distance",
-}
-_TREE = {
-    "max_depth": 2,
-    "max_features": 1,
-    "min_impurity_decrease": 0.1,
-    "min_samples_leaf": 4,
-    "min_samples_split": 9,
-    "n_thresholds": 3,
-}
-_OF_CLASSES = {"class_weight": {0: 0.5, 1: 3.0}, "criterion": "entropy"}
-_OF_NUMBERS = {"criterion": "absolute_error"}  # which the next fit refuses
-_FOREST = {**_TREE, "n_estimators": 4}
-_CODES = {"categories": [[1.0, 2.0]] * 4, "dtype": np.float32}
+"""Values for parameters of these names; others follow from their constraints."""
 
-OTHER: dict[str, dict[str, Any]] = {
-    "BernoulliNB": {**_DISCRETE, "binarize": 0.7},
-    "CategoricalNB": {**_DISCRETE, "min_categories": 9},
-    "CountVectorizer": _COUNTS,
-    "DecisionTreeClassifier": {**_TREE, **_OF_CLASSES},
-    "DecisionTreeRegressor": {**_TREE, **_OF_NUMBERS},
-    "DivideAndConquerKMeans": {**_KMEANS, "height": 2, "weight_by_mass": True, "width": 3},
-    "ExtraTreesClassifier": {**_FOREST, **_OF_CLASSES, "bootstrap": True},
-    "ExtraTreesRegressor": {**_FOREST, **_OF_NUMBERS, "bootstrap": True},
-    "GaussianNB": {"classes": [0, 1, 2, 9], "priors": [0.2, 0.3, 0.5], "var_smoothing": 0.1},
-    "KMeans": {**_KMEANS, "tol": 0.5},
-    "KNeighborsClassifier": _NEIGHBORS,
-    "KNeighborsRegressor": _NEIGHBORS,
-    "LinearRegression": {"fit_intercept": False},
-    "LogisticRegression": {
-        "C": 0.1,
-        "class_weight": {0: 1.0, 1: 2.0, 2: 1.0},
-        "classes": [0, 1, 2, 9],
-        "fit_intercept": False,
-    },
-    "MaxAbsScaler": {},
-    "MinMaxScaler": {"clip": True, "feature_range": (-1, 3)},
-    "MultinomialNB": _DISCRETE,
-    "NadarayaWatson": {"bandwidth": 0.5, "kernel": "epanechnikov"},
-    "NearestCentroid": {"priors": "empirical", "shrink_threshold": 0.5},
-    "OneHotEncoder": {
-        **_CODES,
-        "drop": "first",
-        "handle_unknown": "ignore",
-        "sparse_output": False,
-    },
-    "OrdinalEncoder": {
-        **_CODES,
-        "encoded_missing_value": -2,
-        "handle_unknown": "use_encoded_value",
-        "unknown_value": -1,
-    },
-    "PCA": {"n_components": 1, "whiten": True},
-    "QuantizedKMeans": {**_KMEANS, "epsilon": 0.5, "gamma": 0.1},
-    "RandomFourierRidge": {"alpha": 7.0, "fit_intercept": False, "gamma": 0.1, "n_components": 9},
-    "RandomForestClassifier": {**_FOREST, **_OF_CLASSES, "bootstrap": False},
-    "RandomForestRegressor": {**_FOREST, **_OF_NUMBERS, "bootstrap": False},
-    "Ridge": {"alpha": 7.0, "fit_intercept": False},
-    "RobustScaler": {
-        "quantile_range": (10.0, 80.0),
-        "unit_variance": True,
-        "with_centering": False,
-        "with_scaling": False,
-    },
-    "SegmentedRegression": {"alpha": 7.0, "max_iter": 2, "n_segments": 3},
-    "SimpleImputer": {
-        "add_indicator": True,
-        "fill_value": 5.0,
-        "keep_empty_features": True,
-        "missing_values": 0,
-        "strategy": "constant",
-    },
-    "StandardScaler": {"quantize": True, "with_mean": False, "with_std": False},
-    "TfidfVectorizer": {
-        **_COUNTS,
-        "norm": "l1",
-        "quantize": True,
-        "smooth_idf": False,
-        "sublinear_tf": True,
-        "use_idf": False,
-    },
-}
-"""For each parameter of each estimator, a value that is not its default."""
+
+def other_value(name: str, default: Any, constraints: list[Any]) -> Any:
+    """Return a value of a parameter that is not its default."""
+    if name in OTHER:
+        return OTHER[name]
+    if isinstance(default, bool):
+        return not default
+    for constraint in constraints:
+        if isinstance(constraint, StrOptions):
+            return min(constraint.options - {default})
+        if isinstance(constraint, Interval):
+            value = generate_valid_param(constraint)
+            return value if value != default else value + 1
+    raise KeyError(f"add a value of {name!r} to OTHER: no constraint of it gives one")
+
+
+def other_values(estimator: Any) -> dict[str, Any]:
+    """Return for each parameter of an estimator but the seed a value that is not its default."""
+    constraints = estimator._parameter_constraints
+    return {
+        name: other_value(name, default, constraints.get(name, []))
+        for name, default in estimator.get_params().items()
+        if name != "random_state"
+    }
+
 
 MADE_OF_OTHERS: list[tuple[Any, dict[str, Any]]] = [
     (
@@ -215,7 +161,7 @@ CASES = [
         (cls(), name, value)
         for label, cls, tags in erasable.all_estimators()
         if not tags["meta"]
-        for name, value in OTHER[label].items()
+        for name, value in other_values(cls()).items()
     ),
     *((made, name, value) for made, others in MADE_OF_OTHERS for name, value in others.items()),
 ]
@@ -244,9 +190,10 @@ def test_every_parameter_of_every_estimator_is_tried() -> None:
     for label, cls, tags in erasable.all_estimators():
         if not tags["meta"]:
             params = cls().get_params()
-            assert OTHER[label].keys() == params.keys() - {"random_state"}, label
-            for name, value in OTHER[label].items():
+            for name, value in other_values(cls()).items():
                 assert repr(value) != repr(params[name]), f"{label}({name})"
+    with pytest.raises(KeyError, match="add a value of 'bins' to OTHER"):
+        other_value("bins", None, [None, "array-like"])
     made = {type(estimator).__name__ for estimator, _ in MADE_OF_OTHERS}
     assert made == {label for label, _, tags in erasable.all_estimators() if tags["meta"]}
 

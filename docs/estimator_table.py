@@ -1,0 +1,27 @@
+"""Write the table of estimators in the README: ``python docs/estimator_table.py``.
+
+A test holds the README against it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import erasable
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+TABLE = re.compile(r"^\| package \| estimators \|\n(?:\|.*\n)+", re.M)
+
+
+def table() -> str:
+    """Return the table: the estimators of each package, sorted by name."""
+    packages: dict[str, list[str]] = {}
+    for name, cls, _ in erasable.all_estimators():
+        packages.setdefault(cls.__module__.split(".")[1], []).append(f"`{name}`")
+    rows = [f"| `{package}` | {', '.join(names)} |" for package, names in sorted(packages.items())]
+    return "\n".join(["| package | estimators |", "|---|---|", *rows, ""])
+
+
+if __name__ == "__main__":
+    README.write_text(TABLE.sub(table(), README.read_text(encoding="utf-8")), encoding="utf-8")
