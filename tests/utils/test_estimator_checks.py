@@ -75,8 +75,6 @@ def test_every_check_has_a_negative_control() -> None:
 
 
 def test_every_check_is_listed_and_described() -> None:
-    module = importlib.import_module("erasable.utils.estimator_checks")
-    there = {n for n in vars(module) if n.startswith("check_")} - {"check_erasable"}
     rooms = ("equality", "erasure", "identity", "inputs", "lifetime")
     written = {
         name
@@ -84,7 +82,7 @@ def test_every_check_is_listed_and_described() -> None:
         for name in vars(importlib.import_module(f"erasable.utils._checks.{room}"))
         if name.startswith("check_")
     }
-    assert there == written == set(LAW_CHECKS)
+    assert written == set(LAW_CHECKS)
     assert all(check.__doc__ for check in LAW_CHECKS.values())
 
 
