@@ -21,8 +21,7 @@ from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.utils._checks.compare import differing
-from erasable.utils._checks.data_sets import FAST, MARKED
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import FAST, MARKED, suited
 from erasable.utils._checks.reach import Marks, reachable, shows
 from erasable.utils.estimator_checks import (
     LAW_CHECKS,

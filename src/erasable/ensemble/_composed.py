@@ -32,8 +32,12 @@ from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment, Share
 from erasable.ensemble._members import Member, Task, Trail, carry_out, carry_out_all, takes
 from erasable.ensemble._plan import Plan
-from erasable.ensemble._restoring import have_their_records, refuse_other_members, restored
-from erasable.ensemble._schema import ensemble_schema
+from erasable.ensemble._restoring import (
+    ensemble_schema,
+    have_their_records,
+    refuse_other_members,
+    restored,
+)
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator

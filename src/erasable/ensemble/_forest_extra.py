@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from erasable.ensemble._forest_base import OF_FORESTS, Bagged
+from erasable.ensemble._forest import OF_FORESTS, Bagged
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from erasable.core._grid_kernels import Floats, Ints
-from erasable.removal import _frontier_kernels as kernels
-from erasable.removal import _row_kernels
+from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import (
     BITS,
     BLOCK,
@@ -130,7 +129,7 @@ def _dense(sets: Sets, order: Ints, full: bool) -> tuple[Floats, Floats]:
     for start in range(0, n1 + 1, BLOCK):
         rows = order[start : start + BLOCK]
         block = np.empty((rows.size, d))
-        _row_kernels.cut(sets.forget[rows], sets.grid.origin, 1.0 / quantum, block)
+        kernels.cut(sets.forget[rows], sets.grid.origin, 1.0 / quantum, block)
         sums = np.empty((min(BLOCK, n1 + 1 - start), columns.size))
         after = left - np.cumsum(block[:, columns], axis=0)
         sums[0] = left

@@ -32,6 +32,7 @@ __all__ = [
     "read_moments",
     "read_number",
     "read_pair",
+    "read_targets",
     "refuse_label",
     "refuse_singular",
 ]
@@ -330,3 +331,25 @@ def _shape(X: Any) -> tuple[int, ...]:
         return np.shape(X)
     except ValueError:  # rows of different lengths, which the reader complains of
         return ()
+
+
+_LARGEST = 1e300
+
+
+def read_targets(alpha: Any) -> NDArray[np.float64]:
+    """Return alpha as an array of float64 of its own shape.
+
+    Raises
+    ------
+    InvalidParameterError
+        Something that is no number from 0 on, or too large to compute with.
+    """
+    given = as_array(alpha)
+    plain = given.dtype.kind in "iuf"
+    targets = given.astype(np.float64) if plain else np.zeros(0)
+    if not plain or not ((targets >= 0) & (targets <= _LARGEST)).all():
+        raise InvalidParameterError(
+            f"alpha={shorten(alpha)}; expected finite numbers from 0 on, up to {_LARGEST:g} nats; "
+            "pass how far from the unwanted domain the edited data are to be"
+        )
+    return targets

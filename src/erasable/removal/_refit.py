@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core._grid_kernels import Floats, Ints
-from erasable.removal import _refit_kernels as kernels
+from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import Metric
 from erasable.removal._sets import Sets
 

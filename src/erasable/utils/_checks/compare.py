@@ -15,8 +15,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from erasable.core.errors import ErasableError, InvalidDataError, TooFewRecordsError
-from erasable.utils._checks.data_sets import STANDARD, DataSet
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import STANDARD, DataSet, suited
 
 _METHODS = (
     "predict",
