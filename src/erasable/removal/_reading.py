@@ -41,6 +41,7 @@ Floats = NDArray[np.float64]
 _DEVIATIONS = 1e-150, 1e150  # whose squares float64 holds
 _MOST = 2**53  # of whole numbers that float64 tells apart
 _LARGEST = 2.0**240  # of values, whose fourth powers float64 holds
+_FARTHEST = 1e300  # removal to compute with, in nats
 
 
 class _Reader(BaseEstimator):
@@ -333,9 +334,6 @@ def _shape(X: Any) -> tuple[int, ...]:
         return ()
 
 
-_LARGEST = 1e300
-
-
 def read_targets(alpha: Any) -> NDArray[np.float64]:
     """Return alpha as an array of float64 of its own shape.
 
@@ -347,9 +345,9 @@ def read_targets(alpha: Any) -> NDArray[np.float64]:
     given = as_array(alpha)
     plain = given.dtype.kind in "iuf"
     targets = given.astype(np.float64) if plain else np.zeros(0)
-    if not plain or not ((targets >= 0) & (targets <= _LARGEST)).all():
+    if not plain or not ((targets >= 0) & (targets <= _FARTHEST)).all():
         raise InvalidParameterError(
-            f"alpha={shorten(alpha)}; expected finite numbers from 0 on, up to {_LARGEST:g} nats; "
+            f"alpha={shorten(alpha)}; expected finite numbers from 0 on, up to {_FARTHEST:g} nats; "
             "pass how far from the unwanted domain the edited data are to be"
         )
     return targets
