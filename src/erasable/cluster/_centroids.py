@@ -16,7 +16,7 @@ from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
 
-from ._distances import TILE, distances_to, new_tile
+from ._distances import Points, distances_to, new_room
 from ._far import far_distances, far_from, nearest_to_far
 from ._lloyd_kernels import assign_some
 
@@ -114,13 +114,9 @@ class CentroidModel(
     def _distances(self, X: NDArray[Any]) -> Floats:
         """Distances of queries, in the space of the records, to every centroid."""
         gridded = self._grid.apply(X)
-        picks = np.arange(gridded.shape[0])
-        k, d = self._centers.shape
+        points, (k, d) = Points.queries(gridded), self._centers.shape
         out = np.empty((gridded.shape[0], k))
-        distances_to(
-            gridded, picks, picks, self._centers, self._metric(), new_tile(d),
-            np.empty((k, TILE)), out,
-        )  # fmt: skip
+        distances_to(points, points.rows, self._centers, self._metric(), new_room(d, k), out)
         out = np.sqrt(out)
         far = far_from(gridded, self._grid.top)
         if far.size:
@@ -141,14 +137,11 @@ class CentroidModel(
 
     def _assign(self, gridded: Floats) -> tuple[NDArray[np.int32], Floats]:
         """Labels and squared distances of gridded rows that are not far from the records."""
-        picks = np.arange(gridded.shape[0])
-        k, d = self._centers.shape
+        points, (k, d) = Points.queries(gridded), self._centers.shape
         labels = np.empty(gridded.shape[0], np.int32)
         squared = np.empty(gridded.shape[0])
-        assign_some(
-            gridded, picks, picks, self._centers, self._metric(), new_tile(d),
-            np.empty((k, TILE)), labels, squared,
-        )  # fmt: skip
+        room = new_room(d, k)
+        assign_some(points, points.rows, self._centers, self._metric(), room, labels, squared)
         return labels, squared
 
     def _assign_records(self) -> tuple[NDArray[np.int32], Floats]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 
 from ._centroids import SEED_CONSTRAINT
-from ._levels import Rule
+from ._layout import Rule
 from ._run import plain_rule
 from ._single import SingleRunModel, Work
 

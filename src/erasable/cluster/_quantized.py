@@ -17,7 +17,7 @@ from erasable.core.moments import Moments
 from erasable.core.tape import Stream
 
 from ._centroids import SEED_CONSTRAINT
-from ._levels import Rule
+from ._layout import Rule
 from ._single import SingleRunModel, Work
 
 __all__ = ["QuantizedKMeans", "default_exponent"]

@@ -15,7 +15,7 @@ from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 
 from ._centroids import CentroidModel
-from ._levels import Rule
+from ._layout import Rule
 from ._run import LloydRun
 from ._schema import run_schema
 from ._seeding import Seeding, quantum_for
@@ -133,7 +133,7 @@ class Work:
         n_clusters = model._at_fit("n_clusters")
         seeding = Seeding(n_clusters, model.seed_, *self._seeding_metric(weights))
         self.run = LloydRun(
-            self.table.population(),
+            self.table.points(),
             n_clusters,
             model._at_fit("max_iter"),
             seeding,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from erasable.core.grid import Grid
 from erasable.core.records import Attachment
 
-from ._seeding import Population
+from ._distances import Points
 
 __all__ = ["GriddedTable"]
 
@@ -61,9 +61,9 @@ class GriddedTable:
         if self.rows.size < matrix.shape[0]:
             self.wipe(np.flatnonzero(~held.live))
 
-    def population(self) -> Population:
+    def points(self) -> Points:
         """Return the records as a k-means problem."""
-        return Population(self.X, self.keys, self.rows)
+        return Points(self.X, self.keys, self.rows)
 
     def positions(self, rows: Ints) -> Ints:
         """Return the positions of rows."""

@@ -16,8 +16,9 @@ from erasable.core.digest import LeafHash, flatten, leaf_hash
 from erasable.core.grid import Grid
 from erasable.core.tape import Tape
 
+from ._distances import Points
 from ._run import LloydRun, Report
-from ._seeding import Population, Seeding, quantum_for
+from ._seeding import Seeding, quantum_for
 
 __all__ = ["Leaf", "Merge", "Node", "default_width", "strongest"]
 
@@ -44,10 +45,10 @@ class Node:
         self.run: LloydRun | None = None
         self._hashes: dict[str, LeafHash] | None = None
 
-    def _new_run(self, people: Population, quantum: float) -> LloydRun:
-        k = min(self.n_clusters, people.rows.shape[0])
+    def _new_run(self, points: Points, quantum: float) -> LloydRun:
+        k = min(self.n_clusters, points.rows.shape[0])
         seeding = Seeding(k, self.tape.seed, quantum)
-        return LloydRun(people, k, self.max_iter, seeding).fit()
+        return LloydRun(points, k, self.max_iter, seeding).fit()
 
     @property
     def origin(self) -> Floats | float:
@@ -101,8 +102,8 @@ class Leaf(Node):
     def fit(self, X: Any, keys: NDArray[np.uint64], rows: Ints, quantum: float) -> None:
         """Learn from rows of the gridded records; none leave nothing to hand up."""
         self._X, self._keys, self._rows, self._quantum = X, keys, rows, quantum
-        people = Population(X, keys, rows)
-        self.run = self._new_run(people, quantum) if rows.size else None
+        points = Points(X, keys, rows)
+        self.run = self._new_run(points, quantum) if rows.size else None
         self.changed()
 
     def remove(self, rows: Ints) -> Report:
@@ -136,13 +137,13 @@ class Merge(Node):
         mass = np.concatenate([child.mass for _, child in there]) if weighted else np.empty(0)
         keys = np.concatenate([i * self.n_clusters + np.arange(len(c.mass)) for i, c in there])
         self.grid = Grid.fit(matrix, warn=False)
-        people = Population(
+        points = Points(
             self.grid.apply(matrix),
             self.tape.record_keys(keys),
             np.arange(keys.size),
             mass,
         )
-        self.run = self._new_run(people, quantum_for(self.grid.top))
+        self.run = self._new_run(points, quantum_for(self.grid.top))
         return int(keys.size)
 
     @property
