@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.selection._functions import Queue, SetFunction
+from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection.staying import Sampler
 
 __all__ = ["BoundedQueue", "SampledFunction", "Samples", "cvar", "error_of_cvar"]
@@ -222,7 +222,7 @@ def error_of_cvar(values: Floats, alpha: float) -> float:
 _ROUNDING = 1e-11  # bounds and gains are summed in another order
 
 
-class BoundedQueue(Queue):
+class BoundedQueue(Sweep):
     """Records by marginal gain, computed in the order of bounds, as far as these are larger.
 
     It chooses what looking at every gain would. Ties go to the record that comes first.
@@ -241,11 +241,10 @@ class BoundedQueue(Queue):
     def __init__(
         self, function: SampledFunction, items: Ints, weights: Floats | None = None
     ) -> None:
-        self.sampled, self.items = function, np.sort(items)
-        self.weights = np.ones(len(items)) if weights is None else weights[self.items]
-        self.left = np.ones(len(items), dtype=bool)
+        super().__init__(function, items, weights)
+        self.sampled = function
         self.bounds: Floats | None = None
-        self.gains = np.full(len(items), np.nan)  # those computed in this round
+        self.known = np.full(len(items), np.nan)  # gains that were computed in this round
         self.near_best: int | None = None
 
     def pop(self) -> tuple[int, float]:
@@ -257,7 +256,7 @@ class BoundedQueue(Queue):
             if self.bounds[at] <= worth + _ROUNDING * abs(worth):
                 # Who is left can at most be equal; then the first counts.
                 first = self.bounds[:best] >= worth - _ROUNDING * abs(worth)
-                unknown = np.flatnonzero(first & np.isnan(self.gains[:best]))
+                unknown = np.flatnonzero(first & np.isnan(self.known[:best]))
                 if not len(unknown):
                     break
                 at = int(unknown[0])
@@ -266,14 +265,14 @@ class BoundedQueue(Queue):
                 best, worth = at, here
         self.left[best] = False
         self.bounds[best] = -np.inf
-        return int(self.items[best]), float(self.gains[best])
+        return int(self.items[best]), float(self.known[best])
 
     def _gain(self, at: int) -> float:
         """Return a gain times its weight, computed once in a round."""
         assert self.bounds is not None
-        if np.isnan(self.gains[at]):
-            (self.gains[at],) = self.sampled.gains(self.items[at : at + 1])
-            self.bounds[at] = self.gains[at] * self.weights[at]
+        if np.isnan(self.known[at]):
+            (self.known[at],) = self.sampled.gains(self.items[at : at + 1])
+            self.bounds[at] = self.known[at] * self.weights[at]
         return float(self.bounds[at])
 
     def _bounds(self) -> Floats:
@@ -289,7 +288,4 @@ class BoundedQueue(Queue):
 
     def next_round(self) -> None:
         self.bounds = None
-        self.gains[:] = np.nan
-
-    def __len__(self) -> int:
-        return int(self.left.sum())
+        self.known[:] = np.nan

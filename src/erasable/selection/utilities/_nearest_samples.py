@@ -11,7 +11,7 @@ from erasable.core._jit import borrowing, kernel
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._dense_kernels import nearer
-from erasable.selection.utilities._similarities import Block
+from erasable.selection.utilities._similarities import Block, places_of
 
 __all__ = ["NearestSamples"]
 
@@ -40,11 +40,7 @@ class NearestSamples(Samples):
         self.best = [np.zeros((n_samples, b.n_targets), dtype=b.dense.dtype) for b in blocks]
         self.is_empty = [True] * len(blocks)
         self.room = np.zeros(32)
-        n = sum(len(block.records) for block in blocks)
-        self.part_of, self.place_of = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        for number, block in enumerate(blocks):
-            self.part_of[block.records] = number
-            self.place_of[block.records] = np.arange(len(block.records))
+        self.part_of, self.place_of = places_of(blocks)
 
     def gains(self, j: int) -> Floats:
         return self.gains_in(j, np.arange(self.n_samples))

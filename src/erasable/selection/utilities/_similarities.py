@@ -19,7 +19,7 @@ from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
 from erasable.selection.utilities._neighbors import Neighbors
 
-__all__ = ["Block", "given_blocks", "made_blocks"]
+__all__ = ["Block", "given_blocks", "made_blocks", "places_of"]
 
 Ints = NDArray[np.int64]
 _NO_ROWS: Any = {
@@ -60,6 +60,16 @@ class Block:
             records, rows.shape[1], np.zeros((0, rows.shape[1]), dtype=values.dtype),
             rows.indptr.astype(np.int64), rows.indices.astype(np.int32, copy=False), values,
         )  # fmt: skip
+
+
+def places_of(blocks: list[Block]) -> tuple[Ints, Ints]:
+    """Return the number of each record's block, and its place there."""
+    n = sum(len(block.records) for block in blocks)
+    numbers, places = np.empty((2, n), dtype=np.int64)
+    for number, block in enumerate(blocks):
+        numbers[block.records] = number
+        places[block.records] = np.arange(len(block.records))
+    return numbers, places
 
 
 def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) -> list[Block]:
