@@ -103,8 +103,7 @@ class CentroidModel(
         if self._map is None:
             return _NO_FLOATS
         # The bound keeps weights finite behind scales below 1e-150.
-        weights: Floats = 1.0 / np.maximum(self._map.scale * self._map.scale, 2.0**-1000)
-        return weights
+        return 1.0 / np.maximum(self._map.scale * self._map.scale, 2.0**-1000)
 
     def _read_rows(self, X: Any) -> NDArray[Any]:
         """Read rows into the space of the records: those that come mapped are mapped back."""

@@ -64,8 +64,7 @@ class Points(NamedTuple):
 
     def values(self, positions: Rows) -> Floats:
         """Return the gridded values at `positions` as float64."""
-        values: Floats = self.X[self.rows[positions]].astype(np.float64)
-        return values
+        return self.X[self.rows[positions]].astype(np.float64)
 
 
 class Room(NamedTuple):

@@ -60,8 +60,7 @@ class Node:
         """Centroids that the node hands up."""
         if self.run is None:
             return np.empty((0, 0))
-        centers: Floats = self.run.centers + self.origin
-        return centers
+        return self.run.centers + self.origin
 
     @property
     def mass(self) -> Floats:

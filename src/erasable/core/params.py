@@ -290,8 +290,7 @@ def as_encoded(estimator: BaseEstimator, encoded: Mapping[str, Any]) -> BaseEsti
     """
     if is_encoded(estimator, encoded):
         return clone(estimator)
-    made: BaseEstimator = decode_param(encoded)
-    return made
+    return decode_param(encoded)
 
 
 def is_encoded(value: Any, encoded: Any) -> bool:

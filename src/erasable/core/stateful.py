@@ -130,8 +130,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
             and ``seed``.
         """
         self._check_fitted()
-        state: dict[str, Any] = copy.deepcopy(self._whole_state(self._state()))
-        return state
+        return copy.deepcopy(self._whole_state(self._state()))
 
     def digest(self) -> str:
         """Hash the model: two models with equal digests are equal.

@@ -90,8 +90,7 @@ def shards_of(tape: Tape, owners: Keys, n_shards: int, step: int = 0) -> Ints:
     >>> bool(np.abs(np.bincount(shards) - 2000).max() < 150)
     True
     """
-    found: Ints = (tape.uniform(owners, Stream.LEAF, step) * n_shards).astype(np.int64)
-    return found
+    return (tape.uniform(owners, Stream.LEAF, step) * n_shards).astype(np.int64)
 
 
 class Shards:
@@ -178,8 +177,7 @@ class Bags:
 
     def _times(self, member: int, rows: Ints) -> Ints:
         chance = self._tape.uniform(self._owners[rows], Stream.LEAF, member)
-        times: Ints = np.searchsorted(self._thresholds, chance, side="right").astype(np.int64)
-        return times
+        return np.searchsorted(self._thresholds, chance, side="right").astype(np.int64)
 
     def members(self) -> Sequence[int]:
         """Return all bags, empty ones included."""
@@ -254,5 +252,4 @@ def chosen_columns(tape: Tape, names: list[str], n_chosen: int, member: int) -> 
     """
     keys = np.array([tape.key_of(name) for name in names], dtype=np.uint64)
     order = np.lexsort((keys, tape.uniform(keys, Stream.RACE, member)))
-    found: Ints = np.sort(order[:n_chosen]).astype(np.int64)
-    return found
+    return np.sort(order[:n_chosen]).astype(np.int64)

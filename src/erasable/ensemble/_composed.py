@@ -183,8 +183,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         rows, weights = held.live_rows(), held.records.weights
         if weights is not None:
             rows = rows[weights[rows] > 0]
-        order: Ints = rows[np.argsort(keys[rows])]  # no two are equal
-        return order
+        return rows[np.argsort(keys[rows])]  # no two are equal
 
     def _sample_task(self, rows: Ints) -> Task:
         """Make the task to learn from a few records, whoever has them."""

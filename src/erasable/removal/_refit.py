@@ -61,8 +61,7 @@ def full_refits(sets: Sets, order: Ints, metric: Metric) -> tuple[Floats, Floats
 
 def _shrunk(deviations: Floats, prior: float) -> Floats:
     d = deviations.shape[1]
-    covariance: Floats = (deviations.T @ deviations + prior * np.eye(d)) / (len(deviations) + prior)
-    return covariance
+    return (deviations.T @ deviations + prior * np.eye(d)) / (len(deviations) + prior)
 
 
 def diagonal_refits(sets: Sets, order: Ints, columns: Ints, scale: Floats) -> tuple[Floats, Floats]:

@@ -50,8 +50,7 @@ class TreeClassifier(ClassifierMixin, TreeModel):
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes, sorted."""
         self._check_fitted()
-        labels: NDArray[Any] = self._targets.classes.labels.copy()
-        return labels
+        return self._targets.classes.labels.copy()
 
     @property
     def n_classes_(self) -> int:
