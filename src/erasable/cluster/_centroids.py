@@ -20,8 +20,6 @@ from ._distances import Points, distances_to, new_room
 from ._far import far_distances, far_from, nearest_to_far
 from ._lloyd_kernels import assign_some
 
-__all__ = ["SEED_CONSTRAINT", "CentroidModel"]
-
 SEED_CONSTRAINT = [
     None,
     Interval(Integral, 0, 2**64 - 1, closed="both"),

@@ -15,18 +15,6 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 
-__all__ = [
-    "TILE",
-    "Points",
-    "Room",
-    "distances_to",
-    "load_tile",
-    "measure",
-    "new_room",
-    "rank_nearest",
-    "tile_distances",
-]
-
 TILE = 64
 """Records a tile holds: two or three tiles of 784 features fit the second-level cache."""
 

@@ -23,8 +23,6 @@ from ._seeding import quantum_for
 from ._table import GriddedTable
 from ._tree import Leaf, Merge, Node, default_width, strongest
 
-__all__ = ["DivideAndConquerKMeans"]
-
 Floats = NDArray[np.float64]
 
 _MOST_LEAVES = 2**20

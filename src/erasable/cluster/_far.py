@@ -16,8 +16,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["far_distances", "far_from", "nearest_to_far"]
-
 _BEYOND = 8
 """Octaves beyond the records at which a query is far; before, rounding leaves 40 bits or more."""
 

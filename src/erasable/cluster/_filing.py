@@ -32,18 +32,6 @@ from erasable.core._jit import kernel
 from ._layout import BINS, FREE, Files, Levels
 from ._movement import MOST_GROWTH, SHARE, Moves, movement, same_row
 
-__all__ = [
-    "Lists",
-    "file_level",
-    "file_record",
-    "free_slot",
-    "hide",
-    "lists_of",
-    "rounded_down",
-    "take_at_risk",
-    "tile_bounds",
-]
-
 _NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
 _LARGEST = 3e38
 _SMALLEST = 2e-38

@@ -18,8 +18,6 @@ from ._filing import rounded_down, tile_bounds
 from ._layout import Levels
 from ._lloyd_kernels import shift_cluster
 
-__all__ = ["assign", "pays_to_follow"]
-
 _READ = 24  # cost of reading a bound, and of examining a record beside its `k * d` products
 _RANK = 32
 

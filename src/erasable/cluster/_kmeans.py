@@ -12,8 +12,6 @@ from ._layout import Rule
 from ._run import plain_rule
 from ._single import SingleRunModel, Work
 
-__all__ = ["KMeans"]
-
 
 class KMeans(SingleRunModel):
     """Lloyd's k-means, from which records can be deleted exactly and cheaply.

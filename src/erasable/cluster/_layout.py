@@ -7,8 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "FREE", "Files", "Levels", "Rule", "grown", "new_files", "new_levels"]
-
 BINS = 96
 """Bins of a group: 24 octaves of bounds, four bins an octave; the lowest takes the rest."""
 

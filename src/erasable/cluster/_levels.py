@@ -19,8 +19,6 @@ from ._layout import FREE, Files, Levels, Rule
 from ._lloyd_kernels import loss_of, next_centers, reexamine, shift_cluster
 from ._movement import MOST_GROWTH, movement, new_moves, same_row
 
-__all__ = ["descend", "file_all"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -13,14 +13,6 @@ from ._filing import file_record, free_slot, lists_of, take_at_risk, tile_bounds
 from ._layout import FREE, Files, Levels
 from ._movement import movement, new_moves
 
-__all__ = [
-    "assign_some",
-    "loss_of",
-    "next_centers",
-    "reexamine",
-    "shift_cluster",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

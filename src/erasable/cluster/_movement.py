@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 
-__all__ = ["MOST_GROWTH", "SHARE", "Moves", "movement", "new_moves", "same_row"]
-
 SHARE = 0.35
 """What the third nearest centroid's movement counts for, in bounds and in limits."""
 

@@ -20,8 +20,6 @@ from ._centroids import SEED_CONSTRAINT
 from ._layout import Rule
 from ._single import SingleRunModel, Work
 
-__all__ = ["QuantizedKMeans", "default_exponent"]
-
 Floats = NDArray[np.float64]
 
 

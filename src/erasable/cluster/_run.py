@@ -21,8 +21,6 @@ from ._layout import Files, Levels, Rule, grown, new_files, new_levels
 from ._levels import descend, file_all
 from ._seeding import Seeding
 
-__all__ = ["LloydRun", "Report", "plain_rule"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 RuleFor: TypeAlias = Callable[[int], Rule]

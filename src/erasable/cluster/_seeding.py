@@ -20,8 +20,6 @@ from erasable.core.tape import Stream
 from ._distances import Points, new_room
 from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
 
-__all__ = ["Seeding", "quantum_for"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 

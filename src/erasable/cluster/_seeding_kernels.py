@@ -12,8 +12,6 @@ from erasable.core._tape_kernels import log
 
 from ._distances import TILE, Points, Room, measure
 
-__all__ = ["lower_and_sum", "nearest_distance", "race", "retract"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Keys = NDArray[np.uint64]

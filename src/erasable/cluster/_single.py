@@ -21,8 +21,6 @@ from ._schema import run_schema
 from ._seeding import Seeding, quantum_for
 from ._table import GriddedTable
 
-__all__ = ["SingleRunModel", "Work"]
-
 Floats = NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ from erasable.core.records import Attachment
 
 from ._distances import Points
 
-__all__ = ["GriddedTable"]
-
 Ints = NDArray[np.int64]
 
 

@@ -20,8 +20,6 @@ from ._distances import Points
 from ._run import LloydRun, Report
 from ._seeding import Seeding, quantum_for
 
-__all__ = ["Leaf", "Merge", "Node", "default_width", "strongest"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import draw2, sip_round, siphash24_integers
 
-__all__ = ["sum_dense", "sum_integer_keys", "sum_sparse", "sum_words"]
-
 Words: TypeAlias = NDArray[np.uint64]
 _State: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 

@@ -19,8 +19,6 @@ from erasable.core.digest import id_set_hash
 from erasable.core.estimator import Erasable
 from erasable.core.tape import Stream, Tape
 
-__all__ = ["Allotment", "Bags", "Shards", "Share", "chosen_columns", "poisson_thresholds"]
-
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 _NOBODY = -1

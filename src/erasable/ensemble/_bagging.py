@@ -15,8 +15,6 @@ from erasable.ensemble._allotment import Allotment, Bags, chosen_columns
 from erasable.ensemble._composed import Composed
 from erasable.ensemble._votes import Mean, Vote
 
-__all__ = ["BaggingClassifier", "BaggingRegressor"]
-
 Ints = NDArray[np.int64]
 
 

@@ -43,8 +43,6 @@ from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
 from erasable.refit._tags import input_tags, target_tags
 
-__all__ = ["Composed"]
-
 Ints: TypeAlias = NDArray[np.int64]
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200

@@ -12,8 +12,6 @@ from sklearn.utils._param_validation import Interval
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
-__all__ = ["OF_FORESTS", "Bagged", "RandomForestClassifier", "RandomForestRegressor"]
-
 OF_FORESTS: dict[str, Any] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "bootstrap": ["boolean"],

@@ -8,8 +8,6 @@ from erasable.ensemble._forest import OF_FORESTS, Bagged
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
-__all__ = ["ExtraTreesClassifier", "ExtraTreesRegressor"]
-
 
 class ExtraTreesClassifier(Bagged, TreeClassifier):
     """Extremely randomised trees for classes, from which records can be deleted exactly.

@@ -25,8 +25,6 @@ from erasable.core.tape import Tape
 from erasable.refit._fitting import one_thread
 from erasable.refit._recipe import Recipe
 
-__all__ = ["Member", "Task", "Trail", "carry_out", "carry_out_all", "takes"]
-
 Ints = NDArray[np.int64]
 Tree = dict[str, Any]
 

@@ -17,8 +17,6 @@ from erasable.ensemble._members import Task
 from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._recipe import Recipe
 
-__all__ = ["Plan", "of_one_class"]
-
 Ints = NDArray[np.int64]
 
 

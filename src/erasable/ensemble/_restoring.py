@@ -23,8 +23,6 @@ from erasable.ensemble._plan import of_one_class
 from erasable.refit._part import same
 from erasable.refit._recipe import Recipe, not_of_records
 
-__all__ = ["ensemble_schema", "have_their_records", "refuse_other_members", "restored"]
-
 
 def ensemble_schema(model: Stateful, n_members: int, *, classifies: bool) -> Fields:
     """Return the schema of an ensemble of at most so many members."""

@@ -14,8 +14,6 @@ from erasable.ensemble._composed import Composed
 from erasable.ensemble._members import Member
 from erasable.ensemble._votes import Mean, Vote
 
-__all__ = ["ShardedClassifier", "ShardedRegressor"]
-
 Ints = NDArray[np.int64]
 
 

@@ -14,8 +14,6 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from erasable.ensemble._composed import Composed
 
-__all__ = ["Mean", "Vote"]
-
 Floats = NDArray[np.float64]
 
 

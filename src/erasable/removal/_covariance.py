@@ -22,17 +22,6 @@ from erasable.core.ids import name_some, shorten
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._sets import Sets
 
-__all__ = [
-    "Metric",
-    "Scatter",
-    "check_shrinkage",
-    "metric_of",
-    "oas",
-    "shrunk_metric",
-    "varying",
-    "whole_blocks",
-]
-
 BITS = 22
 BLOCK = 512  # rows of 2 * 22 bits: their products sum to at most 2**53
 MAX_FEATURES = 1024

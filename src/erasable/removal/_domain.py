@@ -22,8 +22,6 @@ from erasable.removal._trust import reliability
 from erasable.removal.budgets import Coverage, Curve, as_budget
 from erasable.removal.scores import SCORES, as_score
 
-__all__ = ["DomainRemoval", "RemovalWarning", "draw"]
-
 LEAST_TRUST = 0.5
 _AT_ONCE = 2**27  # multiplications: a tenth of a second
 

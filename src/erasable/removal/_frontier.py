@@ -21,8 +21,6 @@ from erasable.removal._covariance import (
 from erasable.removal._refit import diagonal_refits, full_refits
 from erasable.removal._sets import Sets
 
-__all__ = ["FULL_COVARIANCE", "Frontier", "trace"]
-
 FULL_COVARIANCE = 512
 """Columns up to which the covariance is full; above, and of sparse rows, its diagonal is used."""
 

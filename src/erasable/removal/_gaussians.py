@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-__all__ = ["Moments", "excess", "gaussian_divergence", "whitened"]
-
 Floats = NDArray[np.float64]
 _BLOCK = 2**20
 _SMALL = 0.05

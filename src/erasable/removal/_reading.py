@@ -21,22 +21,6 @@ from erasable.core.seeds import is_integer
 from erasable.core.values import Accepts, read_values
 from erasable.removal._gaussians import Moments
 
-__all__ = [
-    "as_array",
-    "as_numbers",
-    "length_of",
-    "read_count",
-    "read_covariance",
-    "read_deleted",
-    "read_dense",
-    "read_moments",
-    "read_number",
-    "read_pair",
-    "read_targets",
-    "refuse_label",
-    "refuse_singular",
-]
-
 Floats = NDArray[np.float64]
 _DEVIATIONS = 1e-150, 1e150  # whose squares float64 holds
 _MOST = 2**53  # of whole numbers that float64 tells apart

@@ -15,8 +15,6 @@ from erasable.core.ids import as_id_array, name_some, refuse_repeats
 from erasable.core.values import Accepts, read_values
 from erasable.removal._sets import Sets
 
-__all__ = ["read_sets"]
-
 
 class _Reader(BaseEstimator):
     """Stands in for the estimator, of which nothing is to change before everything is checked."""

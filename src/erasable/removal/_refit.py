@@ -12,8 +12,6 @@ from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import Metric
 from erasable.removal._sets import Sets
 
-__all__ = ["diagonal_refits", "full_refits"]
-
 _AFRESH = 256  # records after which the inverse is made again, so that errors do not grow
 
 

@@ -14,8 +14,6 @@ from erasable.core._grid_kernels import Floats, Ints, Matrix
 from erasable.core._jit import kernel
 from erasable.core._sparse_kernels import Indices
 
-__all__ = ["cut", "distances", "products", "refits", "sparse_distances", "sparse_products", "walk"]
-
 _LANES = 8
 
 

@@ -21,8 +21,6 @@ from erasable.core.moments import Moments
 from erasable.core.sparse import SparseGrid, take_rows, tops
 from erasable.removal import _row_kernels as kernels
 
-__all__ = ["Sets", "distances_to", "products_with"]
-
 _HALF = 2.0**13  # as in `Moments`
 _COARSE = 2.0**6  # quanta of the grid: what varies by less has a variance that is coarse
 _VANISH = (

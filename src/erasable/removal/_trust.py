@@ -13,8 +13,6 @@ from erasable.core.sparse import take_rows
 from erasable.removal._sets import Sets
 from erasable.removal.scores._base import Ranking
 
-__all__ = ["reliability", "spearman"]
-
 _REPEATS = 4
 _JUDGED = 1_000  # records of forget whose ranks are compared
 _HALF = 2_000  # records of each set in a half, at most

@@ -29,8 +29,6 @@ from scipy import stats
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import multigammaln
 
-__all__ = ["eigenvalue_ends", "largest_excess", "stein_radius"]
-
 Floats = NDArray[np.float64]
 
 

@@ -8,8 +8,6 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Queue", "SetFunction", "Sweep"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -18,8 +18,6 @@ from erasable.core.errors import InvalidInputError
 from erasable.selection._functions import SetFunction
 from erasable.selection._optimizers import Budget, Choice, maximize
 
-__all__ = ["ENUMERATION", "Best", "best_of_enumeration", "best_of_greedy"]
-
 Ints = NDArray[np.int64]
 
 ENUMERATION = "partial-enumeration"

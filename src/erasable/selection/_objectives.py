@@ -19,16 +19,6 @@ from erasable.selection._sampled import SampledFunction
 from erasable.selection.staying import Bound, Sampler
 from erasable.selection.utilities import Problem
 
-__all__ = [
-    "Expected",
-    "Solution",
-    "Task",
-    "check_count",
-    "check_samples",
-    "is_exact",
-    "sampled",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

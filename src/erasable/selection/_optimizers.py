@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from erasable.selection._functions import SetFunction
 
-__all__ = ["OPTIMIZERS", "Budget", "maximize"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Choice = list[tuple[int, float]]

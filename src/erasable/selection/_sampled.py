@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection.staying import Sampler
 
-__all__ = ["BoundedQueue", "SampledFunction", "Samples", "cvar", "error_of_cvar"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

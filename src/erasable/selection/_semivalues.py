@@ -19,8 +19,6 @@ from erasable.selection.staying import BetaBinomial, Sampler, Staying, as_stayin
 from erasable.selection.utilities import Utility
 from erasable.selection.utilities._base import check_utility
 
-__all__ = ["semivalues"]
-
 Floats = NDArray[np.float64]
 
 

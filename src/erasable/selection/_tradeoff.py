@@ -15,8 +15,6 @@ from erasable.core.seeds import seed_from
 from erasable.selection._callables import refuse_signature
 from erasable.selection._records import read_rows, read_selected, refuse_both
 
-__all__ = ["Tradeoff", "plot_tradeoff", "tradeoff"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Metric = Callable[[NDArray[Any]], float]

@@ -24,8 +24,6 @@ from erasable.selection._optimizers import Choice
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
 from erasable.selection.staying import Sampler
 
-__all__ = ["CVaR", "check_objective"]
-
 Floats = NDArray[np.float64]
 
 

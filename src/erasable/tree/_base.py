@@ -26,8 +26,6 @@ from erasable.tree._layout import SQUARES, Floats, Ints, Rules
 from erasable.tree._rules import CRITERIA, rules_for
 from erasable.tree._targets import Targets
 
-__all__ = ["MOST_WEIGHT", "TreeModel", "tree_schema"]
-
 _MANY, _SHARE = 100, 0.005  # of the records: from there on a loaded tree is slower than a new one
 
 

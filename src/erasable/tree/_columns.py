@@ -14,8 +14,6 @@ from erasable.core.tape import Tape
 from erasable.tree._layout import Floats, Ints, Words
 from erasable.tree._rank_kernels import rank
 
-__all__ = ["Columns", "turn"]
-
 # Second half of SipHash's key, and the first byte of what is hashed; see `erasable.core.tape`.
 _FOR_VALUES = np.uint64(int.from_bytes(b"values\0\0", "little"))
 _TAG = np.uint64(ord("f"))

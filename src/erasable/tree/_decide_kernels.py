@@ -32,8 +32,6 @@ from erasable.tree._score_kernels import gain_of, is_pure, pick
 from erasable.tree._slot_kernels import by_column
 from erasable.tree._survey_kernels import survey
 
-__all__ = ["decide", "gather"]
-
 _LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)

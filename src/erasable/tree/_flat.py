@@ -16,8 +16,6 @@ from erasable.core.digest import LeafHash, merkle_root
 from erasable.tree._flat_kernels import index, outline_flat
 from erasable.tree._layout import Codes, Floats, Ints
 
-__all__ = ["UNIT", "Flat", "forest_hash", "from_arrays", "to_arrays", "top_hash", "unit_hash"]
-
 UNIT = 512
 """Subtrees whose records weigh at most this are hashed one by one."""
 

@@ -35,16 +35,6 @@ from erasable.tree._layout import (
 from erasable.tree._score_kernels import gain_of, score_of
 from erasable.tree._slot_kernels import part, take_pair
 
-__all__ = [
-    "descend",
-    "flatten",
-    "importances",
-    "index",
-    "outline",
-    "outline_flat",
-    "restore",
-]
-
 
 @kernel
 def _threshold(plant: GrowingTree, values: Floats, offsets: Ints, node: int) -> float:

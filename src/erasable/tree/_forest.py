@@ -27,8 +27,6 @@ from erasable.tree._layout import (
     work_for,
 )
 
-__all__ = ["Draws", "Forest"]
-
 _MANY = 2**16
 """Records from which on forests grow from a table that lies there by rows and by columns,"""
 _MOST = 2**31

@@ -38,8 +38,6 @@ from erasable.tree._layout import (
 from erasable.tree._score_kernels import weight_of
 from erasable.tree._update_kernels import leaves_that_gain, take_rows_out, update_tree
 
-__all__ = ["Bag", "Grown", "bag_of"]
-
 Bag: TypeAlias = NDArray[np.uint32]
 """Rows and their weights, as in `GrowingTree.rows`."""
 

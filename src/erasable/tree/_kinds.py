@@ -17,8 +17,6 @@ from erasable.tree._base import TreeModel
 from erasable.tree._layout import Floats
 from erasable.tree._targets import ClassTargets, NumberTargets
 
-__all__ = ["TreeClassifier", "TreeRegressor"]
-
 
 class TreeClassifier(ClassifierMixin, TreeModel):
     """Base of the classifiers."""

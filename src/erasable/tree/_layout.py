@@ -11,48 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BLOCK",
-    "BUSY",
-    "CACHE",
-    "CAPACITY",
-    "CODE",
-    "COUNT",
-    "DIRTY",
-    "ENTROPY",
-    "FEATURE",
-    "FREE",
-    "FREE_BUSY",
-    "GINI",
-    "HISTOGRAM",
-    "KEPT_ABOVE",
-    "KEPT_BYTES",
-    "LEFT",
-    "NEXT",
-    "NONE",
-    "NO_DEPTH",
-    "N_COUNTERS",
-    "N_FIELDS",
-    "ROW_BITS",
-    "SMALL",
-    "SQUARES",
-    "START",
-    "UPTO",
-    "USED",
-    "WANTED",
-    "Codes",
-    "Floats",
-    "GrowingTree",
-    "Ints",
-    "Rules",
-    "Split",
-    "Table",
-    "Words",
-    "Work",
-    "beside",
-    "work_for",
-]
-
 Ints: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from erasable.core._jit import kernel
 from erasable.tree._layout import Codes, Floats, Ints, Words
 
-__all__ = ["rank"]
-
 _SIGN = np.uint64(1 << 63)
 _DIGITS, _BITS = 8, np.uint64(8)
 _MASK = np.uint64(255)

@@ -14,8 +14,6 @@ from erasable.core._jit import borrowing, inlined
 from erasable.core._tape_kernels import log
 from erasable.tree._layout import ENTROPY, SQUARES, Codes, Floats, Ints, Rules, Split
 
-__all__ = ["gain_of", "is_pure", "pick", "score_of", "weight_of"]
-
 _PER_BIT = 1.4426950408889634  # 1 / ln 2
 
 

@@ -26,8 +26,6 @@ from erasable.tree._layout import (
     Work,
 )
 
-__all__ = ["survey"]
-
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _EVERYTHING = np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -18,8 +18,6 @@ from erasable.core.grid import Grid
 from erasable.core.records import Attachment
 from erasable.tree._layout import Floats, Ints
 
-__all__ = ["ClassTargets", "NumberTargets", "Targets"]
-
 
 class Targets(Protocol):
     """What a kind of target has to be able to do."""

@@ -38,8 +38,6 @@ from erasable.tree._layout import (
 )
 from erasable.tree._slot_kernels import clear, drop_kept, part, room_for, take_kept, take_pair
 
-__all__ = ["leaves_that_gain", "take_rows_out", "update_tree"]
-
 _LOW = np.uint64(0xFFFFFFFF)
 _UNKNOWN = np.uint64(0)
 _ROW = (1 << ROW_BITS) - 1

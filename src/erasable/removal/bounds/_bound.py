@@ -10,15 +10,6 @@ from scipy.special import ndtr
 
 from erasable.removal._reading import read_count, read_number
 
-__all__ = [
-    "Bound",
-    "RemovalBounds",
-    "random_removal_bounds",
-    "read_divergence",
-    "read_setting",
-    "selective_removal_bounds",
-]
-
 
 @dataclass(frozen=True)
 class Bound:

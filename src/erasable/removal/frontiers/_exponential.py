@@ -15,8 +15,6 @@ from erasable.removal._gaussians import whitened
 from erasable.removal._reading import as_numbers, read_targets, refuse_singular
 from erasable.removal.frontiers._rays import CountRay, GaussianRay, Ray, WaitingRay
 
-__all__ = ["FAMILIES", "exponential_family_frontier"]
-
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
 _LARGEST = 1e150  # of a mean, whose ratio to another float64 holds

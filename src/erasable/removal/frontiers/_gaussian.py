@@ -8,8 +8,6 @@ import numpy as np
 
 from erasable.removal._reading import read_number, read_targets
 
-__all__ = ["gaussian_frontier"]
-
 
 def gaussian_frontier(alpha: Any, divergence: float) -> Any:
     r"""Say what removal costs at least, where p1, p2 and p are Gaussians of one covariance.

@@ -17,8 +17,6 @@ from scipy.optimize import brentq
 
 from erasable.removal._gaussians import excess
 
-__all__ = ["CountRay", "GaussianRay", "Ray", "WaitingRay"]
-
 Floats = NDArray[np.float64]
 _FAR = 700.0
 

@@ -16,8 +16,6 @@ from erasable.core.ids import shorten
 from erasable.removal._reading import as_numbers
 from erasable.removal._sets import Sets
 
-__all__ = ["Custom", "Ranking", "Reference", "RowScore", "Score", "by_score", "refuse_signature"]
-
 _LARGEST = 1e290  # of a score, so that differences and sums of many are finite
 
 Reference = Callable[[Sets, Any, int], Floats]

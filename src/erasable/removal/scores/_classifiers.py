@@ -21,8 +21,6 @@ from erasable.removal._covariance import MAX_FEATURES, Scatter, shrunk_metric, v
 from erasable.removal._reading import as_numbers
 from erasable.removal._sets import Sets
 
-__all__ = ["GaussianPair", "candidates", "check_classifier", "fitted", "log_ratio", "shares"]
-
 _BLOCK = 2**21  # values that are scored at a time
 _PENALTIES = (1e-3, 3e-2, 1.0)
 _SPARSE_PENALTIES = (1.0, 10.0, 100.0)

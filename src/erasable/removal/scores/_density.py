@@ -16,8 +16,6 @@ from erasable.removal._sets import Sets
 from erasable.removal.scores import _classifiers as classifiers
 from erasable.removal.scores._base import Ranking, Score, by_score
 
-__all__ = ["DensityRatio"]
-
 _COMPARED = 4_000  # records on which candidates are compared
 
 

@@ -17,8 +17,6 @@ from erasable.removal._covariance import check_shrinkage, metric_of
 from erasable.removal._sets import Sets, distances_to, products_with
 from erasable.removal.scores._base import RowScore
 
-__all__ = ["Coreset", "MeanDistance", "MeanMargin", "Norm"]
-
 _ROUNDED = 2.0**-32  # of cosines that differ by less, 20 bits of 52 are left
 _ALIKE = (
     "all records have nearly one direction, and their cosines differ by little more than rounding; "

@@ -13,8 +13,6 @@ from erasable.removal._reading import as_numbers, read_count, read_number
 from erasable.removal._sets import Sets, distances_to
 from erasable.removal.scores._base import Ranking, Score, refuse_signature
 
-__all__ = ["CCS", "Random", "in_order"]
-
 
 def in_order(order: Ints) -> Ranking:
     """Rank by an order alone: scores fall from 1 by equal steps, and all records weigh alike."""

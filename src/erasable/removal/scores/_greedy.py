@@ -18,8 +18,6 @@ from erasable.removal._sets import Sets, distances_to, products_with
 from erasable.removal.scores._base import Ranking, Score
 from erasable.removal.scores._drawn import in_order
 
-__all__ = ["Craig", "GradMatch", "KCenter"]
-
 _NOTHING = 1e-9  # of what a pursuit began with: below it is rounding
 
 

@@ -14,8 +14,6 @@ from erasable.core.seeds import is_integer
 from erasable.removal._sets import Sets
 from erasable.removal.scores._base import Ranking, Score, by_score
 
-__all__ = ["NeighborRatio"]
-
 ALGORITHMS = ("auto", "brute", "kd_tree", "ball_tree")
 
 

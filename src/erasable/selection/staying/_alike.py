@@ -14,8 +14,6 @@ from erasable.core.ids import shorten
 from erasable.selection.staying._base import Bound, Staying, check_probabilities
 from erasable.selection.staying._sizes import BetaBinomialSizes, GivenSizes, Sizes
 
-__all__ = ["BetaBinomial", "Exchangeable", "PointMass", "Uniform"]
-
 _SUM = 1e-6  # as far as probabilities may be from a sum of 1
 
 

@@ -15,8 +15,6 @@ from erasable.core.seeds import integer_below
 from erasable.selection._records import as_reals
 from erasable.selection.staying._sizes import Sizes
 
-__all__ = ["Bound", "Staying", "check_probabilities", "check_probability", "check_size"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, logsumexp
 
-__all__ = ["BetaBinomialSizes", "BinomialSizes", "GivenSizes", "Sizes"]
-
 Floats = NDArray[np.float64]
 
 

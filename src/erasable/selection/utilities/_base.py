@@ -15,8 +15,6 @@ from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 
-__all__ = ["Problem", "Utility", "check_utility"]
-
 Ints = NDArray[np.int64]
 
 

@@ -17,8 +17,6 @@ from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
 
-__all__ = ["Custom"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,6 @@ from erasable.selection.utilities import _heap_kernels
 from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
 from erasable.selection.utilities._similarities import Block
 
-__all__ = ["ClassHeap", "DenseRanks"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -17,8 +17,6 @@ from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 
-__all__ = ["CountSamples", "ExpectedCounts"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

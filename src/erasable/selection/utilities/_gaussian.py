@@ -22,18 +22,6 @@ from erasable.selection.utilities._gaussian_factor import FactorFunction
 from erasable.selection.utilities._gaussian_samples import FactorSamples
 from erasable.selection.utilities._reading import read_numbers
 
-__all__ = [
-    "MutualInformation",
-    "VarianceProblem",
-    "VarianceReduction",
-    "is_definite_by_form",
-    "largest",
-    "read_cross",
-    "read_kernel",
-    "read_noise",
-    "refuse_indefinite",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

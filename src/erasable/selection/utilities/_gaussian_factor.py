@@ -16,8 +16,6 @@ from erasable.core._jit import inlined, kernel
 from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection._memory import check_memory
 
-__all__ = ["NOTHING", "FactorFunction", "worth"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -19,8 +19,6 @@ from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._gaussian_factor import NOTHING, worth
 
-__all__ = ["FactorSamples"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection._memory import check_memory
 from erasable.selection.staying import Bound
 
-__all__ = ["ExpectedGroupCounts"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import borrowing, inlined
 
-__all__ = ["make_heap", "remove_top", "sink"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

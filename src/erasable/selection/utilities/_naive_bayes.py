@@ -19,8 +19,6 @@ from erasable.selection.utilities._feature_counts import CountSamples, ExpectedC
 from erasable.selection.utilities._group_counts import ExpectedGroupCounts
 from erasable.selection.utilities._reading import read_categories, read_classes, refuse_measurements
 
-__all__ = ["NaiveBayes"]
-
 _LEAST = 1e-200  # of a smoothing, by which counts are divided
 
 Floats = NDArray[np.float64]

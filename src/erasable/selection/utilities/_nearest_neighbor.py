@@ -25,8 +25,6 @@ from erasable.selection.utilities._similarities import (
     made_blocks,
 )
 
-__all__ = ["NearestNeighbor", "semivalues"]
-
 Ints = NDArray[np.int64]
 
 

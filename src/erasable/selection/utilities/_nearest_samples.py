@@ -13,8 +13,6 @@ from erasable.selection._sampled import Samples
 from erasable.selection.utilities._dense_kernels import nearer
 from erasable.selection.utilities._similarities import Block, places_of
 
-__all__ = ["NearestSamples"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,6 @@ from erasable.selection.utilities._dense_ranks import ClassHeap, DenseRanks
 from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
 from erasable.selection.utilities._similarities import Block, places_of
 
-__all__ = ["ExpectedNearest", "has_closed_form"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

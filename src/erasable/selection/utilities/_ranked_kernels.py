@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from erasable.core._jit import borrowing, inlined
 from erasable.selection.utilities._heap_kernels import sink
 
-__all__ = ["Ranks", "add", "gains", "pick"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -19,8 +19,6 @@ from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
 from erasable.selection.utilities._neighbors import Neighbors
 
-__all__ = ["Block", "given_blocks", "made_blocks", "places_of"]
-
 Ints = NDArray[np.int64]
 _NO_ROWS: Any = {
     np.dtype(kind): (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, kind))

@@ -18,8 +18,6 @@ from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
 from erasable.selection.utilities._reading import read_numbers
 
-__all__ = ["TangentKernel", "read_inputs"]
-
 Floats = NDArray[np.float64]
 
 _BLOCK = 2**28  # bytes that the gradients of a block of records take

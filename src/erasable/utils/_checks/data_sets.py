@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from erasable.core.values import Accepts
 
-__all__ = ["FAST", "MARKED", "STANDARD", "DataSet", "suited"]
-
 Array = NDArray[Any]
 
 
