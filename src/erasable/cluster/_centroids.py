@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
@@ -27,7 +28,6 @@ SEED_CONSTRAINT = [
     np.random.Generator,
 ]
 
-Floats = NDArray[np.float64]
 
 _NO_FLOATS = np.empty(0)
 
@@ -77,7 +77,7 @@ class CentroidModel(
         self._accelerator = self._new_work(None if names is None else list(names), warn=True)
         self._publish()
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         outcome: Outcome = self._accelerator.remove(self, rows)
         self._publish()
         return outcome
@@ -120,7 +120,7 @@ class CentroidModel(
             out[far] = far_distances(*self._far_problem(X[far]))
         return out
 
-    def _find(self, X: NDArray[Any]) -> tuple[NDArray[np.int32], Floats]:
+    def _find(self, X: NDArray[Any]) -> tuple[Ints32, Floats]:
         """Labels and squared distances of queries, in the space of the records."""
         gridded = self._grid.apply(X)
         labels, squared = self._assign(gridded)
@@ -132,7 +132,7 @@ class CentroidModel(
     def _far_problem(self, X: NDArray[Any]) -> tuple[Floats, Floats, Floats, Floats]:
         return X.astype(np.float64), self._grid.origin, self._centers, self._metric()
 
-    def _assign(self, gridded: Floats) -> tuple[NDArray[np.int32], Floats]:
+    def _assign(self, gridded: Floats) -> tuple[Ints32, Floats]:
         """Labels and squared distances of gridded rows that are not far from the records."""
         points, (k, d) = Points.queries(gridded), self._centers.shape
         labels = np.empty(gridded.shape[0], np.int32)
@@ -141,7 +141,7 @@ class CentroidModel(
         assign_some(points, points.rows, self._centers, self._metric(), room, labels, squared)
         return labels, squared
 
-    def _assign_records(self) -> tuple[NDArray[np.int32], Floats]:
+    def _assign_records(self) -> tuple[Ints32, Floats]:
         held = self._attached()
         return self._assign(self._grid.apply(held.records.matrix[held.live]))
 
@@ -153,7 +153,7 @@ class CentroidModel(
         return centers
 
     @property
-    def labels_(self) -> NDArray[np.int32]:
+    def labels_(self) -> Ints32:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
         return self._assign_records()[0]
 
@@ -169,7 +169,7 @@ class CentroidModel(
     def _n_features_out(self) -> int:
         return int(self._centers.shape[0])
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    def predict(self, X: Any) -> Ints32:
         """Return the nearest centroid of every row of `X`, ties to the lower index.
 
         Beyond 256 times the range of the records the comparison is exact, however far.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._jit import kernel
 
 TILE = 64
@@ -20,9 +21,6 @@ TILE = 64
 
 _FAR = 1e300  # finite, so that what is computed from it is too
 _PAD = 8  # keeps the tile's stride off a power of two, which would crowd a few cache sets
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 
 class Points(NamedTuple):
@@ -41,8 +39,8 @@ class Points(NamedTuple):
     """
 
     X: NDArray[Any]
-    keys: NDArray[np.uint64]
-    rows: Rows
+    keys: Words
+    rows: Ints
     mass: Floats = np.empty(0)
 
     @classmethod
@@ -50,7 +48,7 @@ class Points(NamedTuple):
         """Return points that are compared with centroids, and nothing else."""
         return cls(X, np.empty(0, np.uint64), np.arange(X.shape[0]))
 
-    def values(self, positions: Rows) -> Floats:
+    def values(self, positions: Ints) -> Floats:
         """Return the gridded values at `positions` as float64."""
         return self.X[self.rows[positions]].astype(np.float64)
 
@@ -68,7 +66,7 @@ def new_room(n_features: int, n_centers: int) -> Room:
 
 
 @kernel
-def load_tile(X: Floats, rows: Rows, picks: Rows, start: int, m: int, tile: Floats) -> None:
+def load_tile(X: Floats, rows: Ints, picks: Ints, start: int, m: int, tile: Floats) -> None:
     """Transpose the records ``rows[picks[start : start + m]]`` of `X` into `tile`."""
     d = X.shape[1]
     whole = m // 8 * 8
@@ -163,7 +161,7 @@ def tile_distances(tile: Floats, m: int, centers: Floats, weights: Floats, out: 
 
 
 @kernel
-def rank_nearest(dist: Floats, m: int, near: Floats, who: NDArray[np.int64]) -> None:
+def rank_nearest(dist: Floats, m: int, near: Floats, who: Ints) -> None:
     """Rank the three nearest centroids of every record of a tile.
 
     Parameters
@@ -211,7 +209,7 @@ def rank_nearest(dist: Floats, m: int, near: Floats, who: NDArray[np.int64]) -> 
 
 @kernel
 def measure(
-    points: Points, picks: Rows, start: int, centers: Floats, weights: Floats, room: Room
+    points: Points, picks: Ints, start: int, centers: Floats, weights: Floats, room: Room
 ) -> int:
     """Fill a tile from ``picks[start]`` on, measure its distances, and count its records."""
     m: int = min(TILE, picks.shape[0] - start)
@@ -222,7 +220,7 @@ def measure(
 
 @kernel
 def distances_to(
-    points: Points, picks: Rows, centers: Floats, weights: Floats, room: Room, out: Floats
+    points: Points, picks: Ints, centers: Floats, weights: Floats, room: Room, out: Floats
 ) -> None:
     """Write the squared distances of some points to `centers` into ``out[pick, center]``."""
     n = picks.shape[0]

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._jit import kernel
 
 from ._layout import BINS, FREE, Files, Levels
@@ -36,10 +37,7 @@ _NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
 _LARGEST = 3e38
 _SMALLEST = 2e-38
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Keys32 = NDArray[np.float32]
-Links = NDArray[np.int32]
 
 
 class Lists(NamedTuple):
@@ -61,8 +59,8 @@ class Lists(NamedTuple):
 
     top_bits: int
     bounds: Keys32
-    following: Links
-    head: Links
+    following: Ints32
+    head: Ints32
     lowest: NDArray[np.int16]
 
 
@@ -154,7 +152,7 @@ def file_record(j: int, bound: float, slot: int, group: int, lists: Lists) -> No
 
 @kernel
 def take_at_risk(
-    slot: int, limits: Floats, alive: NDArray[np.bool_], lists: Lists, out: Ints, n_out: int
+    slot: int, limits: Floats, alive: Flags, lists: Lists, out: Ints, n_out: int
 ) -> int:
     """Take the records of a slot that `limits` reach; return how many `out` holds then.
 
@@ -195,9 +193,7 @@ def take_at_risk(
 
 
 @kernel
-def _merge(
-    old: int, new: int, limits: Floats, divisor: float, alive: NDArray[np.bool_], lists: Lists
-) -> None:
+def _merge(old: int, new: int, limits: Floats, divisor: float, alive: Flags, lists: Lists) -> None:
     """File the records of slot `old` under slot `new`, each bound less the movement between."""
     bounds, following, head, lowest = lists.bounds, lists.following, lists.head, lists.lowest
     for group in range(limits.shape[0]):
@@ -220,7 +216,7 @@ def free_slot(
     clock: int,
     pairs: bool,
     moves: Moves,
-    alive: NDArray[np.bool_],
+    alive: Flags,
     lists: Lists,
     files: Files,
 ) -> int:

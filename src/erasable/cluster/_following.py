@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
@@ -21,10 +22,7 @@ from ._lloyd_kernels import shift_cluster
 _READ = 24  # cost of reading a bound, and of examining a record beside its `k * d` products
 _RANK = 32
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Bounds = NDArray[np.float32]
-Groups = NDArray[np.int32]
 Labels = NDArray[np.uint16]
 
 
@@ -33,7 +31,7 @@ def pays_to_follow(
     live: Ints,
     limits: Floats,
     bounds: Bounds,
-    groups: Groups,
+    groups: Ints32,
     k: int,
     n_features: int,
     most: float,

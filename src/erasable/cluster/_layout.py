@@ -7,14 +7,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
+
 BINS = 96
 """Bins of a group: 24 octaves of bounds, four bins an octave; the lowest takes the rest."""
 
 FREE = -1
 """Stamp of a snapshot slot that holds no snapshot."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Rule(NamedTuple):
@@ -50,7 +49,7 @@ class Levels(NamedTuple):
     losses: Floats
     labels: NDArray[np.uint16]
     bounds: NDArray[np.float32]
-    links: NDArray[np.int32]
+    links: Ints32
     growth: Floats
     tops: Ints
 
@@ -58,7 +57,7 @@ class Levels(NamedTuple):
 class Files(NamedTuple):
     """Records filed by the movement they can bear: see `_filing`. The first axis is the level."""
 
-    head: NDArray[np.int32]
+    head: Ints32
     lowest: NDArray[np.int16]
     stamps: Ints
     growth: Floats

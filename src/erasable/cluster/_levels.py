@@ -7,8 +7,8 @@ Level 0 has the seeds for centroids; level ``t`` has the centroids that the sums
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
@@ -18,9 +18,6 @@ from ._following import assign, pays_to_follow
 from ._layout import FREE, Files, Levels, Rule
 from ._lloyd_kernels import loss_of, next_centers, reexamine, shift_cluster
 from ._movement import MOST_GROWTH, movement, new_moves, same_row
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @kernel
@@ -129,7 +126,7 @@ def _continue(t: int, levels: Levels, files: Files) -> None:
 @kernel
 def descend(
     points: Points,
-    alive: NDArray[np.bool_],
+    alive: Flags,
     gone: Ints,
     n_alive: int,
     clock: int,

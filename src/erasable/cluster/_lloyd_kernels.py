@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
@@ -12,9 +12,6 @@ from ._distances import TILE, Points, Room, measure, rank_nearest
 from ._filing import file_record, free_slot, lists_of, take_at_risk, tile_bounds
 from ._layout import FREE, Files, Levels
 from ._movement import movement, new_moves
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @kernel
@@ -24,7 +21,7 @@ def assign_some(
     centers: Floats,
     weights: Floats,
     room: Room,
-    labels: NDArray[np.int32],
+    labels: Ints32,
     squared: Floats,
 ) -> None:
     """Write the nearest centroid of every pick, ties to the lower index, and its distance."""
@@ -120,7 +117,7 @@ def loss_of(squares: Floats, sums: Floats, counts: Ints, centers: Floats) -> flo
 def reexamine(
     t: int,
     points: Points,
-    alive: NDArray[np.bool_],
+    alive: Flags,
     n_alive: int,
     clock: int,
     weights: Floats,

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats
 from erasable.core._jit import kernel
 
 SHARE = 0.35
@@ -25,8 +25,6 @@ MOST_GROWTH = 2.0
 """Of a metric, or of a chain of metrics: rounding was charged for no more."""
 
 _TINY = 1e-250  # sums of squares below it may have lost something to underflow
-
-Floats = NDArray[np.float64]
 
 
 class Moves(NamedTuple):

@@ -8,9 +8,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._arrays import Floats
 from erasable.core._schema import Decimal, Fields
 from erasable.core._schema_arrays import Array
 from erasable.core.moments import Moments
@@ -19,8 +19,6 @@ from erasable.core.tape import Stream
 from ._centroids import SEED_CONSTRAINT
 from ._layout import Rule
 from ._single import SingleRunModel, Work
-
-Floats = NDArray[np.float64]
 
 
 class QuantizedKMeans(SingleRunModel):

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 
 from ._distances import Points, Room, new_room
@@ -21,8 +22,6 @@ from ._layout import Files, Levels, Rule, grown, new_files, new_levels
 from ._levels import descend, file_all
 from ._seeding import Seeding
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 RuleFor: TypeAlias = Callable[[int], Rule]
 
 _NO_FLOATS = np.empty(0)
@@ -227,7 +226,7 @@ class LloydRun:
             },
         }
 
-    def _keys_at(self, positions: Ints) -> NDArray[np.uint64]:
+    def _keys_at(self, positions: Ints) -> Words:
         return self.points.keys[self.points.rows[positions]]
 
     def _forget(self, gone: Ints) -> None:

@@ -13,21 +13,18 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core.tape import Stream
 
 from ._distances import Points, new_room
 from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
-
 _NO_FLOATS = np.empty(0)
 _NO_CANDIDATE = np.iinfo(np.int64).max
 
 
-def quantum_for(tops: NDArray[np.int64], weights: Floats | None = None) -> float:
+def quantum_for(tops: Ints, weights: Floats | None = None) -> float:
     """Return the factor that makes squared distances integers below 2**35.
 
     Parameters
@@ -79,11 +76,11 @@ class Seeding:
         self.candidates = np.full((n_clusters, self.n_candidates), -1, np.int64)
         self.potentials = np.full((n_clusters, self.n_candidates), _NO_CANDIDATE, np.int64)
 
-    def fit(self, points: Points, live: Rows) -> None:
+    def fit(self, points: Points, live: Ints) -> None:
         """Choose seeds among the positions `live`."""
         self._run_from(0, points, live)
 
-    def remove(self, points: Points, gone: Rows, live: Callable[[], Rows]) -> tuple[bool, int]:
+    def remove(self, points: Points, gone: Ints, live: Callable[[], Ints]) -> tuple[bool, int]:
         """Take the positions `gone` out.
 
         Parameters
@@ -124,14 +121,14 @@ class Seeding:
                 return True, steps + self.n_clusters - step - 1
         return False, steps
 
-    def _leaders(self) -> Rows:
+    def _leaders(self) -> Ints:
         """Return, for every step, the candidate with the lowest potential, the first of equals."""
         best = self.potentials.argmin(axis=1)
-        leaders: Rows = self.candidates[np.arange(self.n_clusters), best]
+        leaders: Ints = self.candidates[np.arange(self.n_clusters), best]
         return leaders
 
     def _run_from(
-        self, step: int, points: Points, live: Rows, potential: Floats | None = None
+        self, step: int, points: Points, live: Ints, potential: Floats | None = None
     ) -> None:
         """Run all steps from `step` on, given the potential that those before have left."""
         if step >= self.n_clusters:
@@ -142,11 +139,11 @@ class Seeding:
         for later in range(step, self.n_clusters):
             self._run_step(later, points, live, potential, reached)
 
-    def _room(self, live: Rows) -> Floats:
+    def _room(self, live: Ints) -> Floats:
         """Room for what every candidate's potential would be."""
         return np.empty((self.n_candidates, live.shape[0]))
 
-    def _potential(self, step: int, points: Points, live: Rows) -> Floats:
+    def _potential(self, step: int, points: Points, live: Ints) -> Floats:
         """Squared distance of every live position to the nearest of the first `step` seeds."""
         if step == 0:
             return np.full(live.shape[0], np.inf)
@@ -156,7 +153,7 @@ class Seeding:
         return out
 
     def _run_step(
-        self, step: int, points: Points, live: Rows, potential: Floats, reached: Floats
+        self, step: int, points: Points, live: Ints, potential: Floats, reached: Floats
     ) -> None:
         """Run one step; lower `potential` to what it is with the winner among the seeds."""
         n_entries = 1 if step == 0 else self.n_candidates

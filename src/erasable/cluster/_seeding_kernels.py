@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import _philox_round as philox_round
 from erasable.core._tape_kernels import log
 
 from ._distances import TILE, Points, Room, measure
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Keys = NDArray[np.uint64]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
@@ -25,7 +21,7 @@ _MANTISSA = 2**52 - 1
 
 @kernel
 def _fill_words(
-    keys: Keys, m: int, seed: np.uint64, stream: np.uint32, step: np.uint32, words: Keys
+    keys: Words, m: int, seed: np.uint64, stream: np.uint32, step: np.uint32, words: Words
 ) -> None:
     """Write four independent 32-bit words for each of the first `m` keys into ``words[i, r]``."""
     w0 = words[0]
@@ -54,13 +50,13 @@ def _fill_words(
 @kernel
 def race(
     points: Points,
-    picks: Rows,
+    picks: Ints,
     potential: Floats,
     seed: np.uint64,
     stream: np.uint32,
     step: np.uint32,
     n_candidates: int,
-    winner: Rows,
+    winner: Ints,
 ) -> None:
     """Run `n_candidates` races among ``picks`` and write the winners' local positions.
 
@@ -127,13 +123,13 @@ def race(
 @kernel
 def lower_and_sum(
     points: Points,
-    picks: Rows,
+    picks: Ints,
     centers: Floats,
     weights: Floats,
     quantum: float,
     potential: Floats,
     reached: Floats,
-    sums: Rows,
+    sums: Ints,
     room: Room,
 ) -> None:
     """Try every candidate centre: what the potential would be, and its exact integer sum.
@@ -170,7 +166,7 @@ def lower_and_sum(
 
 @kernel
 def nearest_distance(
-    points: Points, picks: Rows, centers: Floats, weights: Floats, room: Room, out: Floats
+    points: Points, picks: Ints, centers: Floats, weights: Floats, room: Room, out: Floats
 ) -> None:
     """Write the squared distance of every pick to the nearest centre."""
     for start in range(0, picks.shape[0], TILE):
@@ -185,12 +181,12 @@ def nearest_distance(
 @kernel
 def retract(
     points: Points,
-    gone: Rows,
+    gone: Ints,
     weights: Floats,
     quantum: float,
-    chosen: Rows,
-    candidates: Rows,
-    potentials: Rows,
+    chosen: Ints,
+    candidates: Ints,
+    potentials: Ints,
 ) -> bool:
     """Take what the positions `gone` contributed out of every potential.
 

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._schema import Fields
 from erasable.core._schema_models import column_map, grid, refuse_many
 from erasable.core.deletion import Outcome
@@ -20,8 +20,6 @@ from ._run import LloydRun
 from ._schema import run_schema
 from ._seeding import Seeding, quantum_for
 from ._table import GriddedTable
-
-Floats = NDArray[np.float64]
 
 
 class SingleRunModel(CentroidModel):
@@ -95,7 +93,7 @@ class SingleRunModel(CentroidModel):
         return int(self._run_state["path"]["centers"].shape[0])
 
     @property
-    def labels_(self) -> NDArray[np.int32]:
+    def labels_(self) -> Ints32:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
         self._attached()
         if self._accelerator is None:
@@ -139,7 +137,7 @@ class Work:
         )
         self.run.fit(partial(model._rule, self))
 
-    def remove(self, model: SingleRunModel, rows: NDArray[np.int64]) -> Outcome:
+    def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
         """Delete rows; whatever cannot be carried through is learned again."""
         held = model._attached()
         top, origin = self.table.grid.top.copy(), self.table.grid.origin.copy()

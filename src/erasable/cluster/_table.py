@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints, Words
 from erasable.core.grid import Grid
 from erasable.core.records import Attachment
 
 from ._distances import Points
-
-Ints = NDArray[np.int64]
 
 
 class GriddedTable:
@@ -39,7 +37,7 @@ class GriddedTable:
     def __init__(
         self,
         held: Attachment,
-        keys: NDArray[np.uint64],
+        keys: Words,
         names: list[str] | None = None,
         warn: bool = False,
     ) -> None:

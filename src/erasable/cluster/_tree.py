@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 from erasable.core.digest import LeafHash, flatten, leaf_hash
 from erasable.core.grid import Grid
@@ -19,9 +19,6 @@ from erasable.core.tape import Tape
 from ._distances import Points
 from ._run import LloydRun, Report
 from ._seeding import Seeding, quantum_for
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Node:
@@ -96,7 +93,7 @@ class Node:
 class Leaf(Node):
     """A leaf: k-means over its own records, which deletes as `KMeans` does."""
 
-    def fit(self, X: Any, keys: NDArray[np.uint64], rows: Ints, quantum: float) -> None:
+    def fit(self, X: Any, keys: Words, rows: Ints, quantum: float) -> None:
         """Learn from rows of the gridded records; none leave nothing to hand up."""
         self._X, self._keys, self._rows, self._quantum = X, keys, rows, quantum
         points = Points(X, keys, rows)

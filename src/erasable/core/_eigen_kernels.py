@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats
 from erasable.core._jit import kernel
 
 _SWEEPS = 60

@@ -12,12 +12,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32, Words
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import draw2, sip_round, siphash24_integers
 
-Words: TypeAlias = NDArray[np.uint64]
 _State: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 # "somepseudorandomlygeneratedbytes", as in SipHash.
@@ -75,9 +74,7 @@ def _factors(width: int, purpose: np.uint64) -> Words:
 
 
 @kernel
-def sum_dense(
-    X: NDArray[np.float64], rows: NDArray[np.int64], keys: Words, purpose: np.uint64, sums: Words
-) -> None:
+def sum_dense(X: Floats, rows: Ints, keys: Words, purpose: np.uint64, sums: Words) -> None:
     """Add to `sums` the hashes of rows of numbers; `keys[i]` is that of the record of `rows[i]`."""
     factors = _factors(X.shape[1], purpose)
     for i in range(rows.size):
@@ -91,11 +88,11 @@ def sum_dense(
 
 @kernel
 def sum_sparse(
-    data: NDArray[np.float64],
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int32],
+    data: Floats,
+    indices: Ints32,
+    indptr: Ints32,
     width: int,
-    rows: NDArray[np.int64],
+    rows: Ints,
     keys: Words,
     purpose: np.uint64,
     sums: Words,
@@ -123,11 +120,11 @@ def sum_words(words: Words, keys: Words, purpose: np.uint64, sums: Words) -> Non
 
 @kernel
 def sum_integer_keys(
-    seeds: NDArray[np.uint64],
+    seeds: Words,
     purpose: np.uint64,
     tag: np.uint64,
-    values: NDArray[np.int64],
-    sums: NDArray[np.uint64],
+    values: Ints,
+    sums: Words,
 ) -> None:
     """Add to `sums` the keys of integer ids under each of the seeds, modulo ``2**64``."""
     keys = np.empty(values.size, dtype=np.uint64)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _value_kernels as kernels
+from erasable.core._arrays import Words
 from erasable.core.errors import ArtifactError
 from erasable.core.records import Attachment, Records
 from erasable.core.sparse import parts
@@ -27,7 +28,6 @@ from erasable.core.tape import Tape
 
 __all__ = ["PARTS", "ValueHash"]
 
-Words = NDArray[np.uint64]
 
 PARTS = ("X", "values", "y", "numbers", "sample_weight", "groups")
 """What a model may learn from.

@@ -6,16 +6,14 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
+from erasable.core._arrays import Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.ensemble._allotment import Allotment, Bags, chosen_columns
 from erasable.ensemble._composed import Composed
 from erasable.ensemble._votes import Mean, Vote
-
-Ints = NDArray[np.int64]
 
 
 class _Bagging(Composed):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
+from erasable.core._arrays import Ints
 from erasable.core._schema import Fields
 from erasable.core.classes import GONE, Classes
 from erasable.core.deletion import Action, Outcome
@@ -43,7 +44,6 @@ from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
 from erasable.refit._tags import input_tags, target_tags
 
-Ints: TypeAlias = NDArray[np.int64]
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 
+from erasable.core._arrays import Ints
 from erasable.core.classes import narrowed
 from erasable.core.records import Records
 from erasable.core.tape import Tape
@@ -16,8 +16,6 @@ from erasable.ensemble._allotment import Share
 from erasable.ensemble._members import Task
 from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._recipe import Recipe
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 
+from erasable.core._arrays import Ints
 from erasable.core._schema import Anything, Decimal, DictOf, Fields, Flag, Part, Sizes, Text, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import classes, refuse_unbounded
@@ -46,9 +47,6 @@ def ensemble_schema(model: Stateful, n_members: int, *, classifies: bool) -> Fie
     if classifies:
         parts["classes"] = classes(n_records, every=False)
     return Fields(parts, {"weighted": Flag((True,))}, (be_of_the_ensemble,))
-
-
-Ints = NDArray[np.int64]
 
 
 def restored(

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from erasable.core._arrays import Floats
 from erasable.ensemble._composed import Composed
-
-Floats = NDArray[np.float64]
 
 
 class Vote(ClassifierMixin, Composed):

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk, dtrmm
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import name_some, shorten
 from erasable.removal import _row_kernels as kernels

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
+from erasable.core._arrays import Flags, Floats
 from erasable.core.errors import (
     InvalidDataError,
     InvalidInputError,
@@ -21,7 +22,6 @@ from erasable.core.seeds import is_integer
 from erasable.core.values import Accepts, read_values
 from erasable.removal._gaussians import Moments
 
-Floats = NDArray[np.float64]
 _DEVIATIONS = 1e-150, 1e150  # whose squares float64 holds
 _MOST = 2**53  # of whole numbers that float64 tells apart
 _LARGEST = 2.0**240  # of values, whose fourth powers float64 holds
@@ -85,7 +85,7 @@ def _read(X: Any, name: str) -> Any:
     return read
 
 
-def read_mask(rows: Any, n: int) -> NDArray[np.bool_]:
+def read_mask(rows: Any, n: int) -> Flags:
     """Return a mask of `n` records.
 
     Raises
@@ -101,7 +101,7 @@ def read_mask(rows: Any, n: int) -> NDArray[np.bool_]:
     return given
 
 
-def read_deleted(deleted: Any, n: int) -> NDArray[np.bool_]:
+def read_deleted(deleted: Any, n: int) -> Flags:
     """Return which of `n` records are deleted, as a mask.
 
     Raises
@@ -318,7 +318,7 @@ def _shape(X: Any) -> tuple[int, ...]:
         return ()
 
 
-def read_targets(alpha: Any) -> NDArray[np.float64]:
+def read_targets(alpha: Any) -> Floats:
     """Return alpha as an array of float64 of its own shape.
 
     Raises

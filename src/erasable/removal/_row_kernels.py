@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix
+from erasable.core._arrays import Floats, Ints, Matrix
 from erasable.core._jit import kernel
 from erasable.core._sparse_kernels import Indices
 

@@ -6,10 +6,8 @@ import heapq
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from erasable.core._arrays import Floats, Ints
 
 
 class SetFunction(ABC):

@@ -10,13 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection.staying import Sampler
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Samples(ABC):
@@ -43,7 +40,7 @@ class Samples(ABC):
         return self.gains(j)[which]
 
     @abstractmethod
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+    def add(self, j: int, stays: Flags) -> None:
         """Add record j to the samples in which it stays."""
 
     def totals(self, weights: Floats) -> Floats | None:

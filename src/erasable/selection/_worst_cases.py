@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
@@ -23,8 +23,6 @@ from erasable.selection._objectives import (
 from erasable.selection._optimizers import Choice
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
 from erasable.selection.staying import Sampler
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import Fields, Sizes, join, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, column_map, refuse_many, refuse_unbounded
@@ -22,7 +23,7 @@ from erasable.tree._columns import Columns
 from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
 from erasable.tree._forest import Draws, Forest
-from erasable.tree._layout import SQUARES, Floats, Ints, Rules
+from erasable.tree._layout import SQUARES, Rules
 from erasable.tree._rules import CRITERIA, rules_for
 from erasable.tree._targets import Targets
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from erasable.core._arrays import Ints, Ints32
 from erasable.core._jit import inlined
 from erasable.tree._hash_kernels import mix64
 from erasable.tree._layout import (
@@ -20,9 +21,7 @@ from erasable.tree._layout import (
     ROW_BITS,
     SQUARES,
     START,
-    Codes,
     GrowingTree,
-    Ints,
     Rules,
     Split,
     Table,
@@ -102,7 +101,7 @@ def _next_in_line(work: Work, before: int) -> int:
 
 
 @inlined
-def _views(plant: GrowingTree, work: Work, slot: int, place: int) -> tuple[Codes, Codes, Ints]:
+def _views(plant: GrowingTree, work: Work, slot: int, place: int) -> tuple[Ints32, Ints32, Ints]:
     """Return where to put what is found of a feature: with the node, if it keeps its counts."""
     if slot < 0:
         return work.code, work.tally, work.left

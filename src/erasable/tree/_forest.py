@@ -9,23 +9,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.core.tape import Stream, Tape
 from erasable.tree._columns import Columns, turn
 from erasable.tree._flat import Flat, forest_hash
 from erasable.tree._grown import Grown, bag_of
 from erasable.tree._hash_kernels import bag_weights
-from erasable.tree._layout import (
-    SQUARES,
-    Floats,
-    Ints,
-    Rules,
-    Table,
-    Words,
-    Work,
-    beside,
-    work_for,
-)
+from erasable.tree._layout import SQUARES, Rules, Table, Work, beside, work_for
 
 _MANY = 2**16
 """Records from which on forests grow from a table that lies there by rows and by columns,"""

@@ -8,6 +8,7 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.tree._columns import Columns
 from erasable.tree._flat import UNIT, Flat, top_hash, unit_hash
@@ -29,10 +30,8 @@ from erasable.tree._layout import (
     USED,
     WANTED,
     GrowingTree,
-    Ints,
     Rules,
     Table,
-    Words,
     Work,
 )
 from erasable.tree._score_kernels import weight_of

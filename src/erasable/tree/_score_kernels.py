@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._jit import borrowing, inlined
 from erasable.core._tape_kernels import log
-from erasable.tree._layout import ENTROPY, SQUARES, Codes, Floats, Ints, Rules, Split
+from erasable.tree._layout import ENTROPY, SQUARES, Rules, Split
 
 _PER_BIT = 1.4426950408889634  # 1 / ln 2
 
@@ -120,8 +121,8 @@ def pick(
     ranks: Ints,
     found: int,
     last: int,
-    code: Codes,
-    count: Codes,
+    code: Ints32,
+    count: Ints32,
     left: Ints,
     total: Ints,
     n: int,
@@ -146,7 +147,7 @@ def pick(
         old, _, old_score = best
         better = score > old_score
         if score == old_score and old >= 0:
-            # Codes ascend, so that among equals of one feature the first is the smallest.
+            # Ints32 ascend, so that among equals of one feature the first is the smallest.
             better = feature != old and ranks[feature] < ranks[old]
         if better or old < 0:
             best = (np.int64(feature), np.int64(code[j]), score)

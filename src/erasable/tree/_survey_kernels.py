@@ -12,19 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints, Ints32, Words
 from erasable.core._jit import inlined
 from erasable.tree._hash_kernels import mix32
-from erasable.tree._layout import (
-    BLOCK,
-    HISTOGRAM,
-    SMALL,
-    SQUARES,
-    Codes,
-    Ints,
-    Rules,
-    Words,
-    Work,
-)
+from erasable.tree._layout import BLOCK, HISTOGRAM, SMALL, SQUARES, Rules, Work
 
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -53,7 +44,7 @@ def _draw(drawn: Words, found: int, value: np.uint64) -> int:
 
 
 @inlined
-def _sort_codes(drawn: Words, found: int, code: Codes) -> None:
+def _sort_codes(drawn: Words, found: int, code: Ints32) -> None:
     for j in range(found):
         value = np.int32(drawn[j] & _LOW)
         place = j
@@ -71,8 +62,8 @@ def _by_value(
     key: np.uint64,
     rules: Rules,
     work: Work,
-    code: Codes,
-    count: Codes,
+    code: Ints32,
+    count: Ints32,
     left: Ints,
 ) -> tuple[Any, Any]:
     """Count the records of every value, and draw among those that there are."""
@@ -117,8 +108,8 @@ def _by_rank(
     key: np.uint64,
     rules: Rules,
     work: Work,
-    code: Codes,
-    count: Codes,
+    code: Ints32,
+    count: Ints32,
     left: Ints,
 ) -> tuple[Any, Any]:
     """Sort few records, and draw among their values only if there are more than are wanted."""
@@ -209,7 +200,7 @@ def _draw_from_all(packed: Words, m: int, key: np.uint64, work: Work) -> Any:
 
 
 @inlined
-def _bound(work: Work, code: Codes, found: int) -> Any:
+def _bound(work: Work, code: Ints32, found: int) -> Any:
     """Set out the codes drawn in fours; return how many there are, with those that fill up."""
     bounds = work.bounds
     n_bounds = (found + 3) // 4 * 4
@@ -219,7 +210,7 @@ def _bound(work: Work, code: Codes, found: int) -> Any:
 
 
 @inlined
-def _find_bins(codes: Codes, n: int, bounds: Codes, n_bounds: int, bins: Codes) -> None:
+def _find_bins(codes: Ints32, n: int, bounds: Ints32, n_bounds: int, bins: Ints32) -> None:
     """Tell for each record how many of the values drawn are below its own."""
     for i in range(n):
         bins[i] = 0
@@ -231,7 +222,7 @@ def _find_bins(codes: Codes, n: int, bounds: Codes, n_bounds: int, bins: Codes) 
 
 
 @inlined
-def _tally(work: Work, m: int, found: int, code: Codes, rules: Rules) -> None:
+def _tally(work: Work, m: int, found: int, code: Ints32, rules: Rules) -> None:
     """Count the records between the values drawn, and apart from these those that have them.
 
     Weights are counted in the upper half of a word, records in the lower; there are less than
@@ -259,7 +250,7 @@ def _tally(work: Work, m: int, found: int, code: Codes, rules: Rules) -> None:
 
 
 @inlined
-def _add_up(work: Work, found: int, rules: Rules, count: Codes, left: Ints) -> None:
+def _add_up(work: Work, found: int, rules: Rules, count: Ints32, left: Ints) -> None:
     """Make of tallies how many records have each value drawn, and what is up to it."""
     tallies, n_upto = work.tallies, 0
     for j in range(found):
@@ -283,8 +274,8 @@ def survey(
     key: np.uint64,
     rules: Rules,
     work: Work,
-    code: Codes,
-    count: Codes,
+    code: Ints32,
+    count: Ints32,
     left: Ints,
 ) -> tuple[Any, Any]:
     """Draw values of a feature among those of the `m` records at hand, and count the records.

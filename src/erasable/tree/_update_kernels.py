@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints, Words
 from erasable.core._jit import borrowing, inlined
 from erasable.tree._decide_kernels import decide, gather
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
@@ -30,10 +31,8 @@ from erasable.tree._layout import (
     SQUARES,
     START,
     GrowingTree,
-    Ints,
     Rules,
     Table,
-    Words,
     Work,
 )
 from erasable.tree._slot_kernels import clear, drop_kept, part, room_for, take_kept, take_pair

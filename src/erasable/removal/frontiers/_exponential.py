@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._gaussians import whitened
 from erasable.removal._reading import as_numbers, read_targets, refuse_singular
 from erasable.removal.frontiers._rays import CountRay, GaussianRay, Ray, WaitingRay
 
-Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
 _LARGEST = 1e150  # of a mean, whose ratio to another float64 holds
 

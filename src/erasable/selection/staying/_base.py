@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import integer_below
 from erasable.selection._records import as_reals
 from erasable.selection.staying._sizes import Sizes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,7 @@ class Staying(ABC):
 
     def sample(
         self, n: int, n_samples: int = 1, *, labels: Any = None, random_state: Any = None
-    ) -> NDArray[np.bool_]:
+    ) -> Flags:
         """Draw who stays of n chosen owners.
 
         Parameters

@@ -16,11 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._jit import borrowing, inlined
 from erasable.selection.utilities._heap_kernels import sink
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Targets(NamedTuple):
@@ -55,7 +53,7 @@ class Targets(NamedTuple):
     dense: NDArray[np.floating]
     near: NDArray[np.floating]
     counts: NDArray[np.unsignedinteger]
-    seen: NDArray[np.int32]
+    seen: Ints32
     shares: Floats
     ranks: NDArray[np.floating]
     stays: Floats
@@ -166,7 +164,7 @@ def _total(shares: Floats) -> float:
 
 
 @inlined
-def _oldest(seen: NDArray[np.int32]) -> int:
+def _oldest(seen: Ints32) -> int:
     oldest = 0
     for b in range(1, len(seen)):
         if seen[b] < seen[oldest]:

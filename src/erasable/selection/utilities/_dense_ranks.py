@@ -6,17 +6,14 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.selection import _memory
 from erasable.selection.staying import Bound
 from erasable.selection.utilities import _dense_kernels as kernels
 from erasable.selection.utilities import _heap_kernels
 from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
 from erasable.selection.utilities._similarities import Block
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Targets in a group. To read so many in one piece is fast, and rows are no power of two apart,
 # which would have them share places in the processor's cache. Where one rank counts, a share takes

@@ -9,16 +9,13 @@ looked at in each round.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core._jit import kernel
 from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ExpectedCounts(SetFunction):
@@ -105,7 +102,7 @@ class CountSamples(Samples):
         _add_rows(self.worth, self.cells[j], out)
         return out
 
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+    def add(self, j: int, stays: Flags) -> None:
         for cell in self.cells[j].tolist():
             self.counts[cell] += stays
             self.worth[cell] = self.weights[cell] * self.steps[self.counts[cell]]

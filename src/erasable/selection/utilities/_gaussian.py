@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from sklearn.gaussian_process import kernels
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
@@ -21,9 +21,6 @@ from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._gaussian_factor import FactorFunction
 from erasable.selection.utilities._gaussian_samples import FactorSamples
 from erasable.selection.utilities._reading import read_numbers
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class MutualInformation(Utility):

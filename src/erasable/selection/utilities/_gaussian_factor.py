@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import inlined, kernel
 from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection._memory import check_memory
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NOTHING = 2.0**-46  # the share of a sum of squares that is nothing but rounding
 

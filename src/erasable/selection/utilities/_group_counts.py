@@ -7,15 +7,12 @@ group adds depends on how many of the other groups' stay, and on how many of its
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import kernel
 from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection._memory import check_memory
 from erasable.selection.staying import Bound
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ExpectedGroupCounts(SetFunction):

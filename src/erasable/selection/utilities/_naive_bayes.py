@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
@@ -20,9 +20,6 @@ from erasable.selection.utilities._group_counts import ExpectedGroupCounts
 from erasable.selection.utilities._reading import read_categories, read_classes, refuse_measurements
 
 _LEAST = 1e-200  # of a smoothing, by which counts are divided
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class NaiveBayes(Utility):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import kernel
 from erasable.core.errors import InvalidInputError
 from erasable.selection._functions import SetFunction
@@ -24,8 +24,6 @@ from erasable.selection.utilities._similarities import (
     given_blocks,
     made_blocks,
 )
-
-Ints = NDArray[np.int64]
 
 
 class NearestNeighbor(Utility):
@@ -101,7 +99,7 @@ class NearestProblem(Problem):
     def samples(self, n_samples: int, k: int) -> Samples:
         return NearestSamples(self.blocks, n_samples)
 
-    def semivalues(self, bound: Bound) -> NDArray[np.float64] | None:
+    def semivalues(self, bound: Bound) -> Floats | None:
         if bound.unit is not None or not has_closed_form(self.blocks, bound):
             return None
         out = np.empty(self.n)
@@ -146,9 +144,6 @@ def _read_similarities(X: Any) -> Any:
 
 def _classes(y: Any, n: int) -> Ints | None:
     return None if y is None else read_classes(y, n)
-
-
-Floats = NDArray[np.float64]
 
 
 def semivalues(block: Block, bound: Bound) -> Floats:
@@ -201,7 +196,7 @@ def _column(block: Block, i: int) -> Floats:
 
 
 @kernel
-def _independent(w: Floats, s: Floats, order: NDArray[np.int64], out: Floats) -> None:
+def _independent(w: Floats, s: Floats, order: Ints, out: Floats) -> None:
     n = len(w)
     absent = np.ones(n + 1)
     for q in range(n):

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._jit import borrowing, kernel
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._dense_kernels import nearer
 from erasable.selection.utilities._similarities import Block, places_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class NearestSamples(Samples):
@@ -53,7 +51,7 @@ class NearestSamples(Samples):
             _gains(*self._row(j), self.best[part], which, self.room, out)
         return out
 
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+    def add(self, j: int, stays: Flags) -> None:
         _add(*self._row(j), self.best[self.part_of[j]], stays)
         self.is_empty[self.part_of[j]] = False
 
@@ -68,7 +66,7 @@ class NearestSamples(Samples):
 
 @borrowing
 def _gains(
-    targets: NDArray[np.int32],
+    targets: Ints32,
     row: NDArray[np.floating],
     best: NDArray[np.floating],
     which: Ints,
@@ -88,10 +86,10 @@ def _gains(
 
 @kernel
 def _add(
-    targets: NDArray[np.int32],
+    targets: Ints32,
     row: NDArray[np.floating],
     best: NDArray[np.floating],
-    stays: NDArray[np.bool_],
+    stays: Flags,
 ) -> None:
     for s in range(len(best)):
         if stays[s]:

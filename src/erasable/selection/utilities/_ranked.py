@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.selection import _memory
 from erasable.selection._functions import Queue, SetFunction
 from erasable.selection.staying import Bound
@@ -14,9 +14,6 @@ from erasable.selection.utilities import _ranked_kernels as kernels
 from erasable.selection.utilities._dense_ranks import ClassHeap, DenseRanks
 from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
 from erasable.selection.utilities._similarities import Block, places_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def has_closed_form(blocks: list[Block], bound: Bound) -> bool:

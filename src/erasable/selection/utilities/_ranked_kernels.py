@@ -18,11 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._jit import borrowing, inlined
 from erasable.selection.utilities._heap_kernels import sink
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Ranks(NamedTuple):
@@ -47,7 +45,7 @@ class Ranks(NamedTuple):
 
     dense: NDArray[np.floating]
     starts: Ints
-    targets: NDArray[np.int32]
+    targets: Ints32
     values: NDArray[np.floating]
     unit_of: Ints
     ranks: Floats

@@ -14,12 +14,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise
 
+from erasable.core._arrays import Ints, Ints32
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
 from erasable.selection.utilities._neighbors import Neighbors
 
-Ints = NDArray[np.int64]
 _NO_ROWS: Any = {
     np.dtype(kind): (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, kind))
     for kind in (np.float32, np.float64)
@@ -44,7 +44,7 @@ class Block:
     n_targets: int
     dense: NDArray[Any]
     starts: Ints
-    targets: NDArray[np.int32]
+    targets: Ints32
     values: NDArray[Any]
 
     @classmethod
@@ -77,9 +77,9 @@ def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) ->
     ----------
     similarity : array or sparse matrix of shape (n_records, n_targets)
     classes : ndarray of shape (n_records,), or None
-        Codes of classes; None for one class.
+        Ints32 of classes; None for one class.
     targets : ndarray of shape (n_targets,), or None
-        Codes of the targets' classes; by default they are the records.
+        Ints32 of the targets' classes; by default they are the records.
 
     Raises
     ------
