@@ -50,7 +50,7 @@ class DenseRanks:
         self.targets = kernels.Targets(
             dense=block.dense,
             near=np.zeros((0 if simple else n_groups, min(k, n), width), dtype=block.dense.dtype),
-            counts=np.zeros((_rows_of_counts(block, simple), m), dtype=_counting(k)),
+            counts=np.zeros((_rows_of_counts(block, simple), m), dtype=np.min_scalar_type(k)),
             seen=np.full((n, n_groups), -1, dtype=np.int32),
             shares=np.zeros((n, n_groups)),
             ranks=np.zeros(shape, dtype=block.dense.dtype),
@@ -106,10 +106,6 @@ def _rows_of_counts(block: Block, simple: bool) -> int:
         return 0
     n, m = block.dense.shape
     return n if 4.0 * n * m <= _memory.available_memory() else 1
-
-
-def _counting(k: int) -> Any:
-    return np.min_scalar_type(k)
 
 
 class ClassHeap(ABC):
