@@ -55,12 +55,12 @@ class CentroidModel(
     _centers: Floats
     _inertia: float | None = None
 
-    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> Any:
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> Any:
         """Learn from the records that are held, into an accelerator with ``remove(model, rows)``.
 
         `names` are those of the columns, and `warn` is whether to warn of what the grid loses.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement _new_work()")
+        raise NotImplementedError(f"{type(self).__name__} does not implement _new_accelerator()")
 
     def _publish(self) -> None:
         """Show what the accelerator holds."""
@@ -74,7 +74,7 @@ class CentroidModel(
 
     def _fit_rows(self) -> None:
         names = getattr(self, "feature_names_in_", None)
-        self._accelerator = self._new_work(None if names is None else list(names), warn=True)
+        self._accelerator = self._new_accelerator(None if names is None else list(names), warn=True)
         self._publish()
 
     def _delete_rows(self, rows: Ints) -> Outcome:
@@ -84,7 +84,7 @@ class CentroidModel(
 
     def _reattach(self) -> None:
         before, digest = self._state(), self.digest()
-        self._accelerator = self._new_work()
+        self._accelerator = self._new_accelerator()
         self._publish()
         self._info.digest = None
         if self.digest() != digest:

@@ -112,7 +112,7 @@ class DivideAndConquerKMeans(CentroidModel):
     def _learns_from(self) -> set[str]:
         return super()._learns_from() | {"groups"}
 
-    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> _Tree:
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> _Tree:
         return _Tree(self, names, warn)
 
     def _publish(self) -> None:

@@ -25,8 +25,8 @@ from ._table import GriddedTable
 class SingleRunModel(CentroidModel):
     """Base of KMeans and QuantizedKMeans, which say only what their rule is.
 
-    A subclass implements ``_rule(work, n_levels)``, a function of the live records alone, and
-    names in ``_setting(work)`` whatever else the run was made with: when that changes, nothing
+    A subclass implements ``_rule(gridded, n_levels)``, a function of the live records alone, and
+    names in ``_setting(gridded)`` whatever else the run was made with: when that changes, nothing
     can be carried through and the run is made anew.
     """
 
@@ -37,20 +37,20 @@ class SingleRunModel(CentroidModel):
     def _needs_moments(self) -> bool:
         return False
 
-    def _rule(self, work: Work, n_levels: int) -> Rule:
+    def _rule(self, gridded: GriddedRun, n_levels: int) -> Rule:
         raise NotImplementedError(f"{type(self).__name__} does not implement _rule()")
 
-    def _setting(self, work: Work) -> Any:
+    def _setting(self, gridded: GriddedRun) -> Any:
         return None
 
-    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> Work:
-        return Work(self, names, warn)
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> GriddedRun:
+        return GriddedRun(self, names, warn)
 
     def _publish(self) -> None:
         """Show what the run holds; arrays are views, which the next deletion changes."""
-        work: Work = self._accelerator
-        self._grid = work.table.grid
-        self._centers = work.run.centers
+        gridded: GriddedRun = self._accelerator
+        self._grid = gridded.table.grid
+        self._centers = gridded.run.centers
         self._inertia = None
         self._restored = None
 
@@ -61,8 +61,8 @@ class SingleRunModel(CentroidModel):
             return self._restored
         return self._read_run(self._accelerator)
 
-    def _read_run(self, work: Work) -> dict[str, Any]:
-        return work.run.state()
+    def _read_run(self, gridded: GriddedRun) -> dict[str, Any]:
+        return gridded.run.state()
 
     def _schema(self) -> Fields:
         refuse_many(int(self._info.n_records or 0))
@@ -102,7 +102,7 @@ class SingleRunModel(CentroidModel):
         return run.labels[run.live()].astype(np.int32)
 
 
-class Work:
+class GriddedRun:
     """The accelerator of a model: the gridded records and the run over them.
 
     Attributes

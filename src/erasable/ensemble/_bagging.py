@@ -78,9 +78,7 @@ class _Bagging(Composed):
             n_chosen = max(1, int(wanted * width))
         if n_chosen == width:
             return None
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{j}" for j in range(width)] if names is None else names.tolist()
-        return chosen_columns(self._tape, names, n_chosen, member)
+        return chosen_columns(self._tape, self._column_names(), n_chosen, member)
 
     @property
     def estimators_features_(self) -> list[Ints]:

@@ -47,7 +47,7 @@ class _Sharded(Composed):
     def _allot(self, rows: Ints) -> Allotment:
         return Shards(self, rows, self._at_fit("n_shards"), self._at_fit("n_slices"))
 
-    def _voice(self, member: Member) -> float:
+    def _vote_weight(self, member: Member) -> float:
         return member.size
 
     @property

@@ -54,13 +54,13 @@ class Vote(ClassifierMixin, Composed):
         for member, answer in self._answers("predict_proba" if soft else "predict", X):
             if total == 0.0:
                 votes = np.zeros((len(answer), len(place)))
-            voice = self._voice(member)
-            total += voice
+            weight = self._vote_weight(member)
+            total += weight
             if soft:
-                votes[:, [place[each] for each in _labels(member.estimator)]] += voice * answer
+                votes[:, [place[each] for each in _labels(member.estimator)]] += weight * answer
             else:
                 columns = [place[label] for label in np.asarray(answer).tolist()]
-                votes[np.arange(len(votes)), columns] += voice
+                votes[np.arange(len(votes)), columns] += weight
         votes /= total
         return votes
 
@@ -115,9 +115,9 @@ class Mean(RegressorMixin, Composed):
         self._check_fitted()
         total, mean = 0.0, np.zeros(1)
         for member, answer in self._answers("predict", X):
-            voice = self._voice(member)
-            mean = voice * answer if total == 0.0 else mean + voice * answer
-            total += voice
+            weight = self._vote_weight(member)
+            mean = weight * answer if total == 0.0 else mean + weight * answer
+            total += weight
         return mean / total
 
 

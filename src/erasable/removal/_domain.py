@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core.errors import DetachedError, InvalidInputError, InvalidParameterError
 from erasable.core.grid import PrecisionWarning
 from erasable.core.ids import name_some, shorten
-from erasable.core.seeds import seed_from
+from erasable.core.seeds import is_number, seed_from
 from erasable.removal._frontier import FULL_COVARIANCE, Frontier, trace
 from erasable.removal._records import read_sets
 from erasable.removal._sets import Sets
@@ -336,8 +336,7 @@ def _check(covariance: Any, delta: Any) -> None:
         raise InvalidParameterError(
             f"covariance={shorten(covariance)}; expected 'shared' or 'free'; pass one"
         )
-    number = isinstance(delta, int | float | np.number) and not isinstance(delta, bool)
-    if not number or not 0 < delta < 1:
+    if not is_number(delta) or not 0 < delta < 1:
         raise InvalidParameterError(
             f"delta={shorten(delta)}; expected a probability above 0 and below 1; pass one"
         )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
-from erasable.core._arrays import Flags, Floats
+from erasable.core._arrays import Flags, Floats, of_objects
 from erasable.core.errors import (
     InvalidDataError,
     InvalidInputError,
@@ -264,9 +264,7 @@ def as_array(value: Any) -> NDArray[Any]:
     try:
         return np.asarray(value)
     except ValueError:
-        found = np.empty(len(value), dtype=object)
-        found[:] = value
-        return found
+        return of_objects(value)
 
 
 def as_numbers(value: Any) -> Floats:

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.seeds import is_number
 from erasable.selection._functions import SetFunction
 from erasable.selection._objectives import (
     Expected,
@@ -77,8 +78,7 @@ class CVaR:
     n_judged: int | None = None
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.alpha, int | float | np.integer | np.floating)
-        if not is_number or isinstance(self.alpha, bool) or not 0 < self.alpha <= 1:
+        if not is_number(self.alpha) or not 0 < self.alpha <= 1:
             raise InvalidParameterError(
                 f"alpha={shorten(self.alpha)}; expected a share of cases above 0, to 1; pass 0.2 "
                 "for the worst fifth"

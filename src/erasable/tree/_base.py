@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._schema import Fields, Sizes, join, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, column_map, refuse_many, refuse_unbounded
@@ -90,10 +89,13 @@ class TreeModel(Erasable):
         n, d = self._attached().n_live, self.n_features_in_
         return rules_for(self._settings, n, d, self._targets.quantum)
 
-    def _owner_keys(self, rows: Ints) -> NDArray[np.uint64] | None:
-        """Return the keys by which rows get their weights in the bags: that of the group, or id."""
+    def _owner_keys(self, rows: Ints) -> Words:
+        """Return the keys by which rows get their weights in the bags: that of the group, or id.
+
+        Zeros, where there are no bags.
+        """
         if not self._draws_bags():
-            return None
+            return np.zeros(rows.size, dtype=np.uint64)
         records = self._attached().records
         return self._tape.record_keys(
             (records.ids if records.groups is None else records.groups)[rows]
@@ -102,14 +104,8 @@ class TreeModel(Erasable):
     def _grown(self, known: list[Flat] | None = None) -> Forest | None:
         held, targets = self._attached(), self._targets
         live, n_rows = held.live_rows(), held.records.n_rows
-        names = getattr(self, "feature_names_in_", None)
-        draws = Draws.of(
-            self._tape,
-            self._n_trees(),
-            self.n_features_in_,
-            None if names is None else names.tolist(),
-            self._draws_bags(),
-        )
+        names = self._column_names()
+        draws = Draws.of(self._tape, self._n_trees(), names, self._draws_bags())
         return Forest.fit(
             Columns.fit(held.records.matrix, live, self._tape),
             targets.values(n_rows),

@@ -76,6 +76,24 @@ class Rules(NamedTuple):
     scale: float
 
 
+class Candidates(NamedTuple):
+    """What a feature offers to a node: values drawn, and the counts there.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (sample,), int32
+        Codes of the values drawn, ascending.
+    counts : ndarray of shape (sample, 2), int32
+        How many records have each value, and how many at most it.
+    lefts : ndarray of shape (sample, n_stats), int64
+        Stats of the latter.
+    """
+
+    codes: Ints32
+    counts: Ints32
+    lefts: Ints
+
+
 class Table(NamedTuple):
     """The records as all trees see them.
 

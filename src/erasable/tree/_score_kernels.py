@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Ints32
+from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import borrowing, inlined
 from erasable.core._tape_kernels import log
-from erasable.tree._layout import ENTROPY, SQUARES, Rules, Split
+from erasable.tree._layout import ENTROPY, SQUARES, Candidates, Rules, Split
 
 _PER_BIT = 1.4426950408889634  # 1 / ln 2
 
@@ -121,9 +121,7 @@ def pick(
     ranks: Ints,
     found: int,
     last: int,
-    code: Ints32,
-    count: Ints32,
-    left: Ints,
+    candidates: Candidates,
     total: Ints,
     n: int,
     rules: Rules,
@@ -136,6 +134,7 @@ def pick(
     node's largest value is no threshold, as nothing would go to the right of it; nor is the last
     one of a full draw, which stands in for it.
     """
+    code, count, left = candidates.codes, candidates.counts, candidates.lefts
     full = found == rules.sample and count[found - 1, 1] < n
     for j in range(found):
         to_left = count[j, 1]

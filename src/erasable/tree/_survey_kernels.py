@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Ints, Ints32, Words
+from erasable.core._arrays import Ints32, Words
 from erasable.core._jit import inlined
 from erasable.tree._hash_kernels import mix32
-from erasable.tree._layout import BLOCK, HISTOGRAM, SMALL, SQUARES, Rules, Work
+from erasable.tree._layout import BLOCK, HISTOGRAM, SMALL, SQUARES, Candidates, Rules, Work
 
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -56,17 +56,10 @@ def _sort_codes(drawn: Words, found: int, code: Ints32) -> None:
 
 @inlined
 def _by_value(
-    packed: Words,
-    n_values: int,
-    m: int,
-    key: np.uint64,
-    rules: Rules,
-    work: Work,
-    code: Ints32,
-    count: Ints32,
-    left: Ints,
+    packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
 ) -> tuple[Any, Any]:
     """Count the records of every value, and draw among those that there are."""
+    code, count, left = out.codes, out.counts, out.lefts
     table, sizes, heads, drawn = work.histogram, work.sizes, work.heads, work.drawn
     table[:n_values] = 0
     sizes[:n_values] = 0
@@ -103,16 +96,10 @@ def _by_value(
 
 @inlined
 def _by_rank(
-    packed: Words,
-    m: int,
-    key: np.uint64,
-    rules: Rules,
-    work: Work,
-    code: Ints32,
-    count: Ints32,
-    left: Ints,
+    packed: Words, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
 ) -> tuple[Any, Any]:
     """Sort few records, and draw among their values only if there are more than are wanted."""
+    code, count, left = out.codes, out.counts, out.lefts
     ranked, drawn = work.sorted, work.drawn
     distinct = 0
     for i in range(m):
@@ -250,8 +237,9 @@ def _tally(work: Work, m: int, found: int, code: Ints32, rules: Rules) -> None:
 
 
 @inlined
-def _add_up(work: Work, found: int, rules: Rules, count: Ints32, left: Ints) -> None:
+def _add_up(work: Work, found: int, rules: Rules, out: Candidates) -> None:
     """Make of tallies how many records have each value drawn, and what is up to it."""
+    count, left = out.counts, out.lefts
     tallies, n_upto = work.tallies, 0
     for j in range(found):
         n_own = 0
@@ -268,15 +256,7 @@ def _add_up(work: Work, found: int, rules: Rules, count: Ints32, left: Ints) -> 
 
 @inlined
 def survey(
-    packed: Words,
-    n_values: int,
-    m: int,
-    key: np.uint64,
-    rules: Rules,
-    work: Work,
-    code: Ints32,
-    count: Ints32,
-    left: Ints,
+    packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
 ) -> tuple[Any, Any]:
     """Draw values of a feature among those of the `m` records at hand, and count the records.
 
@@ -292,9 +272,8 @@ def survey(
         Of the feature in the node; 32 bits.
     rules, work
         See `erasable.tree._layout`.
-    code, count, left : ndarray of shape (sample,), (sample, 2) and (sample, n_stats)
-        Overwritten with the codes drawn, ascending; with how many records have each value, and
-        how many at most it; and with the stats of the latter.
+    out : Candidates
+        Overwritten.
 
     Returns
     -------
@@ -304,11 +283,11 @@ def survey(
         Code of the one that was drawn last.
     """
     if m <= SMALL:
-        return _by_rank(packed, m, key, rules, work, code, count, left)
+        return _by_rank(packed, m, key, rules, work, out)
     if n_values <= HISTOGRAM and n_values <= m + 8:
-        return _by_value(packed, n_values, m, key, rules, work, code, count, left)
+        return _by_value(packed, n_values, m, key, rules, work, out)
     found = _draw_from_all(packed, m, key, work)
-    _sort_codes(work.drawn, found, code)
-    _tally(work, m, found, code, rules)
-    _add_up(work, found, rules, count, left)
+    _sort_codes(work.drawn, found, out.codes)
+    _tally(work, m, found, out.codes, rules)
+    _add_up(work, found, rules, out)
     return found, np.int64(work.drawn[found - 1] & _LOW)

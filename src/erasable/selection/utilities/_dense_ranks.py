@@ -47,7 +47,7 @@ class DenseRanks:
         shape = (n_groups, n_ranks, width)
         more = (n_groups, n_ranks + 1, width)
         alike = weights is not None
-        self.targets = kernels.Targets(
+        self.targets = kernels.DenseTargets(
             dense=block.dense,
             near=np.zeros((0 if simple else n_groups, min(k, n), width), dtype=block.dense.dtype),
             counts=np.zeros((_rows_of_counts(block, simple), m), dtype=np.min_scalar_type(k)),

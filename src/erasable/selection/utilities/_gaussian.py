@@ -13,6 +13,7 @@ from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.seeds import is_number
 from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
@@ -242,8 +243,7 @@ def read_noise(value: Any) -> float:
 
 
 def _positive(value: Any, name: str, meaning: str) -> float:
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or isinstance(value, bool) or not 0 < value <= LARGEST:
+    if not is_number(value) or not 0 < value <= LARGEST:
         raise InvalidParameterError(
             f"{name}={shorten(value)}; expected a number above 0: {meaning}; pass 1.0"
         )

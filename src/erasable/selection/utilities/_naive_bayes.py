@@ -10,6 +10,7 @@ from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.seeds import is_number
 from erasable.selection._functions import SetFunction
 from erasable.selection._records import codes_of
 from erasable.selection._sampled import Samples
@@ -62,12 +63,7 @@ class NaiveBayes(Utility):
         self.smoothing = smoothing
 
     def problem(self, X: Any, y: Any = None) -> NaiveBayesProblem:
-        is_number = isinstance(self.smoothing, int | float | np.integer | np.floating)
-        if (
-            not is_number
-            or isinstance(self.smoothing, bool)
-            or not _LEAST <= self.smoothing <= LARGEST
-        ):
+        if not is_number(self.smoothing) or not _LEAST <= self.smoothing <= LARGEST:
             raise InvalidParameterError(
                 f"smoothing={shorten(self.smoothing)}; expected a number above 0; pass 1, or the "
                 "alpha of the classifier"

@@ -53,11 +53,8 @@ class ExpectedNearest(SetFunction):
         self.n_evaluations += len(items)
         return out
 
-    def add(self, j: int, gain: float | None = None) -> None:
-        if gain is None:
-            (gain,) = self.gains(np.array([j]))
+    def _add(self, j: int) -> None:
         self.parts[self.part_of[j]].add(int(self.place_of[j]))
-        self.value += float(gain)
 
     def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
         return _Queues(self, items, weights)

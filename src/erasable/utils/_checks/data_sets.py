@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import of_objects
 from erasable.core.values import Accepts
 
 Array = NDArray[Any]
@@ -31,7 +32,7 @@ class DataSet:
     X : ndarray of shape (n, d), or (n,) of documents
         Values; this and the other arrays are kept as views that cannot be written.
     y : ndarray of shape (n,), float64
-        A target; `kinds.suited` turns it into classes for a classifier.
+        A target; `suited` turns it into classes for a classifier.
     ids : ndarray of shape (n,)
         Record ids, all different.
     groups : ndarray of shape (n,) or None
@@ -217,7 +218,7 @@ def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
             data = replace(data, X=np.floor(8.0 * sizes) % 5 if coded else sizes)
         if accepts.documents:
             texts = [" ".join(_words(row, few=False)) for row in data.X]
-            data = replace(data, X=np.array([*texts, None], dtype=object)[:-1])
+            data = replace(data, X=of_objects(texts))
         elif takes_words and data.name in _IN_WORDS:
             few = not data.name.startswith("marked")
             table = np.empty(data.X.shape, dtype=object)
