@@ -18,7 +18,7 @@ from erasable.core.errors import TooFewRecordsError
 from erasable.ensemble._composed import Composed
 from erasable.refit import Refit
 from erasable.utils._checks.compare import fit
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import suited
 from erasable.utils.estimator_checks import LAW_DATA_SETS
 from law_instances import first_instances
 

@@ -15,7 +15,7 @@ import erasable
 from effort import examples
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.utils._checks.compare import assert_same, fit
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import suited
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
 from law_cases import check_law, check_law_of_variant
 from law_instances import first_instances, instances_of, other_instances

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from erasable.utils._checks.compare import fit, outputs
-from erasable.utils._checks.data_sets import FAST
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import FAST, suited
 from law_instances import law_instances
 from naming import named
 

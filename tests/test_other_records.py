@@ -29,7 +29,7 @@ from erasable.naive_bayes import BernoulliNB, MultinomialNB
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MinMaxScaler, OrdinalEncoder, StandardScaler
 from erasable.utils._checks.compare import saved, seeded
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import suited
 from erasable.utils.estimator_checks import LAW_DATA_SETS
 from law_instances import first_instances
 

@@ -40,8 +40,7 @@ from erasable.utils._checks.compare import (
     saved,
     seeded,
 )
-from erasable.utils._checks.data_sets import FAST, DataSet
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import FAST, DataSet, suited
 from naming import named
 
 

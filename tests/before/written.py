@@ -28,8 +28,7 @@ import erasable  # noqa: E402
 from erasable.core.errors import ArtifactError, ErasableError  # noqa: E402
 from erasable.ensemble._composed import Composed  # noqa: E402
 from erasable.refit import Refit  # noqa: E402
-from erasable.utils._checks.data_sets import STANDARD  # noqa: E402
-from erasable.utils._checks.kinds import suited  # noqa: E402
+from erasable.utils._checks.data_sets import STANDARD, suited  # noqa: E402
 from law_instances import first_instances  # noqa: E402
 
 __all__ = ["DIGESTS", "MODELS", "PEOPLE", "WORKSPACE", "cases", "digests", "digests_of", "fitted"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from cluster import oracles
-from erasable.cluster._filing import BINS
-from erasable.cluster._levels import new_files
+from erasable.cluster._distances import Points
+from erasable.cluster._layout import BINS, new_files
 from erasable.cluster._run import LloydRun
-from erasable.cluster._seeding import Population, Seeding
+from erasable.cluster._seeding import Seeding
 from erasable.core.tape import Tape
 
 FAR = 1e100  # snapshots that were overwritten lie beyond
@@ -26,9 +26,9 @@ def make_run(
 ) -> LloydRun:
     """Fit a run on all rows of data that lie on the grid, filed by pairs of clusters or not."""
     keys = Tape(seed).record_keys(np.arange(len(X)))
-    people = Population(X, keys, np.arange(len(X)), np.empty(0) if mass is None else mass)
+    points = Points(X, keys, np.arange(len(X)), np.empty(0) if mass is None else mass)
     seeding = Seeding(k, seed, oracles.quantum_of(X) / 64.0)
-    run = LloydRun(people, k, max_iter, seeding, weights)
+    run = LloydRun(points, k, max_iter, seeding, weights)
     if pairs is not None:
         run._pairs = pairs
         run._files = new_files(0, 0, k, X.shape[1], 0 if weights is None else weights.size, pairs)
@@ -38,7 +38,7 @@ def make_run(
 def fresh_run(run: LloydRun, weights: np.ndarray | None = None) -> LloydRun:
     """Fit a run from scratch on what another has left, with equal positions."""
     seeding = Seeding(run.n_clusters, int(run.seeding.seed), run.seeding.quantum)
-    new = LloydRun(run.people, run.n_clusters, run.max_iter, seeding, weights)
+    new = LloydRun(run.points, run.n_clusters, run.max_iter, seeding, weights)
     new.alive[:] = run.alive
     new.n_alive = run.n_alive
     return new.fit()
@@ -98,7 +98,7 @@ def filing_errors(run: LloydRun) -> list[str]:
     """
     if not run._filed:
         return []
-    X = run.people.X[run.people.rows].astype(np.longdouble)
+    X = run.points.X[run.points.rows].astype(np.longdouble)
     errors = []
     for t in range(0 if run._weights.size else 1, run.built + 1):
         where, wrong = filed(run, t)
@@ -133,7 +133,7 @@ def _margin_errors(run: LloydRun, x: np.ndarray, t: int, j: int, slot: int, own:
 def label_errors(run: LloydRun) -> list[str]:
     """Records whose label, at any level, is not the one that comparing all distances gives."""
     live = run.live()
-    X = run.people.X[run.people.rows[live]].astype(np.float64)
+    X = run.points.X[run.points.rows[live]].astype(np.float64)
     weights = run._weights if run._weights.size else None
     errors = []
     for t in range(run.built + 1):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from cluster.oracles import distance, distances, nearest
 from effort import examples
-from erasable.cluster._distances import TILE, distances_to, new_tile, rank_nearest
+from erasable.cluster._distances import TILE, Points, distances_to, new_room, rank_nearest
 from erasable.cluster._lloyd_kernels import assign_some
 
 NO_WEIGHTS = np.empty(0)
@@ -21,9 +21,7 @@ def kernel_distances(
 ) -> np.ndarray:
     k, d = centers.shape
     out = np.full((len(picks), k), np.nan)
-    rows = np.arange(len(X))
-    tile, scratch = new_tile(d), np.full((k, TILE), np.nan)
-    distances_to(X, rows, picks, centers, weights, tile, scratch, out)
+    distances_to(Points.queries(X), picks, centers, weights, new_room(d, k), out)
     return out
 
 
@@ -93,9 +91,7 @@ def test_ties_go_to_the_lower_index() -> None:
     centers = rng.integers(0, 4, (7, 2)).astype(np.float64)
     picks = np.arange(200)
     labels, squared = np.empty(200, np.int32), np.empty(200)
-    assign_some(
-        X, picks, picks, centers, NO_WEIGHTS, new_tile(2), np.empty((7, TILE)), labels, squared
-    )
+    assign_some(Points.queries(X), picks, centers, NO_WEIGHTS, new_room(2, 7), labels, squared)
     table = distances(X, centers)
     assert (np.sort(table, axis=1)[:, 0] == np.sort(table, axis=1)[:, 1]).mean() > 0.3
     assert np.array_equal(labels, nearest(X, centers))

@@ -11,7 +11,7 @@ from cluster import oracles
 from cluster.files import filing_errors, fresh_run, label_errors, make_run, same_state
 from effort import few
 from erasable.cluster._filing import tile_bounds
-from erasable.cluster._movement import movement
+from erasable.cluster._movement import movement, new_moves
 from erasable.cluster._run import LloydRun
 
 
@@ -83,7 +83,7 @@ def test_mass_counts_as_many_records() -> None:
     X = make_data("gaussian", 70, rng)
     mass = rng.integers(1, 9, 70).astype(np.float64)
     run = make_run(X, 4, 1, mass=mass)
-    levels = oracles.lloyd(X, run.people.values(run.seeding.chosen), 10, mass)
+    levels = oracles.lloyd(X, run.points.values(run.seeding.chosen), 10, mass)
     path = run.state()["path"]
     assert len(levels) == len(path["centers"])
     assert np.array_equal(path["centers"][-1], levels[-1].centers)
@@ -150,10 +150,10 @@ def test_a_movement_counts_in_the_metric_of_now(pairs: bool) -> None:
     assert oracles.nearest(record, then, before) != oracles.nearest(record, now, after)
     near, bounds = np.array([[far[0] ** 2], [far[1] ** 2], [1e300]]), np.empty(1, np.float32)
     tile_bounds(near, 1, 2, pairs, bounds)
-    limits = np.empty(4 if pairs else 2)
-    movement(now, then, after, before, pairs, limits, np.empty(2), np.empty((2, 2)))
+    moves = new_moves(2, 2, pairs)
+    movement(now, then, after, before, pairs, moves)
     assert 0.99 * margin < bounds[0] < margin
-    assert bounds[0] <= limits[1 if pairs else 0]
+    assert bounds[0] <= moves.limits[1 if pairs else 0]
 
 
 # -- negative controls -------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from erasable.cluster._run import _PATIENCE, LloydRun
 
 def bound_errors(run: LloydRun) -> list[str]:
     """Records whose margin, in extended precision, is below the bound that a level has."""
-    X = run.people.X[run.people.rows].astype(np.longdouble)
+    X = run.points.X[run.points.rows].astype(np.longdouble)
     metric = run._weights if run._weights.size else np.ones(X.shape[1])
     live = run.live()
     errors = []

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans as ScikitKMeans
 from cluster import oracles
 from erasable.audit import refit
 from erasable.cluster import KMeans
-from erasable.cluster._levels import new_levels
+from erasable.cluster._layout import new_levels
 
 
 def blobs(rng: np.random.Generator, n: int, d: int, k: int, spread: float) -> np.ndarray:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from effort import examples
-from erasable.cluster._distances import TILE, load_tile, new_tile, rank_nearest, tile_distances
+from erasable.cluster._distances import TILE, Points, measure, new_room, rank_nearest
 from erasable.cluster._filing import tile_bounds
-from erasable.cluster._movement import MOST_GROWTH, movement
+from erasable.cluster._movement import MOST_GROWTH, movement, new_moves
 
 NONE = np.empty(0)
 
@@ -22,15 +22,13 @@ def nearest(X: Any, centers: Any, weights: Any, pairs: bool) -> tuple[Any, Any, 
     """Cluster, group and bound of every record, by the kernels of the real thing."""
     n, d = X.shape
     k = len(centers)
-    rows = np.arange(n)
+    points = Points.queries(X)
     labels, groups, bounds = np.empty(n, int), np.empty(n, int), np.empty(n)
     near, who, here = np.empty((3, TILE)), np.empty((2, TILE), np.int64), np.empty(TILE, np.float32)
-    tile, scratch = new_tile(d), np.empty((k, TILE))
+    room = new_room(d, k)
     for start in range(0, n, TILE):
-        m = min(TILE, n - start)
-        load_tile(X, rows, rows, start, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
-        rank_nearest(scratch, m, near, who)
+        m = measure(points, points.rows, start, centers, weights, room)
+        rank_nearest(room.distances, m, near, who)
         tile_bounds(near, m, d, pairs, here)
         part = slice(start, start + m)
         labels[part] = who[0, :m]
@@ -41,9 +39,9 @@ def nearest(X: Any, centers: Any, weights: Any, pairs: bool) -> tuple[Any, Any, 
 
 def moved(now: Any, then: Any, w_now: Any, w_then: Any, pairs: bool) -> tuple[Any, float]:
     k, d = now.shape
-    limits = np.empty(k * k if pairs else k)
-    stretch = movement(now, then, w_now, w_then, pairs, limits, np.empty(k), np.empty((2, d)))
-    return limits, stretch
+    moves = new_moves(k, d, pairs)
+    stretch = movement(now, then, w_now, w_then, pairs, moves)
+    return moves.limits, stretch
 
 
 def scene(seed: int, size: float) -> tuple[NDArray[Any], ...]:

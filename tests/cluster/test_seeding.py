@@ -10,7 +10,8 @@ import pytest
 
 from cluster import oracles
 from erasable.cluster import KMeans
-from erasable.cluster._seeding import Population, Seeding, quantum_for
+from erasable.cluster._distances import Points
+from erasable.cluster._seeding import Seeding, quantum_for
 from erasable.core.errors import ErasableError
 from erasable.core.tape import Stream, Tape
 
@@ -37,16 +38,14 @@ def make_data(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 KINDS = ("gaussian", "skewed", "duplicated", "lattice", "constant", "one column", "integers")
 
 
-def people_of(X: np.ndarray, seed: int, mass: np.ndarray = NO_FLOATS) -> Population:
+def points_of(X: np.ndarray, seed: int, mass: np.ndarray = NO_FLOATS) -> Points:
     ids = np.arange(100, 100 + len(X))
-    return Population(X, Tape(seed).record_keys(ids), np.arange(len(X)), mass)
+    return Points(X, Tape(seed).record_keys(ids), np.arange(len(X)), mass)
 
 
-def fitted(
-    people: Population, live: Any, k: int, seed: int, quantum: float, **options: Any
-) -> Seeding:
+def fitted(points: Points, live: Any, k: int, seed: int, quantum: float, **options: Any) -> Seeding:
     seeding = Seeding(k, seed, quantum, **options)
-    seeding.fit(people, np.asarray(live, np.int64))
+    seeding.fit(points, np.asarray(live, np.int64))
     return seeding
 
 
@@ -69,12 +68,12 @@ def test_seeding_is_plain_greedy_kmeans_plus_plus(kind: str) -> None:
     for seed in range(4):
         rng = np.random.default_rng([seed, KINDS.index(kind)])
         X = make_data(kind, 90, rng)
-        people = people_of(X, seed)
+        points = points_of(X, seed)
         quantum = oracles.quantum_of(X)
         k, n_candidates = [(6, None), (3, 1), (4, 7), (1, None)][seed]
-        seeding = fitted(people, np.arange(90), k, seed, quantum, n_candidates=n_candidates)
+        seeding = fitted(points, np.arange(90), k, seed, quantum, n_candidates=n_candidates)
         expected = oracles.greedy_seeds(
-            X, people.keys.tolist(), seed, k, seeding.n_candidates, quantum
+            X, points.keys.tolist(), seed, k, seeding.n_candidates, quantum
         )
         compare_with_oracle(seeding, expected)
 
@@ -86,14 +85,14 @@ def test_mass_and_weights_of_the_metric(kind: str) -> None:
     weights = np.ldexp(1.0, rng.integers(-3, 4, X.shape[1]))
     mass = rng.integers(1, 40, 70).astype(np.float64)
     quantum = oracles.quantum_of(X) / 16.0
-    plain = fitted(people_of(X, 9), np.arange(70), 5, 9, quantum)
+    plain = fitted(points_of(X, 9), np.arange(70), 5, 9, quantum)
     seen = [plain.chosen.tolist()]
     for some_mass in (None, mass):
         for some_weights in (None, weights):
-            people = people_of(X, 9, NO_FLOATS if some_mass is None else some_mass)
-            seeding = fitted(people, np.arange(70), 5, 9, quantum, weights=some_weights)
+            points = points_of(X, 9, NO_FLOATS if some_mass is None else some_mass)
+            seeding = fitted(points, np.arange(70), 5, 9, quantum, weights=some_weights)
             expected = oracles.greedy_seeds(
-                X, people.keys.tolist(), 9, 5, seeding.n_candidates, quantum,
+                X, points.keys.tolist(), 9, 5, seeding.n_candidates, quantum,
                 some_mass, some_weights,
             )  # fmt: skip
             compare_with_oracle(seeding, expected)
@@ -138,10 +137,10 @@ def test_removing_equals_a_fresh_fit(kind: str, massive: bool) -> None:
         n, k = 60, int(rng.integers(1, 7))
         X = make_data(kind, n, rng)
         mass = rng.integers(1, 9, n).astype(np.float64) if massive else NO_FLOATS
-        people = people_of(X, seed, mass)
+        points = points_of(X, seed, mass)
         weights = None if seed % 2 else np.ldexp(1.0, rng.integers(-2, 3, X.shape[1]))
         quantum = oracles.quantum_of(X) / 16.0
-        seeding = fitted(people, np.arange(n), k, seed, quantum, weights=weights)
+        seeding = fitted(points, np.arange(n), k, seed, quantum, weights=weights)
         left = np.arange(n)
         while len(left) > k:
             size = min(int(rng.choice([1, 1, 1, 4])), len(left) - k)
@@ -151,8 +150,8 @@ def test_removing_equals_a_fresh_fit(kind: str, massive: bool) -> None:
                 gone = rng.choice(tried, 1)
             left = np.setdiff1d(left, gone)
             before = seeding.chosen.copy()
-            changed, steps = seeding.remove(people, gone, lambda left=left: left)
-            fresh = fitted(people, left, k, seed, quantum, weights=weights)
+            changed, steps = seeding.remove(points, gone, lambda left=left: left)
+            fresh = fitted(points, left, k, seed, quantum, weights=weights)
             assert_same_seeds(seeding, fresh)
             assert changed == (not np.array_equal(before, seeding.chosen))
             assert 0 <= steps <= k
@@ -168,15 +167,15 @@ def test_removing_equals_a_fresh_fit(kind: str, massive: bool) -> None:
 def test_a_deletion_that_concerns_no_candidate_asks_for_nobody() -> None:
     rng = np.random.default_rng(8)
     X = make_data("gaussian", 200, rng)
-    people = people_of(X, 1)
-    seeding = fitted(people, np.arange(200), 4, 1, oracles.quantum_of(X))
+    points = points_of(X, 1)
+    seeding = fitted(points, np.arange(200), 4, 1, oracles.quantum_of(X))
     others = np.setdiff1d(np.arange(200), seeding.candidates)
 
     def nobody() -> np.ndarray:
         raise AssertionError("no step had to be run again")
 
     before = seeding.potentials.copy()
-    assert seeding.remove(people, others[:1], nobody) == (False, 0)
+    assert seeding.remove(points, others[:1], nobody) == (False, 0)
     assert (seeding.potentials[1:] <= before[1:]).all()
     assert (seeding.potentials != before).any()
 
@@ -185,13 +184,13 @@ def test_a_large_batch_is_taken_in_parts() -> None:
     rng = np.random.default_rng(9)
     n = 9_500  # more than twice what is held at once
     X = make_data("gaussian", n, rng)
-    people = people_of(X, 2)
+    points = points_of(X, 2)
     quantum = oracles.quantum_of(X)
-    seeding = fitted(people, np.arange(n), 3, 2, quantum)
+    seeding = fitted(points, np.arange(n), 3, 2, quantum)
     gone = np.setdiff1d(np.arange(n), seeding.candidates)[:9_000]
     left = np.setdiff1d(np.arange(n), gone)
-    seeding.remove(people, gone, lambda: left)
-    assert_same_seeds(seeding, fitted(people, left, 3, 2, quantum))
+    seeding.remove(points, gone, lambda: left)
+    assert_same_seeds(seeding, fitted(points, left, 3, 2, quantum))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 784])

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from erasable.cluster._seeding import Population, Seeding
+from erasable.cluster._distances import Points
+from erasable.cluster._seeding import Seeding
 from erasable.core.tape import Tape
 
 POINTS = {
@@ -111,12 +112,12 @@ def draw(
     everybody = np.arange(len(points))
     observed: Counter[tuple[int, ...]] = Counter()
     for seed in range(n_seeds):
-        people = Population(X, Tape(seed).record_keys(everybody), everybody)
+        points = Points(X, Tape(seed).record_keys(everybody), everybody)
         seeding = Seeding(k, seed, 2.0**20, n_candidates=tries)
-        seeding.fit(people, everybody)
+        seeding.fit(points, everybody)
         if gone is not None:
             left = np.delete(everybody, gone)
-            seeding.remove(people, np.array([gone]), lambda left=left: left)
+            seeding.remove(points, np.array([gone]), lambda left=left: left)
         observed[tuple(seeding.chosen.tolist())] += 1
     return observed
 
@@ -146,9 +147,9 @@ def test_the_first_seed_is_drawn_by_mass() -> None:
     X, everybody = np.arange(4.0)[:, None], np.arange(4)
     observed: Counter[tuple[int, ...]] = Counter()
     for seed in range(4_000):
-        people = Population(X, Tape(seed).record_keys(everybody), everybody, mass)
+        points = Points(X, Tape(seed).record_keys(everybody), everybody, mass)
         seeding = Seeding(1, seed, 1.0, n_candidates=1)
-        seeding.fit(people, everybody)
+        seeding.fit(points, everybody)
         observed[(int(seeding.chosen[0]),)] += 1
     law = {(j,): Fraction(int(m), 20) for j, m in enumerate(mass)}
     assert fits(law, observed) > 1e-3
@@ -208,8 +209,8 @@ def _retrained(
     left = [j for j in range(len(points)) if j != gone]
     X, observed = np.array(points), Counter()
     for seed in range(10**6, 10**6 + n_seeds):
-        people = Population(X, Tape(seed).record_keys(np.arange(len(X))), np.arange(len(X)))
+        points = Points(X, Tape(seed).record_keys(np.arange(len(X))), np.arange(len(X)))
         seeding = Seeding(k, seed, 2.0**20, n_candidates=1)
-        seeding.fit(people, np.array(left))
+        seeding.fit(points, np.array(left))
         observed[tuple(seeding.chosen.tolist())] += 1
     return observed

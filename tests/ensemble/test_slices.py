@@ -21,8 +21,7 @@ from erasable.core.tape import Tape
 from erasable.ensemble import ShardedClassifier, ShardedRegressor
 from erasable.refit._fitting import seeds_of
 from erasable.utils._checks.compare import assert_same
-from erasable.utils._checks.data_sets import MARKED
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import MARKED, suited
 from erasable.utils._checks.reach import Marks, reachable, shows
 
 each_base = pytest.mark.parametrize("name", SLICED)

@@ -28,8 +28,7 @@ from erasable.utils._checks.compare import (
     fit,
     seeded,
 )
-from erasable.utils._checks.data_sets import STANDARD, DataSet
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import STANDARD, DataSet, suited
 from law_instances import law_instances
 
 INSTANCES = list(law_instances())

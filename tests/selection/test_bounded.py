@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from effort import examples
 from erasable.selection import BetaBinomial, Groups, NaiveBayes, PerClass, PointMass, Uniform
-from erasable.selection._bounded import BoundedQueue
 from erasable.selection._functions import Queue
-from erasable.selection._sampled import SampledFunction
+from erasable.selection._sampled import BoundedQueue, SampledFunction
 from erasable.selection.staying import Sampler, as_staying
 from selection.models import CLASSED, NAMES
 

@@ -16,7 +16,7 @@ from erasable.selection import (
     VarianceReduction,
 )
 from erasable.selection.utilities import Utility
-from erasable.selection.utilities._definite import is_definite_by_form
+from erasable.selection.utilities._gaussian import is_definite_by_form
 
 RNG = np.random.default_rng(6)
 MAKERS: dict[str, Callable[[], Utility]] = {

@@ -45,8 +45,7 @@ from erasable.preprocessing import (
     StandardScaler,
 )
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from erasable.utils._checks.data_sets import STANDARD
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import STANDARD, suited
 from law_instances import law_instances
 
 __all__ = ["Case", "cases", "prepare"]

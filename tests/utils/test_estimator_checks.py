@@ -21,8 +21,7 @@ from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.utils._checks.compare import differing
-from erasable.utils._checks.data_sets import FAST, MARKED
-from erasable.utils._checks.kinds import suited
+from erasable.utils._checks.data_sets import FAST, MARKED, suited
 from erasable.utils._checks.reach import Marks, reachable, shows
 from erasable.utils.estimator_checks import (
     LAW_CHECKS,
@@ -75,8 +74,6 @@ def test_every_check_has_a_negative_control() -> None:
 
 
 def test_every_check_is_listed_and_described() -> None:
-    module = importlib.import_module("erasable.utils.estimator_checks")
-    there = {n for n in vars(module) if n.startswith("check_")} - {"check_erasable"}
     rooms = ("equality", "erasure", "identity", "inputs", "lifetime")
     written = {
         name
@@ -84,7 +81,7 @@ def test_every_check_is_listed_and_described() -> None:
         for name in vars(importlib.import_module(f"erasable.utils._checks.{room}"))
         if name.startswith("check_")
     }
-    assert there == written == set(LAW_CHECKS)
+    assert written == set(LAW_CHECKS)
     assert all(check.__doc__ for check in LAW_CHECKS.values())
 
 

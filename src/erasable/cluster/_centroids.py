@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
 
-from ._distances import TILE, distances_to, new_tile
+from ._distances import Points, distances_to, new_room
 from ._far import far_distances, far_from, nearest_to_far
 from ._lloyd_kernels import assign_some
-
-__all__ = ["SEED_CONSTRAINT", "CentroidModel"]
 
 SEED_CONSTRAINT = [
     None,
@@ -29,7 +28,6 @@ SEED_CONSTRAINT = [
     np.random.Generator,
 ]
 
-Floats = NDArray[np.float64]
 
 _NO_FLOATS = np.empty(0)
 
@@ -57,12 +55,12 @@ class CentroidModel(
     _centers: Floats
     _inertia: float | None = None
 
-    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> Any:
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> Any:
         """Learn from the records that are held, into an accelerator with ``remove(model, rows)``.
 
         `names` are those of the columns, and `warn` is whether to warn of what the grid loses.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement _new_work()")
+        raise NotImplementedError(f"{type(self).__name__} does not implement _new_accelerator()")
 
     def _publish(self) -> None:
         """Show what the accelerator holds."""
@@ -76,17 +74,17 @@ class CentroidModel(
 
     def _fit_rows(self) -> None:
         names = getattr(self, "feature_names_in_", None)
-        self._accelerator = self._new_work(None if names is None else list(names), warn=True)
+        self._accelerator = self._new_accelerator(None if names is None else list(names), warn=True)
         self._publish()
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         outcome: Outcome = self._accelerator.remove(self, rows)
         self._publish()
         return outcome
 
     def _reattach(self) -> None:
         before, digest = self._state(), self.digest()
-        self._accelerator = self._new_work()
+        self._accelerator = self._new_accelerator()
         self._publish()
         self._info.digest = None
         if self.digest() != digest:
@@ -103,8 +101,7 @@ class CentroidModel(
         if self._map is None:
             return _NO_FLOATS
         # The bound keeps weights finite behind scales below 1e-150.
-        weights: Floats = 1.0 / np.maximum(self._map.scale * self._map.scale, 2.0**-1000)
-        return weights
+        return 1.0 / np.maximum(self._map.scale * self._map.scale, 2.0**-1000)
 
     def _read_rows(self, X: Any) -> NDArray[Any]:
         """Read rows into the space of the records: those that come mapped are mapped back."""
@@ -114,20 +111,16 @@ class CentroidModel(
     def _distances(self, X: NDArray[Any]) -> Floats:
         """Distances of queries, in the space of the records, to every centroid."""
         gridded = self._grid.apply(X)
-        picks = np.arange(gridded.shape[0])
-        k, d = self._centers.shape
+        points, (k, d) = Points.queries(gridded), self._centers.shape
         out = np.empty((gridded.shape[0], k))
-        distances_to(
-            gridded, picks, picks, self._centers, self._metric(), new_tile(d),
-            np.empty((k, TILE)), out,
-        )  # fmt: skip
+        distances_to(points, points.rows, self._centers, self._metric(), new_room(d, k), out)
         out = np.sqrt(out)
         far = far_from(gridded, self._grid.top)
         if far.size:
             out[far] = far_distances(*self._far_problem(X[far]))
         return out
 
-    def _find(self, X: NDArray[Any]) -> tuple[NDArray[np.int32], Floats]:
+    def _find(self, X: NDArray[Any]) -> tuple[Ints32, Floats]:
         """Labels and squared distances of queries, in the space of the records."""
         gridded = self._grid.apply(X)
         labels, squared = self._assign(gridded)
@@ -139,19 +132,16 @@ class CentroidModel(
     def _far_problem(self, X: NDArray[Any]) -> tuple[Floats, Floats, Floats, Floats]:
         return X.astype(np.float64), self._grid.origin, self._centers, self._metric()
 
-    def _assign(self, gridded: Floats) -> tuple[NDArray[np.int32], Floats]:
+    def _assign(self, gridded: Floats) -> tuple[Ints32, Floats]:
         """Labels and squared distances of gridded rows that are not far from the records."""
-        picks = np.arange(gridded.shape[0])
-        k, d = self._centers.shape
+        points, (k, d) = Points.queries(gridded), self._centers.shape
         labels = np.empty(gridded.shape[0], np.int32)
         squared = np.empty(gridded.shape[0])
-        assign_some(
-            gridded, picks, picks, self._centers, self._metric(), new_tile(d),
-            np.empty((k, TILE)), labels, squared,
-        )  # fmt: skip
+        room = new_room(d, k)
+        assign_some(points, points.rows, self._centers, self._metric(), room, labels, squared)
         return labels, squared
 
-    def _assign_records(self) -> tuple[NDArray[np.int32], Floats]:
+    def _assign_records(self) -> tuple[Ints32, Floats]:
         held = self._attached()
         return self._assign(self._grid.apply(held.records.matrix[held.live]))
 
@@ -163,7 +153,7 @@ class CentroidModel(
         return centers
 
     @property
-    def labels_(self) -> NDArray[np.int32]:
+    def labels_(self) -> Ints32:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
         return self._assign_records()[0]
 
@@ -179,7 +169,7 @@ class CentroidModel(
     def _n_features_out(self) -> int:
         return int(self._centers.shape[0])
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    def predict(self, X: Any) -> Ints32:
         """Return the nearest centroid of every row of `X`, ties to the lower index.
 
         Beyond 256 times the range of the records the comparison is exact, however far.

@@ -8,12 +8,13 @@ tile it happens to sit in nor on the records beside it.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._jit import kernel
-
-__all__ = ["TILE", "distances_to", "load_tile", "new_tile", "rank_nearest", "tile_distances"]
 
 TILE = 64
 """Records a tile holds: two or three tiles of 784 features fit the second-level cache."""
@@ -21,17 +22,51 @@ TILE = 64
 _FAR = 1e300  # finite, so that what is computed from it is too
 _PAD = 8  # keeps the tile's stride off a power of two, which would crowd a few cache sets
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
+
+class Points(NamedTuple):
+    """The points of one k-means problem.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Gridded values; rows outside `rows` are never read.
+    keys : ndarray of shape (n_rows,), uint64
+        Record keys; empty where nothing is drawn.
+    rows : ndarray of shape (m,), int64
+        Which rows of `X` belong to the problem; a *position* indexes this array.
+    mass : ndarray of shape (m,), or empty
+        Integer weights of the positions, 0 or more; empty means one each.
+    """
+
+    X: NDArray[Any]
+    keys: Words
+    rows: Ints
+    mass: Floats = np.empty(0)
+
+    @classmethod
+    def queries(cls, X: NDArray[Any]) -> Points:
+        """Return points that are compared with centroids, and nothing else."""
+        return cls(X, np.empty(0, np.uint64), np.arange(X.shape[0]))
+
+    def values(self, positions: Ints) -> Floats:
+        """Return the gridded values at `positions` as float64."""
+        return self.X[self.rows[positions]].astype(np.float64)
 
 
-def new_tile(n_features: int) -> Floats:
-    """Return scratch space for one tile, shape (n_features, TILE + padding)."""
-    return np.zeros((n_features, TILE + _PAD))
+class Room(NamedTuple):
+    """Scratch space: a tile of records, and their distances to centroids."""
+
+    tile: Floats
+    distances: Floats
+
+
+def new_room(n_features: int, n_centers: int) -> Room:
+    """Return room for a tile, shape (n_features, TILE + padding), and for its distances."""
+    return Room(np.zeros((n_features, TILE + _PAD)), np.zeros((n_centers, TILE)))
 
 
 @kernel
-def load_tile(X: Floats, rows: Rows, picks: Rows, start: int, m: int, tile: Floats) -> None:
+def load_tile(X: Floats, rows: Ints, picks: Ints, start: int, m: int, tile: Floats) -> None:
     """Transpose the records ``rows[picks[start : start + m]]`` of `X` into `tile`."""
     d = X.shape[1]
     whole = m // 8 * 8
@@ -126,7 +161,7 @@ def tile_distances(tile: Floats, m: int, centers: Floats, weights: Floats, out: 
 
 
 @kernel
-def rank_nearest(dist: Floats, m: int, near: Floats, who: NDArray[np.int64]) -> None:
+def rank_nearest(dist: Floats, m: int, near: Floats, who: Ints) -> None:
     """Rank the three nearest centroids of every record of a tile.
 
     Parameters
@@ -173,23 +208,25 @@ def rank_nearest(dist: Floats, m: int, near: Floats, who: NDArray[np.int64]) -> 
 
 
 @kernel
+def measure(
+    points: Points, picks: Ints, start: int, centers: Floats, weights: Floats, room: Room
+) -> int:
+    """Fill a tile from ``picks[start]`` on, measure its distances, and count its records."""
+    m: int = min(TILE, picks.shape[0] - start)
+    load_tile(points.X, points.rows, picks, start, m, room.tile)
+    tile_distances(room.tile, m, centers, weights, room.distances)
+    return m
+
+
+@kernel
 def distances_to(
-    X: Floats,
-    rows: Rows,
-    picks: Rows,
-    centers: Floats,
-    weights: Floats,
-    tile: Floats,
-    scratch: Floats,
-    out: Floats,
+    points: Points, picks: Ints, centers: Floats, weights: Floats, room: Room, out: Floats
 ) -> None:
-    """Write the squared distances of ``rows[picks]`` to `centers` into ``out[pick, center]``."""
+    """Write the squared distances of some points to `centers` into ``out[pick, center]``."""
     n = picks.shape[0]
     k = centers.shape[0]
     for start in range(0, n, TILE):
-        m = min(TILE, n - start)
-        load_tile(X, rows, picks, start, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
+        m = measure(points, picks, start, centers, weights, room)
         for r in range(m):
             for c in range(k):
-                out[start + r, c] = scratch[c, r]
+                out[start + r, c] = room.distances[c, r]

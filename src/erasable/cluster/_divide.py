@@ -6,9 +6,9 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._arrays import Ints
 from erasable.core._schema import DictOf, Fields, Integer, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import grid, refuse_many
@@ -22,10 +22,6 @@ from ._schema import FARTHEST, NodeSchema
 from ._seeding import quantum_for
 from ._table import GriddedTable
 from ._tree import Leaf, Merge, Node, default_width, strongest
-
-__all__ = ["DivideAndConquerKMeans"]
-
-Floats = NDArray[np.float64]
 
 _MOST_LEAVES = 2**20
 
@@ -116,7 +112,7 @@ class DivideAndConquerKMeans(CentroidModel):
     def _learns_from(self) -> set[str]:
         return super()._learns_from() | {"groups"}
 
-    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> _Tree:
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> _Tree:
         return _Tree(self, names, warn)
 
     def _publish(self) -> None:
@@ -252,7 +248,7 @@ class _Tree:
         """Children of node `i` of the level being built, or of the one above the last built."""
         return self.levels[-2][i * self.width : (i + 1) * self.width]
 
-    def remove(self, model: DivideAndConquerKMeans, rows: NDArray[np.int64]) -> Outcome:
+    def remove(self, model: DivideAndConquerKMeans, rows: Ints) -> Outcome:
         """Delete rows from their leaves, and learn the nodes above these anew."""
         held = model._attached()
         regrid = self.table.remove(rows)

@@ -14,17 +14,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["far_distances", "far_from", "nearest_to_far"]
+from erasable.core._arrays import Floats, Ints
 
 _BEYOND = 8
 """Octaves beyond the records at which a query is far; before, rounding leaves 40 bits or more."""
 
 _TINY = 2.0**-900  # differences below it may have suffered from underflow
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def far_from(gridded: Floats, top: Ints) -> Ints:

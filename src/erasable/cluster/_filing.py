@@ -22,39 +22,52 @@ look at*, and never enters the state.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._jit import kernel
 
-from ._movement import MOST_GROWTH, SHARE, movement, same_row
-
-__all__ = [
-    "BINS",
-    "FREE",
-    "file_level",
-    "file_record",
-    "free_slot",
-    "hide",
-    "rounded_down",
-    "take_at_risk",
-    "tile_bounds",
-]
-
-BINS = 96
-"""Bins of a group: 24 octaves of bounds, four bins an octave; the lowest takes the rest."""
-
-FREE = -1
-"""Stamp of a snapshot slot that holds no snapshot."""
+from ._layout import BINS, FREE, Files, Levels
+from ._movement import MOST_GROWTH, SHARE, Moves, movement, same_row
 
 _NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
 _LARGEST = 3e38
 _SMALLEST = 2e-38
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Keys32 = NDArray[np.float32]
-Links = NDArray[np.int32]
+
+
+class Lists(NamedTuple):
+    """The lists in which the records of one level are filed.
+
+    Attributes
+    ----------
+    top_bits : int
+        Leading bits of the level's largest bound.
+    bounds : ndarray of shape (n_positions,), float32
+        The movement that each record can bear.
+    following : ndarray of shape (n_positions,), int32
+        The record that comes after each in its list; -1 after the last.
+    head : ndarray of shape (n_slots, n_groups, BINS), int32
+        The first record of each list, or -1.
+    lowest : ndarray of shape (n_slots, n_groups), int16
+        The first bin of each group that has records.
+    """
+
+    top_bits: int
+    bounds: Keys32
+    following: Ints32
+    head: Ints32
+    lowest: NDArray[np.int16]
+
+
+@kernel
+def lists_of(t: int, levels: Levels, files: Files) -> Lists:
+    """Return the lists of level `t`."""
+    return Lists(levels.tops[t], levels.bounds[t], levels.links[t], files.head[t], files.lowest[t])
 
 
 @kernel
@@ -111,79 +124,47 @@ def _bin_of(bound: float, top_bits: int) -> int:
 
 
 @kernel
-def file_level(
-    live: Ints,
-    bounds: Keys32,
-    following: Links,
-    head: NDArray[np.int32],
-    lowest: NDArray[np.int16],
-) -> int:
-    """File every live position under slot 0; `following` holds the groups and is overwritten.
-
-    Returns
-    -------
-    top_bits : int
-        The level's top: leading bits of the largest bound.
-    """
+def file_level(t: int, live: Ints, levels: Levels, files: Files) -> None:
+    """File every live position of level `t` under slot 0; its links hold the groups until then."""
     # Floats above 0 are in the order of their bits. Of dead records, bounds may be too large.
     widest = np.int32(0)
-    for bits in bounds.view(np.int32):
+    for bits in levels.bounds[t].view(np.int32):
         widest = max(widest, bits)
-    top_bits = int(widest) >> 21
-    head[:] = -1
-    lowest[:] = BINS
+    levels.tops[t] = int(widest) >> 21
+    lists = lists_of(t, levels, files)
+    lists.head[:] = -1
+    lists.lowest[:] = BINS
     for j in live:
-        group = int(following[j])
-        bound = float(bounds[j])
-        file_record(j, bound, 0, group, top_bits, bounds, following, head, lowest)
-    return top_bits
+        file_record(j, float(lists.bounds[j]), 0, int(lists.following[j]), lists)
 
 
 @kernel
-def file_record(
-    j: int,
-    bound: float,
-    slot: int,
-    group: int,
-    top_bits: int,
-    bounds: Keys32,
-    following: Links,
-    head: NDArray[np.int32],
-    lowest: NDArray[np.int16],
-) -> None:
+def file_record(j: int, bound: float, slot: int, group: int, lists: Lists) -> None:
     """File record `j` in a group of a slot; the bound is rounded down to float32."""
     small = rounded_down(bound)
-    bounds[j] = small
-    place = _bin_of(float(small), top_bits)
-    following[j] = head[slot, group, place]
-    head[slot, group, place] = j
-    if place < lowest[slot, group]:
-        lowest[slot, group] = place
+    lists.bounds[j] = small
+    place = _bin_of(float(small), lists.top_bits)
+    lists.following[j] = lists.head[slot, group, place]
+    lists.head[slot, group, place] = j
+    if place < lists.lowest[slot, group]:
+        lists.lowest[slot, group] = place
 
 
 @kernel
 def take_at_risk(
-    slot: int,
-    limits: Floats,
-    top_bits: int,
-    alive: NDArray[np.bool_],
-    bounds: Keys32,
-    following: Links,
-    head: NDArray[np.int32],
-    lowest: NDArray[np.int16],
-    out: Ints,
-    n_out: int,
+    slot: int, limits: Floats, alive: Flags, lists: Lists, out: Ints, n_out: int
 ) -> int:
     """Take the records of a slot that `limits` reach; return how many `out` holds then.
 
     Records that were deleted since are dropped on the way.
     """
+    bounds, following, head, lowest = lists.bounds, lists.following, lists.head, lists.lowest
     for group in range(limits.shape[0]):
         limit = limits[group]
         first = int(lowest[slot, group])
         if limit <= 0.0 or first >= BINS:
             continue
-        last = _bin_of(limit, top_bits)
+        last = _bin_of(limit, lists.top_bits)
         if first > last:
             continue
         still = BINS
@@ -212,19 +193,9 @@ def take_at_risk(
 
 
 @kernel
-def _merge(
-    old: int,
-    new: int,
-    limits: Floats,
-    divisor: float,
-    top_bits: int,
-    alive: NDArray[np.bool_],
-    bounds: Keys32,
-    following: Links,
-    head: NDArray[np.int32],
-    lowest: NDArray[np.int16],
-) -> None:
+def _merge(old: int, new: int, limits: Floats, divisor: float, alive: Flags, lists: Lists) -> None:
     """File the records of slot `old` under slot `new`, each bound less the movement between."""
+    bounds, following, head, lowest = lists.bounds, lists.following, lists.head, lists.lowest
     for group in range(limits.shape[0]):
         for place in range(int(lowest[old, group]), BINS):
             j = head[old, group, place]
@@ -233,7 +204,7 @@ def _merge(
                 if alive[j]:
                     left = float(bounds[j]) - limits[group]
                     left = left / divisor if left > 0.0 else 0.0
-                    file_record(j, left, new, group, top_bits, bounds, following, head, lowest)
+                    file_record(j, left, new, group, lists)
                 j = after
             head[old, group, place] = -1
         lowest[old, group] = BINS
@@ -241,21 +212,13 @@ def _merge(
 
 @kernel
 def free_slot(
+    t: int,
     clock: int,
-    stamps: Ints,
-    growth: Floats,
-    centers: Floats,
-    weights: Floats,
     pairs: bool,
-    limits: Floats,
-    moves: Floats,
-    turn: Floats,
-    top_bits: int,
-    alive: NDArray[np.bool_],
-    bounds: Keys32,
-    following: Links,
-    head: NDArray[np.int32],
-    lowest: NDArray[np.int16],
+    moves: Moves,
+    alive: Flags,
+    lists: Lists,
+    files: Files,
 ) -> int:
     """Return a slot to file under, merging two snapshots of near ages when none is free.
 
@@ -265,6 +228,8 @@ def free_slot(
     snapshot only: their labels were right when it was taken. `clock` is above every stamp, and
     no two stamps are equal.
     """
+    stamps, growth, weights = files.stamps[t], files.growth[t], files.weights[t]
+    centers = files.snapshots[t]
     n_slots = stamps.shape[0]
     for slot in range(1, n_slots):
         if stamps[slot] == FREE:
@@ -287,9 +252,7 @@ def free_slot(
             least = ratio
             chosen = slot
             heir = after
-    stretch = movement(
-        centers[heir], centers[chosen], weights[heir], weights[chosen], pairs, limits, moves, turn
-    )
+    stretch = movement(centers[heir], centers[chosen], weights[heir], weights[chosen], pairs, moves)
     divisor = 1.0
     if weights.shape[1] > 0:
         divisor = stretch
@@ -297,7 +260,7 @@ def free_slot(
             divisor = np.inf  # bounds of 0
         else:
             growth[heir] = max(growth[heir], growth[chosen] * stretch)
-    _merge(chosen, heir, limits, divisor, top_bits, alive, bounds, following, head, lowest)
+    _merge(chosen, heir, moves.limits, divisor, alive, lists)
     stamps[chosen] = FREE
     return chosen
 

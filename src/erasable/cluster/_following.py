@@ -10,22 +10,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
-from ._distances import TILE, load_tile, rank_nearest, tile_distances
+from ._distances import TILE, Points, Room, load_tile, rank_nearest, tile_distances
 from ._filing import rounded_down, tile_bounds
+from ._layout import Levels
 from ._lloyd_kernels import shift_cluster
-
-__all__ = ["assign", "pays_to_follow"]
 
 _READ = 24  # cost of reading a bound, and of examining a record beside its `k * d` products
 _RANK = 32
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Bounds = NDArray[np.float32]
-Groups = NDArray[np.int32]
 Labels = NDArray[np.uint16]
 
 
@@ -34,7 +31,7 @@ def pays_to_follow(
     live: Ints,
     limits: Floats,
     bounds: Bounds,
-    groups: Groups,
+    groups: Ints32,
     k: int,
     n_features: int,
     most: float,
@@ -56,27 +53,19 @@ def pays_to_follow(
 
 @kernel
 def assign(
-    X: Floats,
-    rows: Ints,
+    points: Points,
     live: Ints,
-    mass: Floats,
-    centers: Floats,
     weights: Floats,
     pairs: bool,
     limits: Floats,
     factor: float,
     was_labels: Labels,
-    was_bounds: Bounds,
-    was_groups: Groups,
-    labels: Labels,
-    bounds: Bounds,
-    groups: Groups,
-    sums: Floats,
-    counts: Ints,
-    tile: Floats,
-    scratch: Floats,
+    source: int,
+    t: int,
+    levels: Levels,
+    room: Room,
 ) -> tuple[int, int]:
-    """Assign every live position, given how it was assigned to centroids not far from these.
+    """Assign every live position at level `t`, given how it was assigned to centroids not far off.
 
     Parameters
     ----------
@@ -85,17 +74,22 @@ def assign(
         examine everybody.
     factor : float
         What is left of a bound is multiplied by it.
-    was_labels, was_bounds, was_groups : ndarray of shape (n_positions,)
-        Label, bound and group of before; they may be the arrays that receive those of now, and
-        the labels may be empty where there was no before.
-    sums, counts : ndarray of shape (k, n_features) and (k,)
-        Sums and masses of the clusters of before, changed with the records that change theirs.
+    was_labels : ndarray of shape (n_positions,)
+        Labels of before; they may be those of level `t`, and empty where there was no before.
+    source : int
+        The level that has the bounds and groups of before; it may be `t`.
+    levels : Levels
+        Sums and masses of level `t` are those of before, and are changed with the records that
+        change their cluster.
 
     Returns
     -------
     examined, flips : int
         Distances computed, and labels that differ from those of before.
     """
+    centers, sums, counts = levels.centers[t], levels.sums[t], levels.counts[t]
+    labels, bounds, groups = levels.labels[t], levels.bounds[t], levels.links[t]
+    was_bounds, was_groups = levels.bounds[source], levels.links[source]
     k = centers.shape[0]
     n = live.shape[0]
     near = np.empty((3, TILE))
@@ -127,18 +121,18 @@ def assign(
             waiting[m] = j
             m += 1 if (limit > 0.0) & (bound <= limit) else 0
             at += 1
-        load_tile(X, rows, waiting, 0, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
-        rank_nearest(scratch, m, near, who)
-        tile_bounds(near, m, X.shape[1], pairs, here)
+        load_tile(points.X, points.rows, waiting, 0, m, room.tile)
+        tile_distances(room.tile, m, centers, weights, room.distances)
+        rank_nearest(room.distances, m, near, who)
+        tile_bounds(near, m, points.X.shape[1], pairs, here)
         for r in range(m):
             j = waiting[r]
             a = who[0, r]
             bounds[j] = here[r]
             groups[j] = np.int32(a * k + who[1, r]) if pairs else np.int32(a)
             if fresh or a != was_labels[j]:
-                w = mass[j] if mass.size > 0 else 1.0
-                x = X[rows[j]]
+                w = points.mass[j] if points.mass.size > 0 else 1.0
+                x = points.X[points.rows[j]]
                 if not fresh:
                     shift_cluster(sums, counts, x, was_labels[j], -w)
                 shift_cluster(sums, counts, x, a, w)

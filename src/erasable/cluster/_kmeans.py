@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 
 from ._centroids import SEED_CONSTRAINT
-from ._levels import Rule
+from ._layout import Rule
 from ._run import plain_rule
-from ._single import SingleRunModel, Work
-
-__all__ = ["KMeans"]
+from ._single import GriddedRun, SingleRunModel
 
 
 class KMeans(SingleRunModel):
@@ -113,11 +111,11 @@ class KMeans(SingleRunModel):
     def _needs_moments(self) -> bool:
         return bool(self._at_fit("tol") > 0)
 
-    def _rule(self, work: Work, n_levels: int) -> Rule:
-        if work.moments is None:
+    def _rule(self, gridded: GriddedRun, n_levels: int) -> Rule:
+        if gridded.moments is None:
             return plain_rule(n_levels)
         weights = self._metric()
-        variance = work.moments.variance()
+        variance = gridded.moments.variance()
         total = 0.0
         for value in (variance * weights if weights.size else variance).tolist():
             total += value

@@ -6,140 +6,18 @@ Level 0 has the seeds for centroids; level ``t`` has the centroids that the sums
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
-
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
-from ._filing import BINS, FREE, file_level
+from ._distances import Points, Room
+from ._filing import file_level
 from ._following import assign, pays_to_follow
+from ._layout import FREE, Files, Levels, Rule
 from ._lloyd_kernels import loss_of, next_centers, reexamine, shift_cluster
-from ._movement import MOST_GROWTH, movement, same_row
-
-__all__ = [
-    "Files",
-    "Levels",
-    "Problem",
-    "Rule",
-    "descend",
-    "file_all",
-    "grown",
-    "new_files",
-    "new_levels",
-]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-class Problem(NamedTuple):
-    """Whom the run is about: see `Population`; `alive` tells which positions are left."""
-
-    X: Floats
-    rows: Ints
-    mass: Floats
-    alive: NDArray[np.bool_]
-
-
-class Rule(NamedTuple):
-    """How centroids follow from sums, and when the run stops.
-
-    Attributes
-    ----------
-    floor_mass, step, phases
-        See `next_centers`; one row of `phases` per level.
-    shift : float
-        Stop when the squared movement of all centroids is at most this; negative: never.
-    squares : ndarray of shape (n_features,), or empty
-        Sums of squares; where given, stop as soon as the loss does not fall.
-    """
-
-    floor_mass: float
-    step: float
-    phases: Floats
-    shift: float
-    squares: Floats
-
-
-class Levels(NamedTuple):
-    """The run itself, in the first five. The first axis is the level.
-
-    Where a level is not filed, `bounds`, `links` and `growth` are what a record can bear, its
-    group, and what the metric has grown by since: see `_following`. Where it is, see `_filing`.
-    """
-
-    centers: Floats
-    sums: Floats
-    counts: Ints
-    losses: Floats
-    labels: NDArray[np.uint16]
-    bounds: NDArray[np.float32]
-    links: NDArray[np.int32]
-    growth: Floats
-    tops: Ints
-
-
-class Files(NamedTuple):
-    """Records filed by the movement they can bear: see `_filing`. The first axis is the level."""
-
-    head: NDArray[np.int32]
-    lowest: NDArray[np.int16]
-    stamps: Ints
-    growth: Floats
-    snapshots: Floats
-    weights: Floats
-
-
-Table = TypeVar("Table", Levels, Files)
-
-
-def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
-    """Return levels with room for `n` positions; nothing is touched before it is used."""
-    small = np.uint8 if k <= 256 else np.uint16 if k <= 65_536 else np.uint32
-    return Levels(
-        centers=np.zeros((n_levels, k, d)),
-        sums=np.zeros((n_levels, k, d)),
-        counts=np.zeros((n_levels, k), np.int64),
-        losses=np.zeros(n_levels),
-        labels=np.zeros((n_levels, n), small),
-        bounds=np.zeros((n_levels, n), np.float32),
-        links=np.zeros((n_levels, n), np.int32),
-        growth=np.ones(n_levels),
-        tops=np.zeros(n_levels, np.int64),
-    )
-
-
-def grown(before: Table, n_levels: int) -> Table:
-    """Return levels or files with room for more levels; what is there is copied."""
-    arrays = []
-    old: NDArray[Any]
-    for old in before:
-        new = np.zeros((n_levels, *old.shape[1:]), old.dtype)
-        new[: old.shape[0]] = old
-        arrays.append(new)
-    return type(before)(*arrays)
-
-
-def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool) -> Files:
-    """Return empty files.
-
-    The number of snapshots is such that they and the heads of the lists stay small against the
-    records: at least 3, and at most 16, or 8 where the metric may change and all have to be
-    compared with it at every deletion.
-    """
-    groups = k * k if pairs else k
-    slots = max(3, min(8 if n_weights else 16, 4 * n // (groups * BINS), n // (16 * k)))
-    return Files(
-        head=np.full((n_levels, slots, groups, BINS), -1, np.int32),
-        lowest=np.full((n_levels, slots, groups), BINS, np.int16),
-        stamps=np.full((n_levels, slots), FREE, np.int64),
-        growth=np.ones((n_levels, slots)),
-        snapshots=np.zeros((n_levels, slots, k, d)),
-        weights=np.zeros((n_levels, slots, n_weights)),
-    )
+from ._movement import MOST_GROWTH, movement, new_moves, same_row
 
 
 @kernel
@@ -153,14 +31,7 @@ def _same(a: Floats, b: Floats) -> bool:
 
 @kernel
 def _pass(
-    t: int,
-    problem: Problem,
-    live: Ints,
-    weights: Floats,
-    pairs: bool,
-    levels: Levels,
-    tile: Floats,
-    scratch: Floats,
+    t: int, points: Points, live: Ints, weights: Floats, pairs: bool, levels: Levels, room: Room
 ) -> None:
     """Assign every live position at level `t`."""
     previous = levels.labels[t][:0]
@@ -168,11 +39,7 @@ def _pass(
         previous = levels.labels[t - 1]
         copy(levels.sums[t - 1], levels.sums[t])
         copy(levels.counts[t - 1], levels.counts[t])
-    assign(
-        problem.X, problem.rows, live, problem.mass, levels.centers[t], weights, pairs,
-        np.empty(0), 1.0, previous, levels.bounds[t], levels.links[t], levels.labels[t],
-        levels.bounds[t], levels.links[t], levels.sums[t], levels.counts[t], tile, scratch,
-    )  # fmt: skip
+    assign(points, live, weights, pairs, np.empty(0), 1.0, previous, t, t, levels, room)
     levels.growth[t] = 1.0
 
 
@@ -180,15 +47,14 @@ def _pass(
 def _follow(
     t: int,
     source: int,
-    problem: Problem,
+    points: Points,
     live: Ints,
     before: Floats,
     former: Floats,
     weights: Floats,
     pairs: bool,
     levels: Levels,
-    tile: Floats,
-    scratch: Floats,
+    room: Room,
 ) -> tuple[int, int]:
     """Assign level `t` from what it was, or from the level before it (`source`).
 
@@ -198,25 +64,21 @@ def _follow(
     if source < t:
         copy(levels.sums[source], levels.sums[t])
         copy(levels.counts[source], levels.counts[t])
-    limits = np.empty(k * k if pairs else k)
-    stretch = movement(
-        levels.centers[t], before, weights, former, pairs, limits, np.empty(k), np.empty((2, d))
-    )
+    moves = new_moves(k, d, pairs)
+    stretch = movement(levels.centers[t], before, weights, former, pairs, moves)
     if weights.size == 0:
         stretch = 1.0
     levels.growth[t] = levels.growth[source] * stretch
     # From level to level centroids move by far more than in a deletion, and bounds get loose.
     most = 0.5 if source < t else 1.0
     if levels.growth[t] > MOST_GROWTH or not pays_to_follow(
-        live, limits, levels.bounds[source], levels.links[source], k, d, most
+        live, moves.limits, levels.bounds[source], levels.links[source], k, d, most
     ):
-        _pass(t, problem, live, weights, pairs, levels, tile, scratch)
+        _pass(t, points, live, weights, pairs, levels, room)
         return live.shape[0], 0
     return assign(
-        problem.X, problem.rows, live, problem.mass, levels.centers[t], weights, pairs, limits,
-        (1.0 - 1e-12) / stretch, levels.labels[source], levels.bounds[source],
-        levels.links[source], levels.labels[t], levels.bounds[t], levels.links[t],
-        levels.sums[t], levels.counts[t], tile, scratch,
+        points, live, weights, pairs, moves.limits, (1.0 - 1e-12) / stretch,
+        levels.labels[source], source, t, levels, room,
     )  # fmt: skip
 
 
@@ -229,8 +91,7 @@ def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files
     files.growth[t, 0] = levels.growth[t]
     copy(levels.centers[t], files.snapshots[t, 0])
     copy(weights, files.weights[t, 0])
-    levels.tops[t] = file_level(live, levels.bounds[t], levels.links[t], files.head[t],
-                                files.lowest[t])  # fmt: skip
+    file_level(t, live, levels, files)
 
 
 @kernel
@@ -264,7 +125,8 @@ def _continue(t: int, levels: Levels, files: Files) -> None:
 
 @kernel
 def descend(
-    problem: Problem,
+    points: Points,
+    alive: Flags,
     gone: Ints,
     n_alive: int,
     clock: int,
@@ -278,14 +140,15 @@ def descend(
     levels: Levels,
     files: Files,
     picks: Ints,
-    tile: Floats,
-    scratch: Floats,
+    room: Room,
     start: int,
 ) -> tuple[int, int, int, int, int]:
     """Run Lloyd's algorithm down the levels, reusing those that are built.
 
     Parameters
     ----------
+    alive : ndarray of shape (n_positions,), bool
+        Which positions are left.
     gone : ndarray of int64
         Positions deleted since the levels were built; already not alive.
     built : int
@@ -338,37 +201,34 @@ def descend(
             _continue(t, levels, files)
         if t <= built:
             for g in gone:
-                w = problem.mass[g] if problem.mass.size > 0 else 1.0
-                shift_cluster(levels.sums[t], levels.counts[t], problem.X[problem.rows[g]],
+                w = points.mass[g] if points.mass.size > 0 else 1.0
+                shift_cluster(levels.sums[t], levels.counts[t], points.X[points.rows[g]],
                               levels.labels[t, g], -w)  # fmt: skip
         anew = t > built and not cloned and (filed or t == 0)
         if filed and not anew and moved:
             seen, flipped = reexamine(
-                problem.X, problem.rows, problem.mass, problem.alive, n_alive, clock,
-                levels.centers[t], weights, pairs, levels.labels[t], levels.sums[t],
-                levels.counts[t], levels.bounds[t], levels.links[t], files.head[t],
-                files.lowest[t], files.stamps[t], files.growth[t], files.snapshots[t],
-                files.weights[t], levels.tops[t], picks, tile, scratch,
-            )  # fmt: skip
+                t, points, alive, n_alive, clock, weights, pairs, levels, files, picks, room
+            )
             if seen < 0:
                 anew = True
             else:
                 examined += seen
                 flips += flipped
         if live.size == 0 and (anew or (moved and not filed)):
-            live = np.flatnonzero(problem.alive)
+            live = np.flatnonzero(alive)
         if not filed and not anew and t > built:
-            seen, _ = _follow(t, t - 1, problem, live, levels.centers[t - 1], weights, weights,
-                              pairs, levels, tile, scratch)  # fmt: skip
+            seen, _ = _follow(t, t - 1, points, live, levels.centers[t - 1], weights, weights,
+                              pairs, levels, room)  # fmt: skip
             examined += seen
             passes += 1
         elif not filed and not anew and moved:
-            seen, flipped = _follow(t, t, problem, live, before, former, weights, pairs, levels,
-                                    tile, scratch)  # fmt: skip
+            seen, flipped = _follow(
+                t, t, points, live, before, former, weights, pairs, levels, room
+            )
             examined += seen
             flips += flipped
         if anew:
-            _pass(t, problem, live, weights, pairs, levels, tile, scratch)
+            _pass(t, points, live, weights, pairs, levels, room)
             passes += 1
             examined += live.size
             if filed and (t > 0 or weights.size > 0):

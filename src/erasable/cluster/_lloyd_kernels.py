@@ -3,54 +3,33 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 
-from ._distances import TILE, load_tile, rank_nearest, tile_distances
-from ._filing import (
-    FREE,
-    file_record,
-    free_slot,
-    take_at_risk,
-    tile_bounds,
-)
-from ._movement import movement
-
-__all__ = [
-    "assign_some",
-    "loss_of",
-    "next_centers",
-    "reexamine",
-    "shift_cluster",
-]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Labels = NDArray[np.uint16]
+from ._distances import TILE, Points, Room, measure, rank_nearest
+from ._filing import file_record, free_slot, lists_of, take_at_risk, tile_bounds
+from ._layout import FREE, Files, Levels
+from ._movement import movement, new_moves
 
 
 @kernel
 def assign_some(
-    X: Floats,
-    rows: Ints,
+    points: Points,
     picks: Ints,
     centers: Floats,
     weights: Floats,
-    tile: Floats,
-    scratch: Floats,
-    labels: NDArray[np.int32],
+    room: Room,
+    labels: Ints32,
     squared: Floats,
 ) -> None:
     """Write the nearest centroid of every pick, ties to the lower index, and its distance."""
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
     for start in range(0, picks.shape[0], TILE):
-        m = min(TILE, picks.shape[0] - start)
-        load_tile(X, rows, picks, start, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
-        rank_nearest(scratch, m, near, who)
+        m = measure(points, picks, start, centers, weights, room)
+        rank_nearest(room.distances, m, near, who)
         for r in range(m):
             labels[start + r] = who[0, r]
             squared[start + r] = near[0, r]
@@ -136,32 +115,19 @@ def loss_of(squares: Floats, sums: Floats, counts: Ints, centers: Floats) -> flo
 
 @kernel
 def reexamine(
-    X: Floats,
-    rows: Ints,
-    mass: Floats,
-    alive: NDArray[np.bool_],
+    t: int,
+    points: Points,
+    alive: Flags,
     n_alive: int,
     clock: int,
-    centers: Floats,
     weights: Floats,
     pairs: bool,
-    labels: Labels,
-    sums: Floats,
-    counts: Ints,
-    bounds: NDArray[np.float32],
-    following: NDArray[np.int32],
-    head: NDArray[np.int32],
-    lowest: NDArray[np.int16],
-    stamps: Ints,
-    growth: Floats,
-    snapshots: Floats,
-    snapshot_weights: Floats,
-    top_bits: int,
+    levels: Levels,
+    files: Files,
     picks: Ints,
-    tile: Floats,
-    scratch: Floats,
+    room: Room,
 ) -> tuple[int, int]:
-    """Bring the labels and sums of one level up to date with centroids that moved.
+    """Bring the labels and sums of level `t` up to date with centroids that moved.
 
     Returns
     -------
@@ -170,20 +136,17 @@ def reexamine(
         is -1 when so many are at risk that a whole pass is cheaper; the level is then untouched
         but for records taken out of their files, and must be assigned anew.
     """
-    k = centers.shape[0]
-    moves = np.empty(k)
-    limits = np.empty(k * k if pairs else k)
-    turn = np.empty((2, centers.shape[1]))
+    centers, labels = levels.centers[t], levels.labels[t]
+    stamps, snapshots, former = files.stamps[t], files.snapshots[t], files.weights[t]
+    lists = lists_of(t, levels, files)
+    k, d = centers.shape
+    moves = new_moves(k, d, pairs)
     n_picks = 0
     for slot in range(stamps.shape[0]):
         if stamps[slot] == FREE:
             continue
-        movement(
-            centers, snapshots[slot], weights, snapshot_weights[slot], pairs, limits, moves, turn
-        )
-        n_picks = take_at_risk(
-            slot, limits, top_bits, alive, bounds, following, head, lowest, picks, n_picks
-        )
+        movement(centers, snapshots[slot], weights, former[slot], pairs, moves)
+        n_picks = take_at_risk(slot, moves.limits, alive, lists, picks, n_picks)
     if n_picks == 0:
         return 0, 0
     if 2 * n_picks > n_alive:
@@ -191,35 +154,29 @@ def reexamine(
     # A level that began as a copy of the one before it has a snapshot of this deletion already.
     for slot in range(stamps.shape[0]):
         clock = max(clock, stamps[slot] + 1)
-    slot = free_slot(
-        clock, stamps, growth, snapshots, snapshot_weights, pairs, limits, moves, turn, top_bits,
-        alive, bounds, following, head, lowest,
-    )  # fmt: skip
+    slot = free_slot(t, clock, pairs, moves, alive, lists, files)
     stamps[slot] = clock
-    growth[slot] = 1.0
+    files.growth[t, slot] = 1.0
     copy(centers, snapshots[slot])
-    copy(weights, snapshot_weights[slot])
+    copy(weights, former[slot])
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
     here = np.empty(TILE, np.float32)
     flips = 0
     for start in range(0, n_picks, TILE):
-        m = min(TILE, n_picks - start)
-        load_tile(X, rows, picks, start, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
-        rank_nearest(scratch, m, near, who)
-        tile_bounds(near, m, X.shape[1], pairs, here)
+        m = measure(points, picks[:n_picks], start, centers, weights, room)
+        rank_nearest(room.distances, m, near, who)
+        tile_bounds(near, m, d, pairs, here)
         for r in range(m):
             j = picks[start + r]
             a = who[0, r]
-            group = a * k + who[1, r] if pairs else a
-            file_record(j, here[r], slot, group, top_bits, bounds, following, head, lowest)
+            file_record(j, here[r], slot, a * k + who[1, r] if pairs else a, lists)
             was = labels[j]
             if a != was:
-                w = mass[j] if mass.size > 0 else 1.0
-                x = X[rows[j]]
-                shift_cluster(sums, counts, x, was, -w)
-                shift_cluster(sums, counts, x, a, w)
+                w = points.mass[j] if points.mass.size > 0 else 1.0
+                x = points.X[points.rows[j]]
+                shift_cluster(levels.sums[t], levels.counts[t], x, was, -w)
+                shift_cluster(levels.sums[t], levels.counts[t], x, a, w)
                 labels[j] = a
                 flips += 1
     return n_picks, flips

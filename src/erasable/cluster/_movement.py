@@ -11,12 +11,12 @@ rounding that a margin was charged with covers that of later metrics up to a fac
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats
 from erasable.core._jit import kernel
-
-__all__ = ["MOST_GROWTH", "SHARE", "movement", "same_row"]
 
 SHARE = 0.35
 """What the third nearest centroid's movement counts for, in bounds and in limits."""
@@ -26,21 +26,37 @@ MOST_GROWTH = 2.0
 
 _TINY = 1e-250  # sums of squares below it may have lost something to underflow
 
-Floats = NDArray[np.float64]
+
+class Moves(NamedTuple):
+    """How far centroids have moved.
+
+    Attributes
+    ----------
+    limits : ndarray of shape (n_groups,)
+        Bounds up to which the records of every group are at risk; 0 everywhere means nothing moved
+        at all. Groups are pairs (own, nearest other), or own centroids alone.
+    moves : ndarray of shape (k,)
+        How far each centroid moved, in the metric of before.
+    turn : ndarray of shape (2, n_features)
+        Scratch space.
+    """
+
+    limits: Floats
+    moves: Floats
+    turn: Floats
+
+
+@kernel
+def new_moves(k: int, n_features: int, pairs: bool) -> Moves:
+    """Return room for movements of `k` centroids; `pairs`: whether groups are pairs of them."""
+    return Moves(np.empty(k * k if pairs else k), np.empty(k), np.empty((2, n_features)))
 
 
 @kernel
 def movement(
-    now: Floats,
-    then: Floats,
-    weights_now: Floats,
-    weights_then: Floats,
-    pairs: bool,
-    limits: Floats,
-    moves: Floats,
-    turn: Floats,
+    now: Floats, then: Floats, weights_now: Floats, weights_then: Floats, pairs: bool, out: Moves
 ) -> float:
-    """Write, for every group, the bound up to which its records are at risk.
+    """Write how far centroids have moved.
 
     Parameters
     ----------
@@ -49,19 +65,16 @@ def movement(
     weights_now, weights_then : ndarray of shape (n_features,) or empty
         The metric now and in the snapshot.
     pairs : bool
-        Whether groups are pairs (own, nearest other), or own centroids alone.
-    limits : ndarray of shape (n_groups,)
-        Receives the limits; 0 everywhere means nothing moved at all.
-    moves : ndarray of shape (k,)
-        Receives how far each centroid moved, in the snapshot's metric.
-    turn : ndarray of shape (2, n_features)
-        Scratch space.
+        Whether groups are pairs.
+    out : Moves
+        Overwritten.
 
     Returns
     -------
     stretch : float
         What a distance grew by at most with the metric, as a factor of at least 1.
     """
+    limits, moves, turn = out.limits, out.moves, out.turn
     k, d = now.shape
     weighted = weights_now.size > 0
     high = 1.0

@@ -8,21 +8,17 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._arrays import Floats
 from erasable.core._schema import Decimal, Fields
 from erasable.core._schema_arrays import Array
 from erasable.core.moments import Moments
 from erasable.core.tape import Stream
 
 from ._centroids import SEED_CONSTRAINT
-from ._levels import Rule
-from ._single import SingleRunModel, Work
-
-__all__ = ["QuantizedKMeans", "default_exponent"]
-
-Floats = NDArray[np.float64]
+from ._layout import Rule
+from ._single import GriddedRun, SingleRunModel
 
 
 class QuantizedKMeans(SingleRunModel):
@@ -113,40 +109,38 @@ class QuantizedKMeans(SingleRunModel):
     def _needs_moments(self) -> bool:
         return True
 
-    def _setting(self, work: Work) -> float:
+    def _setting(self, gridded: GriddedRun) -> float:
         epsilon = self._at_fit("epsilon")
         if epsilon is not None:
             return float(epsilon)
         n, d = self._attached().n_live, self.n_features_in_
-        widest = int(work.table.grid.top.max())
+        widest = int(gridded.table.grid.top.max())
         return math.ldexp(1.0, default_exponent(n, self._at_fit("n_clusters"), d) + widest)
 
-    def _rule(self, work: Work, n_levels: int) -> Rule:
-        assert work.moments is not None
-        if work.phases is None or work.phases.shape[0] < n_levels:
-            work.phases = self._phases(n_levels)
+    def _rule(self, gridded: GriddedRun, n_levels: int) -> Rule:
+        assert gridded.moments is not None
+        if gridded.phases is None or gridded.phases.shape[0] < n_levels:
+            gridded.phases = self._phases(n_levels)
         return Rule(
             self._at_fit("gamma") * self._attached().n_live / self._at_fit("n_clusters"),
-            self._setting(work),
-            work.phases,
+            self._setting(gridded),
+            gridded.phases,
             -1.0,
-            _squares(work.moments),
+            _squares(gridded.moments),
         )
 
     def _phases(self, n_levels: int) -> Floats:
         """Phases of the lattice in steps, one for every iteration and feature, by its name."""
-        names = getattr(self, "feature_names_in_", None)
-        labels = [f"x{i}" for i in range(self.n_features_in_)] if names is None else names
-        keys = np.array([self._tape.key_of(str(label)) for label in labels], np.uint64)
+        keys = np.array([self._tape.key_of(name) for name in self._column_names()], np.uint64)
         draws = [self._tape.uniform(keys, Stream.PHASE, t) for t in range(n_levels)]
         return np.array(draws) - 0.5
 
-    def _read_run(self, work: Work) -> dict[str, Any]:
-        run = work.run
+    def _read_run(self, gridded: GriddedRun) -> dict[str, Any]:
+        run = gridded.run
         return {
-            **super()._read_run(work),
+            **super()._read_run(gridded),
             "lattice": {
-                "epsilon": self._setting(work),
+                "epsilon": self._setting(gridded),
                 "losses": run.levels.losses[: run.final + 1],
             },
         }

@@ -13,27 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 
-from ._distances import TILE, new_tile
+from ._distances import Points, Room, new_room
 from ._filing import hide
-from ._levels import (
-    Files,
-    Levels,
-    Problem,
-    Rule,
-    descend,
-    file_all,
-    grown,
-    new_files,
-    new_levels,
-)
-from ._seeding import Population, Seeding
+from ._layout import Files, Levels, Rule, grown, new_files, new_levels
+from ._levels import descend, file_all
+from ._seeding import Seeding
 
-__all__ = ["LloydRun", "Report", "plain_rule"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 RuleFor: TypeAlias = Callable[[int], Rule]
 
 _NO_FLOATS = np.empty(0)
@@ -74,11 +62,11 @@ class Report:
 
 
 class LloydRun:
-    """A k-means run over a population, which can delete positions.
+    """A k-means run over some points, which can delete positions.
 
     Parameters
     ----------
-    people : Population
+    points : Points
         The records.
     n_clusters, max_iter : int
         As in `KMeans`.
@@ -90,14 +78,14 @@ class LloydRun:
 
     def __init__(
         self,
-        people: Population,
+        points: Points,
         n_clusters: int,
         max_iter: int,
         seeding: Seeding,
         weights: Floats | None = None,
     ) -> None:
-        n, d = people.rows.shape[0], people.X.shape[1]
-        self.people = people
+        n, d = points.rows.shape[0], points.X.shape[1]
+        self.points = points
         self.n_clusters = n_clusters
         self.seeding = seeding
         self.alive = np.ones(n, np.bool_)
@@ -115,8 +103,7 @@ class LloydRun:
         self._used = 0
         self._picks = _NO_POSITIONS
         self._n_picked = 0
-        self._tile = new_tile(d)
-        self._scratch = np.zeros((n_clusters, TILE))
+        self._room: Room = new_room(d, n_clusters)
 
     @property
     def centers(self) -> Floats:
@@ -150,7 +137,7 @@ class LloydRun:
             only by the garbage collector, and its records with it.
         """
         live = self.live()
-        self.seeding.fit(self.people, live)
+        self.seeding.fit(self.points, live)
         self._start(live, rule)
         return self
 
@@ -205,11 +192,11 @@ class LloydRun:
         seeding = self.seeding
         same = quantum is None or quantum == seeding.quantum
         if same and (weights is None or np.array_equal(weights, seeding.weights)):
-            return seeding.remove(self.people, gone, self.live)
+            return seeding.remove(self.points, gone, self.live)
         before = seeding.chosen.copy()
         seeding.quantum = seeding.quantum if quantum is None else quantum
         seeding.weights = seeding.weights if weights is None else weights
-        seeding.fit(self.people, self.live())
+        seeding.fit(self.points, self.live())
         return not np.array_equal(before, seeding.chosen), self.n_clusters
 
     def state(self) -> dict[str, Any]:
@@ -239,27 +226,27 @@ class LloydRun:
             },
         }
 
-    def _keys_at(self, positions: Ints) -> NDArray[np.uint64]:
-        return self.people.keys[self.people.rows[positions]]
+    def _keys_at(self, positions: Ints) -> Words:
+        return self.points.keys[self.points.rows[positions]]
 
     def _forget(self, gone: Ints) -> None:
         """Overwrite what accelerators hold of deleted positions; links of lists must stay."""
         used = self._used
         self.levels.labels[:used, gone] = 0
         self.levels.bounds[:used, gone] = 0.0
-        self._tile[:] = 0.0
-        self._scratch[:] = 0.0
+        for array in self._room:
+            array[:] = 0.0
         self._picks[: self._n_picked] = 0
         for unused in (self.levels.centers, self.levels.sums):
             unused[self._built + 1 :] = 0.0
         if self._filed:
-            hide(self.people.values(gone), self._files.stamps[:used], self._files.snapshots[:used])
+            hide(self.points.values(gone), self._files.stamps[:used], self._files.snapshots[:used])
         else:
             self.levels.links[:used, gone] = 0
 
     def _start(self, live: Ints, rule: RuleFor) -> int:
         k, d = self.levels.centers.shape[1:]
-        self.levels.centers[0] = self.people.values(self.seeding.chosen)
+        self.levels.centers[0] = self.points.values(self.seeding.chosen)
         self._built = -1
         self._filed = False
         self._followed = 0
@@ -285,16 +272,14 @@ class LloydRun:
     def _descend(
         self, gone: Ints, rule: RuleFor, former: Floats, turned: bool = False
     ) -> tuple[int, int, int]:
-        people = self.people
-        problem = Problem(people.X, people.rows, people.mass, self.alive)
         totals = np.zeros(3, np.int64)
         start = 0
         while True:
             n_levels = self.levels.labels.shape[0]
             self._built, self.final, *counts = descend(
-                problem, gone, self.n_alive, self._clock, self._built, rule(n_levels),
-                former, self._weights, turned, self._pairs, self._filed, self.levels, self._files,
-                self._picks, self._tile, self._scratch, start,
+                self.points, self.alive, gone, self.n_alive, self._clock, self._built,
+                rule(n_levels), former, self._weights, turned, self._pairs, self._filed,
+                self.levels, self._files, self._picks, self._room, start,
             )  # fmt: skip
             totals += counts
             if self.final >= 0:

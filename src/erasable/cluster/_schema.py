@@ -9,8 +9,6 @@ from erasable.core._schema import Fields, Part, Sizes, join, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core.grid import MAX_ROWS
 
-__all__ = ["FARTHEST", "NodeSchema", "run_schema"]
-
 FARTHEST = 2.0**490
 """Of a centroid from the origin of the grid: beyond all records."""
 

@@ -11,52 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core.tape import Stream
 
-from ._distances import TILE, new_tile
+from ._distances import Points, new_room
 from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
-
-__all__ = ["Population", "Seeding", "quantum_for"]
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 _NO_FLOATS = np.empty(0)
 _NO_CANDIDATE = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True)
-class Population:
-    """The records of one k-means problem.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Gridded values; rows outside `rows` are never read.
-    keys : ndarray of shape (n_rows,), uint64
-        Record keys.
-    rows : ndarray of shape (m,), int64
-        Which rows of `X` belong to the problem; a *position* indexes this array.
-    mass : ndarray of shape (m,), or empty
-        Integer weights of the positions, 0 or more; empty means one each.
-    """
-
-    X: Floats
-    keys: NDArray[np.uint64]
-    rows: Rows
-    mass: Floats = field(default_factory=lambda: _NO_FLOATS)
-
-    def values(self, positions: Rows) -> Floats:
-        """Return the gridded values at `positions` as float64."""
-        return self.X[self.rows[positions]].astype(np.float64)
-
-
-def quantum_for(tops: NDArray[np.int64], weights: Floats | None = None) -> float:
+def quantum_for(tops: Ints, weights: Floats | None = None) -> float:
     """Return the factor that makes squared distances integers below 2**35.
 
     Parameters
@@ -79,7 +47,7 @@ def quantum_for(tops: NDArray[np.int64], weights: Floats | None = None) -> float
 
 
 class Seeding:
-    """The seeds of a population, with what is needed to know when they change.
+    """The seeds of some points, with what is needed to know when they change.
 
     Attributes
     ----------
@@ -108,17 +76,17 @@ class Seeding:
         self.candidates = np.full((n_clusters, self.n_candidates), -1, np.int64)
         self.potentials = np.full((n_clusters, self.n_candidates), _NO_CANDIDATE, np.int64)
 
-    def fit(self, people: Population, live: Rows) -> None:
+    def fit(self, points: Points, live: Ints) -> None:
         """Choose seeds among the positions `live`."""
-        self._run_from(0, people, live)
+        self._run_from(0, points, live)
 
-    def remove(self, people: Population, gone: Rows, live: Callable[[], Rows]) -> tuple[bool, int]:
+    def remove(self, points: Points, gone: Ints, live: Callable[[], Ints]) -> tuple[bool, int]:
         """Take the positions `gone` out.
 
         Parameters
         ----------
-        people : Population
-            The population; the rows of `gone` are still readable.
+        points : Points
+            Where the rows of `gone` are still readable.
         gone : ndarray of int64
             Positions that leave.
         live : callable
@@ -132,9 +100,8 @@ class Seeding:
             Steps that were run again.
         """
         stands = retract(
-            people.X, people.rows, gone, self.weights, people.mass, self.quantum, self.chosen,
-            self.candidates, self.potentials,
-        )  # fmt: skip
+            points, gone, self.weights, self.quantum, self.chosen, self.candidates, self.potentials
+        )
         if stands:
             return False, 0
         lost = np.any(np.isin(self.candidates, gone), axis=1).tolist()
@@ -144,61 +111,57 @@ class Seeding:
             potential = None
             if lost[step]:
                 stay = live()
-                potential = self._potential(step, people, stay)
-                self._run_step(step, people, stay, potential, self._room(stay))
+                potential = self._potential(step, points, stay)
+                self._run_step(step, points, stay, potential, self._room(stay))
                 steps += 1
             else:
                 self.chosen[step] = self._leaders()[step]
             if self.chosen[step] != before:
-                self._run_from(step + 1, people, live(), potential)
+                self._run_from(step + 1, points, live(), potential)
                 return True, steps + self.n_clusters - step - 1
         return False, steps
 
-    def _leaders(self) -> Rows:
+    def _leaders(self) -> Ints:
         """Return, for every step, the candidate with the lowest potential, the first of equals."""
         best = self.potentials.argmin(axis=1)
-        leaders: Rows = self.candidates[np.arange(self.n_clusters), best]
+        leaders: Ints = self.candidates[np.arange(self.n_clusters), best]
         return leaders
 
     def _run_from(
-        self, step: int, people: Population, live: Rows, potential: Floats | None = None
+        self, step: int, points: Points, live: Ints, potential: Floats | None = None
     ) -> None:
         """Run all steps from `step` on, given the potential that those before have left."""
         if step >= self.n_clusters:
             return
         if potential is None:
-            potential = self._potential(step, people, live)
+            potential = self._potential(step, points, live)
         reached = self._room(live)
         for later in range(step, self.n_clusters):
-            self._run_step(later, people, live, potential, reached)
+            self._run_step(later, points, live, potential, reached)
 
-    def _room(self, live: Rows) -> Floats:
+    def _room(self, live: Ints) -> Floats:
         """Room for what every candidate's potential would be."""
         return np.empty((self.n_candidates, live.shape[0]))
 
-    def _potential(self, step: int, people: Population, live: Rows) -> Floats:
+    def _potential(self, step: int, points: Points, live: Ints) -> Floats:
         """Squared distance of every live position to the nearest of the first `step` seeds."""
         if step == 0:
             return np.full(live.shape[0], np.inf)
         out = np.empty(live.shape[0])
-        nearest_distance(
-            people.X, people.rows, live, people.values(self.chosen[:step]), self.weights,
-            new_tile(people.X.shape[1]), np.empty((step, TILE)), out,
-        )  # fmt: skip
+        centers, room = points.values(self.chosen[:step]), new_room(points.X.shape[1], step)
+        nearest_distance(points, live, centers, self.weights, room, out)
         return out
 
     def _run_step(
-        self, step: int, people: Population, live: Rows, potential: Floats, reached: Floats
+        self, step: int, points: Points, live: Ints, potential: Floats, reached: Floats
     ) -> None:
         """Run one step; lower `potential` to what it is with the winner among the seeds."""
         n_entries = 1 if step == 0 else self.n_candidates
         picks = np.empty(n_entries, np.int64)
         race(
-            people.keys,
-            people.rows,
+            points,
             live,
             np.ones(live.shape[0]) if step == 0 else potential,
-            people.mass,
             self.seed,
             np.uint32(Stream.RACE),
             np.uint32(step * 64),
@@ -209,19 +172,9 @@ class Seeding:
         self.candidates[step, :n_entries] = picks
         sums = np.zeros(n_entries, np.int64)
         lower_and_sum(
-            people.X,
-            people.rows,
-            live,
-            people.values(picks),
-            self.weights,
-            people.mass,
-            self.quantum,
-            potential,
-            reached,
-            sums,
-            new_tile(people.X.shape[1]),
-            np.empty((n_entries, TILE)),
-        )
+            points, live, points.values(picks), self.weights, self.quantum, potential, reached,
+            sums, new_room(points.X.shape[1], n_entries),
+        )  # fmt: skip
         self.potentials[step] = _NO_CANDIDATE
         self.potentials[step, :n_entries] = sums
         best = int(np.argmin(sums))

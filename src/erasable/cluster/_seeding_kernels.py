@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import _philox_round as philox_round
 from erasable.core._tape_kernels import log
 
-from ._distances import TILE, load_tile, tile_distances
-
-__all__ = ["lower_and_sum", "nearest_distance", "race", "retract"]
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Keys = NDArray[np.uint64]
+from ._distances import TILE, Points, Room, measure
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
@@ -27,7 +21,7 @@ _MANTISSA = 2**52 - 1
 
 @kernel
 def _fill_words(
-    keys: Keys, m: int, seed: np.uint64, stream: np.uint32, step: np.uint32, words: Keys
+    keys: Words, m: int, seed: np.uint64, stream: np.uint32, step: np.uint32, words: Words
 ) -> None:
     """Write four independent 32-bit words for each of the first `m` keys into ``words[i, r]``."""
     w0 = words[0]
@@ -55,16 +49,14 @@ def _fill_words(
 
 @kernel
 def race(
-    keys: Keys,
-    rows: Rows,
-    picks: Rows,
+    points: Points,
+    picks: Ints,
     potential: Floats,
-    mass: Floats,
     seed: np.uint64,
     stream: np.uint32,
     step: np.uint32,
     n_candidates: int,
-    winner: Rows,
+    winner: Ints,
 ) -> None:
     """Run `n_candidates` races among ``picks`` and write the winners' local positions.
 
@@ -94,11 +86,11 @@ def race(
         for start in range(0, n, TILE):
             m = min(TILE, n - start)
             for r in range(m):
-                here[r] = keys[rows[picks[start + r]]]
+                here[r] = points.keys[points.rows[picks[start + r]]]
                 stake[r] = potential[start + r]
-            if mass.size > 0:
+            if points.mass.size > 0:
                 for r in range(m):
-                    stake[r] *= mass[picks[start + r]]
+                    stake[r] *= points.mass[picks[start + r]]
             _fill_words(here, m, seed, stream, number, words)
             for i in range(width):
                 line = words[i]
@@ -130,18 +122,15 @@ def race(
 
 @kernel
 def lower_and_sum(
-    X: Floats,
-    rows: Rows,
-    picks: Rows,
+    points: Points,
+    picks: Ints,
     centers: Floats,
     weights: Floats,
-    mass: Floats,
     quantum: float,
     potential: Floats,
     reached: Floats,
-    sums: Rows,
-    tile: Floats,
-    scratch: Floats,
+    sums: Ints,
+    room: Room,
 ) -> None:
     """Try every candidate centre: what the potential would be, and its exact integer sum.
 
@@ -155,11 +144,9 @@ def lower_and_sum(
     for c in range(k):
         sums[c] = 0
     for start in range(0, n, TILE):
-        m = min(TILE, n - start)
-        load_tile(X, rows, picks, start, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
+        m = measure(points, picks, start, centers, weights, room)
         for c in range(k):
-            row = scratch[c]
+            row = room.distances[c]
             to = reached[c, start : start + m]
             limit = potential[start : start + m]
             for r in range(m):
@@ -168,9 +155,9 @@ def lower_and_sum(
                 # Adding 2**52 rounds to an integer, which then is in the lower bits.
                 terms[r] = v * quantum + 2.0**52
             total = 0
-            if mass.size > 0:
+            if points.mass.size > 0:
                 for r in range(m):
-                    total += int((terms[r] - 2.0**52) * mass[picks[start + r]])
+                    total += int((terms[r] - 2.0**52) * points.mass[picks[start + r]])
             else:
                 for r in range(m):
                     total += bits[r] & _MANTISSA
@@ -179,38 +166,27 @@ def lower_and_sum(
 
 @kernel
 def nearest_distance(
-    X: Floats,
-    rows: Rows,
-    picks: Rows,
-    centers: Floats,
-    weights: Floats,
-    tile: Floats,
-    scratch: Floats,
-    out: Floats,
+    points: Points, picks: Ints, centers: Floats, weights: Floats, room: Room, out: Floats
 ) -> None:
     """Write the squared distance of every pick to the nearest centre."""
     for start in range(0, picks.shape[0], TILE):
-        m = min(TILE, picks.shape[0] - start)
-        load_tile(X, rows, picks, start, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
+        m = measure(points, picks, start, centers, weights, room)
         for r in range(m):
-            out[start + r] = scratch[0, r]
+            out[start + r] = room.distances[0, r]
         for c in range(1, centers.shape[0]):
             for r in range(m):
-                out[start + r] = min(out[start + r], scratch[c, r])
+                out[start + r] = min(out[start + r], room.distances[c, r])
 
 
 @kernel
 def retract(
-    X: Floats,
-    rows: Rows,
-    gone: Rows,
+    points: Points,
+    gone: Ints,
     weights: Floats,
-    mass: Floats,
     quantum: float,
-    chosen: Rows,
-    candidates: Rows,
-    potentials: Rows,
+    chosen: Ints,
+    candidates: Ints,
+    potentials: Ints,
 ) -> bool:
     """Take what the positions `gone` contributed out of every potential.
 
@@ -220,28 +196,25 @@ def retract(
         Whether the choice stands: no candidate is gone, and every seed still leads its step.
     """
     k, width = candidates.shape
-    d = X.shape[1]
+    d = points.X.shape[1]
     centers = np.zeros((k * width, d))
     for s in range(k):
         for c in range(width):
             if candidates[s, c] >= 0:
-                copy(X[rows[candidates[s, c]]], centers[s * width + c])
-    tile = np.empty((d, TILE))
-    scratch = np.empty((k * width, TILE))
+                copy(points.X[points.rows[candidates[s, c]]], centers[s * width + c])
+    room = Room(np.empty((d, TILE)), np.empty((k * width, TILE)))
     for start in range(0, gone.shape[0], TILE):
-        m = min(TILE, gone.shape[0] - start)
-        load_tile(X, rows, gone, start, m, tile)
-        tile_distances(tile, m, centers, weights, scratch)
+        m = measure(points, gone, start, centers, weights, room)
         for r in range(m):
             nearest = np.inf
             for s in range(k):
                 reached = nearest
                 for c in range(width):
                     if candidates[s, c] >= 0:
-                        v = min(nearest, scratch[s * width + c, r])
+                        v = min(nearest, room.distances[s * width + c, r])
                         term = np.rint(v * quantum)
-                        if mass.size > 0:
-                            term *= mass[gone[start + r]]
+                        if points.mass.size > 0:
+                            term *= points.mass[gone[start + r]]
                         potentials[s, c] -= int(term)
                         if candidates[s, c] == chosen[s]:
                             reached = v

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._schema import Fields
 from erasable.core._schema_models import column_map, grid, refuse_many
 from erasable.core.deletion import Outcome
@@ -15,22 +15,18 @@ from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 
 from ._centroids import CentroidModel
-from ._levels import Rule
+from ._layout import Rule
 from ._run import LloydRun
 from ._schema import run_schema
 from ._seeding import Seeding, quantum_for
 from ._table import GriddedTable
 
-__all__ = ["SingleRunModel", "Work"]
-
-Floats = NDArray[np.float64]
-
 
 class SingleRunModel(CentroidModel):
     """Base of KMeans and QuantizedKMeans, which say only what their rule is.
 
-    A subclass implements ``_rule(work, n_levels)``, a function of the live records alone, and
-    names in ``_setting(work)`` whatever else the run was made with: when that changes, nothing
+    A subclass implements ``_rule(gridded, n_levels)``, a function of the live records alone, and
+    names in ``_setting(gridded)`` whatever else the run was made with: when that changes, nothing
     can be carried through and the run is made anew.
     """
 
@@ -41,20 +37,20 @@ class SingleRunModel(CentroidModel):
     def _needs_moments(self) -> bool:
         return False
 
-    def _rule(self, work: Work, n_levels: int) -> Rule:
+    def _rule(self, gridded: GriddedRun, n_levels: int) -> Rule:
         raise NotImplementedError(f"{type(self).__name__} does not implement _rule()")
 
-    def _setting(self, work: Work) -> Any:
+    def _setting(self, gridded: GriddedRun) -> Any:
         return None
 
-    def _new_work(self, names: list[str] | None = None, warn: bool = False) -> Work:
-        return Work(self, names, warn)
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> GriddedRun:
+        return GriddedRun(self, names, warn)
 
     def _publish(self) -> None:
         """Show what the run holds; arrays are views, which the next deletion changes."""
-        work: Work = self._accelerator
-        self._grid = work.table.grid
-        self._centers = work.run.centers
+        gridded: GriddedRun = self._accelerator
+        self._grid = gridded.table.grid
+        self._centers = gridded.run.centers
         self._inertia = None
         self._restored = None
 
@@ -65,8 +61,8 @@ class SingleRunModel(CentroidModel):
             return self._restored
         return self._read_run(self._accelerator)
 
-    def _read_run(self, work: Work) -> dict[str, Any]:
-        return work.run.state()
+    def _read_run(self, gridded: GriddedRun) -> dict[str, Any]:
+        return gridded.run.state()
 
     def _schema(self) -> Fields:
         refuse_many(int(self._info.n_records or 0))
@@ -97,7 +93,7 @@ class SingleRunModel(CentroidModel):
         return int(self._run_state["path"]["centers"].shape[0])
 
     @property
-    def labels_(self) -> NDArray[np.int32]:
+    def labels_(self) -> Ints32:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
         self._attached()
         if self._accelerator is None:
@@ -106,7 +102,7 @@ class SingleRunModel(CentroidModel):
         return run.labels[run.live()].astype(np.int32)
 
 
-class Work:
+class GriddedRun:
     """The accelerator of a model: the gridded records and the run over them.
 
     Attributes
@@ -133,7 +129,7 @@ class Work:
         n_clusters = model._at_fit("n_clusters")
         seeding = Seeding(n_clusters, model.seed_, *self._seeding_metric(weights))
         self.run = LloydRun(
-            self.table.population(),
+            self.table.points(),
             n_clusters,
             model._at_fit("max_iter"),
             seeding,
@@ -141,7 +137,7 @@ class Work:
         )
         self.run.fit(partial(model._rule, self))
 
-    def remove(self, model: SingleRunModel, rows: NDArray[np.int64]) -> Outcome:
+    def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
         """Delete rows; whatever cannot be carried through is learned again."""
         held = model._attached()
         top, origin = self.table.grid.top.copy(), self.table.grid.origin.copy()

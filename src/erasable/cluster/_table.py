@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints, Words
 from erasable.core.grid import Grid
 from erasable.core.records import Attachment
 
-from ._seeding import Population
-
-__all__ = ["GriddedTable"]
-
-Ints = NDArray[np.int64]
+from ._distances import Points
 
 
 class GriddedTable:
@@ -41,7 +37,7 @@ class GriddedTable:
     def __init__(
         self,
         held: Attachment,
-        keys: NDArray[np.uint64],
+        keys: Words,
         names: list[str] | None = None,
         warn: bool = False,
     ) -> None:
@@ -61,9 +57,9 @@ class GriddedTable:
         if self.rows.size < matrix.shape[0]:
             self.wipe(np.flatnonzero(~held.live))
 
-    def population(self) -> Population:
+    def points(self) -> Points:
         """Return the records as a k-means problem."""
-        return Population(self.X, self.keys, self.rows)
+        return Points(self.X, self.keys, self.rows)
 
     def positions(self, rows: Ints) -> Ints:
         """Return the positions of rows."""

@@ -9,20 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 from erasable.core.digest import LeafHash, flatten, leaf_hash
 from erasable.core.grid import Grid
 from erasable.core.tape import Tape
 
+from ._distances import Points
 from ._run import LloydRun, Report
-from ._seeding import Population, Seeding, quantum_for
-
-__all__ = ["Leaf", "Merge", "Node", "default_width", "strongest"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ._seeding import Seeding, quantum_for
 
 
 class Node:
@@ -44,10 +40,10 @@ class Node:
         self.run: LloydRun | None = None
         self._hashes: dict[str, LeafHash] | None = None
 
-    def _new_run(self, people: Population, quantum: float) -> LloydRun:
-        k = min(self.n_clusters, people.rows.shape[0])
+    def _new_run(self, points: Points, quantum: float) -> LloydRun:
+        k = min(self.n_clusters, points.rows.shape[0])
         seeding = Seeding(k, self.tape.seed, quantum)
-        return LloydRun(people, k, self.max_iter, seeding).fit()
+        return LloydRun(points, k, self.max_iter, seeding).fit()
 
     @property
     def origin(self) -> Floats | float:
@@ -59,8 +55,7 @@ class Node:
         """Centroids that the node hands up."""
         if self.run is None:
             return np.empty((0, 0))
-        centers: Floats = self.run.centers + self.origin
-        return centers
+        return self.run.centers + self.origin
 
     @property
     def mass(self) -> Floats:
@@ -98,11 +93,11 @@ class Node:
 class Leaf(Node):
     """A leaf: k-means over its own records, which deletes as `KMeans` does."""
 
-    def fit(self, X: Any, keys: NDArray[np.uint64], rows: Ints, quantum: float) -> None:
+    def fit(self, X: Any, keys: Words, rows: Ints, quantum: float) -> None:
         """Learn from rows of the gridded records; none leave nothing to hand up."""
         self._X, self._keys, self._rows, self._quantum = X, keys, rows, quantum
-        people = Population(X, keys, rows)
-        self.run = self._new_run(people, quantum) if rows.size else None
+        points = Points(X, keys, rows)
+        self.run = self._new_run(points, quantum) if rows.size else None
         self.changed()
 
     def remove(self, rows: Ints) -> Report:
@@ -136,13 +131,13 @@ class Merge(Node):
         mass = np.concatenate([child.mass for _, child in there]) if weighted else np.empty(0)
         keys = np.concatenate([i * self.n_clusters + np.arange(len(c.mass)) for i, c in there])
         self.grid = Grid.fit(matrix, warn=False)
-        people = Population(
+        points = Points(
             self.grid.apply(matrix),
             self.tape.record_keys(keys),
             np.arange(keys.size),
             mass,
         )
-        self.run = self._new_run(people, quantum_for(self.grid.top))
+        self.run = self._new_run(points, quantum_for(self.grid.top))
         return int(keys.size)
 
     @property

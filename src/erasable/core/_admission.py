@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
     from erasable.core.stateful import Stateful
 
-__all__ = ["class_for", "read_records", "records_for", "telling_form", "warn_if_outdated"]
-
 # What a tuple of records has, by its length.
 _WITH_TARGETS = {2: ("X", "y"), 3: ("X", "y", "ids"), 4: ("X", "y", "ids", "groups")}
 _WITHOUT_TARGETS = {2: ("X", "ids"), 3: ("X", "ids", "groups"), 4: ("X", "y", "ids", "groups")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import HALF, divide, two_product, two_sum
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix, ceil_log2, quantise
+from erasable.core._arrays import Flags, Floats, Ints, Ints32, Matrix
+from erasable.core._grid_kernels import ceil_log2, quantise
 from erasable.core._jit import kernel
 from erasable.core._sparse_kernels import Indices
 
-Codes = NDArray[np.int32]
+Codes = Ints32
 
 
 @kernel
@@ -131,7 +131,7 @@ def add_columns_sparse(
     indptr: Indices,
     rows: Ints,
     codes: Codes,
-    wanted: NDArray[np.bool_],
+    wanted: Flags,
     magic: Floats,
     per_quantum: Floats,
     sums: Floats,

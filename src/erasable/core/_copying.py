@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from ._jit import kernel
 
-__all__ = ["copy"]
-
 
 @kernel
 def copy(source: NDArray[Any], target: NDArray[Any]) -> None:

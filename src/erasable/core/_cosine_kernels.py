@@ -12,8 +12,6 @@ import numpy as np
 
 from erasable.core._jit import kernel
 
-__all__ = ["cos_turns"]
-
 _ROUND = np.float64(1.5 * 2.0**52)  # adding it leaves no digits behind the point
 _KNOWN = np.float64(2.0**51)
 _EIGHTH, _QUARTER, _THREE = np.float64(0.125), np.float64(0.25), np.float64(0.375)

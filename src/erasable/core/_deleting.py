@@ -24,8 +24,6 @@ from erasable.core.records import Attachment
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-__all__ = ["delete_or_undo", "forget_rows", "learn_and_compare", "learn_anew"]
-
 
 def delete_or_undo(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
     """Delete rows that may be deleted.

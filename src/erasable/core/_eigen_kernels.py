@@ -12,10 +12,8 @@ import math
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats
 from erasable.core._jit import kernel
-
-__all__ = ["eigh", "project"]
 
 _SWEEPS = 60
 

@@ -17,8 +17,6 @@ from erasable.core.value_hash import ValueHash
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-__all__ = ["BASE_STATE", "DetachedAttributeError", "FitInfo", "base_state", "owned_copy"]
-
 BASE_STATE = frozenset(
     {
         "algorithm_version",

@@ -17,9 +17,6 @@ from erasable.core.value_hash import ValueHash
 if TYPE_CHECKING:
     from erasable.core.stateful import Stateful
 
-__all__ = ["check_base", "check_learned", "read_model"]
-
-
 MOST_FEATURES, MOST_RECORDS = 2**31 - 1, 2**53
 
 _BASE = Fields(

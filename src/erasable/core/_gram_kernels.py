@@ -12,14 +12,12 @@ Loops write one or two arrays and read few, which is what lets the compiler vect
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix, quantise
+from erasable.core._arrays import Flags, Floats, Ints, Matrix
+from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import HALF, ROUND_HALF
 from erasable.core._sparse_kernels import Indices
-
-Mask = NDArray[np.bool_]
 
 
 @kernel
@@ -122,7 +120,7 @@ def update_sparse(
     targets: Floats,
     rows: Ints,
     sign: float,
-    wanted: Mask,
+    wanted: Flags,
     columns: Floats,
     sums: Floats,
     products: Floats,
@@ -164,7 +162,7 @@ def update_sparse(
 
 
 @kernel
-def clear_columns(wanted: Mask, sums: Floats, products: Floats) -> None:
+def clear_columns(wanted: Flags, sums: Floats, products: Floats) -> None:
     """Set to 0 the sums and pairs that a wanted column is part of."""
     place, p = 0, sums.size
     for j in range(p):

@@ -14,6 +14,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats as Floats
+from erasable.core._arrays import Ints as Ints
+from erasable.core._arrays import Matrix as Matrix
 from erasable.core._jit import kernel
 
 BITS = 26
@@ -21,9 +24,6 @@ MIN_TOP = -480
 MAX_TOP = 480
 WIDTH = 512
 
-Matrix = NDArray[np.float64] | NDArray[np.float32]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 ZERO, ONE, MANY = np.int64(0), np.int64(1), np.int64(2**32)

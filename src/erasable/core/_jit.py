@@ -15,8 +15,6 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.bytecode import FunctionIdentity
 
-__all__ = ["borrowing", "inlined", "kernel"]
-
 F = TypeVar("F", bound=Callable[..., object])
 
 # numba tells apart functions of one name, as those that one function makes, by counting what a

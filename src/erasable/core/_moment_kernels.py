@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix, quantise
+from erasable.core._arrays import Floats, Ints, Matrix
+from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel
 
 HALF = 2.0**13

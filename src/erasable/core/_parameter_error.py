@@ -6,8 +6,6 @@ from sklearn.utils import _param_validation as sklearn_validation
 
 from erasable.core.errors import InvalidInputError
 
-__all__ = ["InvalidParameterError"]
-
 
 class InvalidParameterError(InvalidInputError, sklearn_validation.InvalidParameterError):
     """A parameter has a wrong type, or is out of its range."""

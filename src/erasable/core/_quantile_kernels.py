@@ -11,12 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix
+from erasable.core._arrays import Flags, Floats, Ints, Matrix
 from erasable.core._jit import kernel
-
-Flags = NDArray[np.bool_]
 
 
 @kernel

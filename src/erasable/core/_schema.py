@@ -22,30 +22,6 @@ from erasable.core._fit_info import BASE_STATE
 from erasable.core.errors import ArtifactError
 from erasable.core.ids import shorten
 
-__all__ = [
-    "LARGEST",
-    "Anything",
-    "Decimal",
-    "Depending",
-    "DictOf",
-    "Fields",
-    "Flag",
-    "Integer",
-    "ListOf",
-    "Maybe",
-    "Names",
-    "OneOf",
-    "Part",
-    "Relation",
-    "Size",
-    "Sizes",
-    "Text",
-    "Within",
-    "join",
-    "refuse",
-    "take_size",
-]
-
 Size: TypeAlias = int | str | None
 """Of one dimension: a number, a name, or None where any number will do."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from erasable.core._schema import LARGEST, Part, Size, Sizes, refuse, take_size
 
-__all__ = ["Array", "Labels", "Objects", "Texts"]
-
 
 @dataclass(frozen=True)
 class Array(Part):

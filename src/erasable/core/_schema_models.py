@@ -11,22 +11,6 @@ from erasable.core._schema import Fields, Size, Sizes, join, refuse
 from erasable.core._schema_arrays import Array, Labels
 from erasable.core.grid import MAX_ROWS
 
-__all__ = [
-    "HALVES",
-    "MOST_FEATURES",
-    "MOST_QUANTA",
-    "classes",
-    "column_map",
-    "gram",
-    "grid",
-    "moments",
-    "refuse_many",
-    "refuse_negative_variance",
-    "refuse_unbounded",
-    "refuse_wrong_totals",
-    "tops",
-]
-
 MOST_QUANTA = 2.0**26
 """Of a value on a grid."""
 

@@ -7,12 +7,12 @@ A matrix comes as (data, indices, indptr). Row i holds the entries ``indptr[i]``
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix, quantise
+from erasable.core._arrays import Flags, Floats, Ints, Ints32, Matrix
+from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel
 
-Indices = NDArray[np.int32] | NDArray[np.int64]
+Indices = Ints32 | Ints
 
 
 @kernel
@@ -69,7 +69,7 @@ def rescan_peaks(
     indices: Indices,
     indptr: Indices,
     rows: Ints,
-    wanted: NDArray[np.bool_],
+    wanted: Flags,
     peak: Floats,
     counts: Ints,
 ) -> None:
@@ -97,7 +97,7 @@ def moved(
     rows: Ints,
     before: Floats,
     after: Floats,
-    values: NDArray[np.bool_],
+    values: Flags,
 ) -> None:
     """Flag the columns in which some gridded value differs between two grids (magic numbers)."""
     for i in range(rows.size):
@@ -126,7 +126,7 @@ def add_to_groups(
     indices: Indices,
     indptr: Indices,
     rows: Ints,
-    codes: NDArray[np.int32],
+    codes: Ints32,
     magic: Floats,
     per_quantum: Floats,
     sign: float,

@@ -17,19 +17,6 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 
-__all__ = [
-    "draw2",
-    "exponential",
-    "fill_uniform",
-    "log",
-    "philox4x32",
-    "sip_round",
-    "siphash24",
-    "siphash24_batch",
-    "siphash24_integers",
-    "to_unit",
-]
-
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 

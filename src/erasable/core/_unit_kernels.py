@@ -10,17 +10,15 @@ what it added.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints, Matrix
 from erasable.core._class_kernels import Codes
-from erasable.core._grid_kernels import BITS, Floats, Ints, Matrix, quantise
+from erasable.core._grid_kernels import BITS, quantise
 from erasable.core._jit import kernel
 from erasable.core._sparse_kernels import Indices
 
 LIMB = 2**BITS
 _MASK = LIMB - 1
-
-Flags = NDArray[np.bool_]
 
 
 @kernel

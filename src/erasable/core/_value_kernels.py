@@ -1,4 +1,4 @@
-"""Hashes of rows, each keyed by its record, added up: SipHash-1-3, of which both halves are kept.
+"""Hashes of ids and of rows, added up; those of rows by SipHash-1-3, with both halves kept.
 
 Dense rows, of which there is most, are brought to two words before, by sums of products with fixed
 random words (multilinear hashing), a quarter of the time of absorbing each value.
@@ -12,14 +12,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32, Words
 from erasable.core._jit import kernel
-from erasable.core._tape_kernels import draw2, sip_round
+from erasable.core._tape_kernels import draw2, sip_round, siphash24_integers
 
-__all__ = ["sum_dense", "sum_sparse", "sum_words"]
-
-Words: TypeAlias = NDArray[np.uint64]
 _State: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 # "somepseudorandomlygeneratedbytes", as in SipHash.
@@ -77,9 +74,7 @@ def _factors(width: int, purpose: np.uint64) -> Words:
 
 
 @kernel
-def sum_dense(
-    X: NDArray[np.float64], rows: NDArray[np.int64], keys: Words, purpose: np.uint64, sums: Words
-) -> None:
+def sum_dense(X: Floats, rows: Ints, keys: Words, purpose: np.uint64, sums: Words) -> None:
     """Add to `sums` the hashes of rows of numbers; `keys[i]` is that of the record of `rows[i]`."""
     factors = _factors(X.shape[1], purpose)
     for i in range(rows.size):
@@ -93,11 +88,11 @@ def sum_dense(
 
 @kernel
 def sum_sparse(
-    data: NDArray[np.float64],
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int32],
+    data: Floats,
+    indices: Ints32,
+    indptr: Ints32,
     width: int,
-    rows: NDArray[np.int64],
+    rows: Ints,
     keys: Words,
     purpose: np.uint64,
     sums: Words,
@@ -121,3 +116,19 @@ def sum_words(words: Words, keys: Words, purpose: np.uint64, sums: Words) -> Non
         for j in range(words.shape[1]):
             state = _absorb(state, words[i, j])
         _add(state, sums)
+
+
+@kernel
+def sum_integer_keys(
+    seeds: Words,
+    purpose: np.uint64,
+    tag: np.uint64,
+    values: Ints,
+    sums: Words,
+) -> None:
+    """Add to `sums` the keys of integer ids under each of the seeds, modulo ``2**64``."""
+    keys = np.empty(values.size, dtype=np.uint64)
+    for t in range(seeds.size):
+        siphash24_integers(seeds[t], purpose, tag, values.view(np.uint64), keys)
+        for i in range(keys.size):
+            sums[t] += keys[i]

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import of_objects
 from erasable.core.errors import (
     ArtifactError,
     ArtifactFileError,
@@ -344,9 +345,7 @@ def _from_json(tree: Any, archive: zipfile.ZipFile, unread: dict[int, None]) -> 
         del unread[tree[_ARRAY]]  # a second time, it is not there
         return _read_array(archive.read(_member(tree[_ARRAY])))
     if _OBJECTS in tree:
-        array = np.empty(len(tree[_OBJECTS]), dtype=object)
-        array[:] = tree[_OBJECTS]
-        return array.reshape(tree["shape"])
+        return of_objects(tree[_OBJECTS]).reshape(tree["shape"])
     return {key: _from_json(item, archive, unread) for key, item in tree.items()}
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from erasable.core._arrays import Flags, Floats, Ints
 
 __all__ = ["ANYTHING", "NOTHING", "VALUES", "Affine", "Change", "union"]
 
-Flags: TypeAlias = NDArray[np.bool_]
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 

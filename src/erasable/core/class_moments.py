@@ -12,8 +12,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._class_kernels import Codes
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import of_objects
 from erasable.core.errors import InvalidDataError, InvalidInputError
 
 __all__ = ["GONE", "Classes", "narrowed"]
@@ -149,8 +150,7 @@ def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         labels, found = np.unique(values, return_inverse=True)
         return narrowed(labels), found.astype(np.int64)
     names = sorted(set(values.tolist()))
-    labels = np.empty(len(names), dtype=object)
-    labels[:] = names
+    labels = of_objects(names)
     return labels, _find(labels, values)
 
 
@@ -204,9 +204,7 @@ def _labels_of(names: list[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
     has a large one.
     """
     if dtype.kind == "O":
-        labels = np.empty(len(names), dtype=object)
-        labels[:] = [str(name) for name in names]
-        return labels
+        return of_objects([str(name) for name in names])
     if dtype.kind not in "iu":
         return np.array(names).astype(dtype)
     if names[-1] < 2**63:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._id_kernels import sum_integer_keys
+from erasable.core._value_kernels import sum_integer_keys
 from erasable.core.tape import FOR_RECORDS, SIGNED, Tape
 
 __all__ = ["LeafHash", "flatten", "id_set_hash", "leaf_hash", "merkle_root", "state_root"]

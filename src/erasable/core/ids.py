@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import of_objects
 from erasable.core.errors import InvalidIdsError
 from erasable.core.surrogates import refuse_surrogates
 
@@ -236,9 +237,7 @@ def _from_objects(values: list[Any], name: str) -> NDArray[Any]:
     if str in kinds:
         texts = values if len(kinds) == 1 else [value for value in values if type(value) is str]
         refuse_surrogates(texts, f"{name} hold", InvalidIdsError)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    return of_objects(values)
 
 
 def _plain(value: Any, name: str) -> int | str:

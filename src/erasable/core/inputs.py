@@ -35,7 +35,7 @@ from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_
 if TYPE_CHECKING:
     from erasable.core.records import Records
 
-__all__ = ["Table", "read_matrix", "read_table", "refuse_records"]
+__all__ = ["Table", "read_matrix", "read_table", "refuse_masked", "refuse_records"]
 
 _FROM_INDEX = (
     "they came from the frame's index: call .reset_index(drop=True), or name a column with ids="
@@ -124,7 +124,7 @@ def read_table(
     (dtype('float64'), array(['a', 'b'], dtype=object))
     """
     reader = _Reader() if estimator is None else estimator
-    _refuse_masked(X)
+    refuse_masked(X)
     frame, series = as_frame(X), as_series(X)
     if series is not None and not is_numeric(series.dtype):
         X = series.to_list()
@@ -192,7 +192,7 @@ def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
     >>> read_matrix(model, [[4, 5]])
     array([[4., 5.]])
     """
-    _refuse_masked(X)
+    refuse_masked(X)
     frame = as_frame(X)
     if frame is not None:
         names = getattr(estimator, "feature_names_in_", None)
@@ -252,7 +252,15 @@ def _labels(values: Any, n_records: int, name: str, advice: str = "") -> NDArray
     return labels
 
 
-def _refuse_masked(X: Any) -> None:
+def refuse_masked(X: Any) -> None:
+    """Raise InvalidDataError where values are hidden under a mask.
+
+    Examples
+    --------
+    >>> refuse_masked(np.ma.masked_less([[1.0], [-1.0]], 0.0))
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: X hides 1 values under a mask; ...
+    """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InvalidDataError(
             f"X hides {int(np.ma.getmaskarray(X).sum())} values under a mask; expected a value "

@@ -53,8 +53,7 @@ class IdIndex:
         if len(ids) > _MANY:
             numbers: list[Any] = ids
             if set(map(type, ids)) == {int} and start <= min(numbers) <= max(numbers) < stop:
-                rows: NDArray[np.int64] = np.array(numbers, dtype=np.int64) - start
-                return rows
+                return np.array(numbers, dtype=np.int64) - start
         return np.array(
             [
                 name - start if isinstance(name, int) and start <= name < stop else -1

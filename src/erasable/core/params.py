@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _param_validation as sklearn_validation
 
+from erasable.core._arrays import of_objects
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
@@ -290,8 +291,7 @@ def as_encoded(estimator: BaseEstimator, encoded: Mapping[str, Any]) -> BaseEsti
     """
     if is_encoded(estimator, encoded):
         return clone(estimator)
-    made: BaseEstimator = decode_param(encoded)
-    return made
+    return decode_param(encoded)
 
 
 def is_encoded(value: Any, encoded: Any) -> bool:
@@ -364,9 +364,7 @@ def _encode_cells(name: str, array: NDArray[Any]) -> NDArray[Any]:
             f"parameter {name} is an array of other things than numbers and strings; expected "
             "these, or a list, so that it can be part of a digest"
         )
-    encoded = np.empty(array.size, dtype=object)
-    encoded[:] = cells
-    return encoded.reshape(array.shape).astype(array.dtype)
+    return of_objects(cells).reshape(array.shape).astype(array.dtype)
 
 
 def _encodable(name: str, text: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core._arrays import Ints
 from erasable.core.changes import VALUES, Affine, Change
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from erasable.core.values import Values
 
 __all__ = ["Learner", "Transformer"]
-
-Ints = NDArray[np.int64]
 
 
 class Learner:

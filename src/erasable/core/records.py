@@ -216,13 +216,9 @@ class Records:
         if self._group_index is not None and self.groups is not None:
             self._group_index.forget(rows, self.groups[rows].tolist())
         blank_rows(self.matrix, rows)
-        self.ids[rows] = _blank(self.ids)
-        if self.y is not None:
-            self.y[rows] = _blank(self.y)
-        if self.weights is not None:
-            self.weights[rows] = 0.0
-        if self.groups is not None:
-            self.groups[rows] = _blank(self.groups)
+        for array in (self.ids, self.y, self.weights, self.groups):
+            if array is not None:
+                array[rows] = _blank(array)
         self._erased[rows] = True
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
-__all__ = ["BELOW_SEED", "draw_seed", "integer_below", "is_integer", "seed_from"]
+__all__ = ["BELOW_SEED", "draw_seed", "integer_below", "is_integer", "is_number", "seed_from"]
 
 BELOW_SEED = 2**64
 """Seeds are non-negative integers below this."""
@@ -80,6 +80,17 @@ def is_integer(kind: type) -> bool:
     (True, False)
     """
     return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64)
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a real number; booleans are not.
+
+    Examples
+    --------
+    >>> is_number(0.5), is_number(True), is_number("0.5")
+    (True, False, False)
+    """
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def integer_below(value: object, limit: int) -> int | None:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from erasable.core import _sparse_kernels as kernels
-from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP, Floats, Ints
+from erasable.core._arrays import Floats, Ints
+from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import MAX_ROWS, GridChange
 

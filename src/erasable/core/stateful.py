@@ -114,6 +114,11 @@ class Stateful(Learner, Transformer, BaseEstimator):
     def _validate_params(self) -> None:
         check_params(self)
 
+    def _column_names(self) -> list[str]:
+        """Return the names of the columns; x0, x1 and so on where they have none."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
+
     def _at_fit(self, name: str) -> Any:
         """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
         book: FitInfo | None = self.__dict__.get("_info")
@@ -130,8 +135,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
             and ``seed``.
         """
         self._check_fitted()
-        state: dict[str, Any] = copy.deepcopy(self._whole_state(self._state()))
-        return state
+        return copy.deepcopy(self._whole_state(self._state()))
 
     def digest(self) -> str:
         """Hash the model: two models with equal digests are equal.

@@ -21,6 +21,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
+from erasable.core._arrays import of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import is_missing
 from erasable.core.messages import refuse_dates
@@ -167,9 +168,7 @@ def _plain(given: NDArray[Any]) -> NDArray[Any]:
     if kind in "OUT":  # objects are strings here
         texts = [str(text) for text in given.reshape(-1).tolist()]
         refuse_surrogates(texts, "y holds")
-        out = np.empty(given.size, dtype=object)
-        out[:] = texts
-        return out.reshape(given.shape)
+        return of_objects(texts).reshape(given.shape)
     if kind == "b":
         return given.astype(np.bool_, order="C", copy=True)
     if kind in "iu":

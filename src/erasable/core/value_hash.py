@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _value_kernels as kernels
+from erasable.core._arrays import Words, of_objects
 from erasable.core.errors import ArtifactError
 from erasable.core.records import Attachment, Records
 from erasable.core.sparse import parts
@@ -27,7 +28,6 @@ from erasable.core.tape import Tape
 
 __all__ = ["PARTS", "ValueHash"]
 
-Words = NDArray[np.uint64]
 
 PARTS = ("X", "values", "y", "numbers", "sample_weight", "groups")
 """What a model may learn from.
@@ -235,6 +235,5 @@ def _words_of(kind: type, cells: NDArray[Any]) -> Words:
         return tape.record_keys(cells)
     if kind is int:
         large = [value if value in _SMALL else str(value) for value in cells.tolist()]
-        return tape.record_keys(np.array([*large, None], dtype=object)[:-1])
-    texts = cells.tolist()
-    return tape.record_keys(np.array([*texts, None], dtype=object)[:-1])
+        return tape.record_keys(of_objects(large))
+    return tape.record_keys(of_objects(cells.tolist()))

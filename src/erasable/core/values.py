@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from erasable.core._arrays import of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some
@@ -297,9 +298,7 @@ def _plain_cells(table: NDArray[Any], reset: bool) -> NDArray[Any]:
         cells = [_plain(value) if type(value) in odd else value for value in cells]
     if reset:
         refuse_surrogates([value for value in cells if type(value) is str], "X holds")
-    plain = np.empty(len(cells), dtype=object)
-    plain[:] = cells
-    return plain.reshape(table.shape)
+    return of_objects(cells).reshape(table.shape)
 
 
 def _plain(value: Any) -> str | int | float | bool:
@@ -358,6 +357,5 @@ def _read_documents(estimator: BaseEstimator, X: Any, reset: bool) -> NDArray[An
     if reset:
         refuse_surrogates(texts, "X holds")
         estimator.n_features_in_ = 1
-    table = np.empty((len(texts), 1), dtype=object)
-    table[:, 0] = texts if kinds == {str} else [str(text) for text in texts]
-    return table
+    cells = texts if kinds == {str} else [str(text) for text in texts]
+    return of_objects(cells).reshape(-1, 1)

@@ -15,14 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core.digest import id_set_hash
 from erasable.core.estimator import Erasable
 from erasable.core.tape import Stream, Tape
 
-__all__ = ["Allotment", "Bags", "Shards", "Share", "chosen_columns", "poisson_thresholds"]
-
-Ints = NDArray[np.int64]
-Keys = NDArray[np.uint64]
 _NOBODY = -1
 
 
@@ -44,11 +41,11 @@ class Share:
     slices: Ints | None = None
     times: Ints | None = None
 
-    def size(self, weights: NDArray[np.float64] | None) -> float:
+    def size(self, weights: Floats | None) -> float:
         """Count the records, or add up their weights, in no particular order."""
         return float(self.rows.size) if weights is None else math.fsum(weights[self.rows].tolist())
 
-    def record_set(self, ids: NDArray[Any]) -> Keys:
+    def record_set(self, ids: NDArray[Any]) -> Words:
         """Hash the set of the records' ids; see `erasable.core.digest.id_set_hash`."""
         return id_set_hash(ids[self.rows])
 
@@ -72,7 +69,7 @@ class Allotment(Protocol):
         """Leave rows out from now on."""
 
 
-def owners_of(model: Erasable, rows: Ints) -> Keys:
+def owners_of(model: Erasable, rows: Ints) -> Words:
     """Return the keys by which rows are assigned: of their groups, or of their ids."""
     groups = model._attached().records.groups
     if groups is None:
@@ -80,7 +77,7 @@ def owners_of(model: Erasable, rows: Ints) -> Keys:
     return model._tape.record_keys(groups[rows])
 
 
-def shards_of(tape: Tape, owners: Keys, n_shards: int, step: int = 0) -> Ints:
+def shards_of(tape: Tape, owners: Words, n_shards: int, step: int = 0) -> Ints:
     """Assign owners to shards, or, in another step, to slices.
 
     Examples
@@ -90,8 +87,7 @@ def shards_of(tape: Tape, owners: Keys, n_shards: int, step: int = 0) -> Ints:
     >>> bool(np.abs(np.bincount(shards) - 2000).max() < 150)
     True
     """
-    found: Ints = (tape.uniform(owners, Stream.LEAF, step) * n_shards).astype(np.int64)
-    return found
+    return (tape.uniform(owners, Stream.LEAF, step) * n_shards).astype(np.int64)
 
 
 class Shards:
@@ -178,8 +174,7 @@ class Bags:
 
     def _times(self, member: int, rows: Ints) -> Ints:
         chance = self._tape.uniform(self._owners[rows], Stream.LEAF, member)
-        times: Ints = np.searchsorted(self._thresholds, chance, side="right").astype(np.int64)
-        return times
+        return np.searchsorted(self._thresholds, chance, side="right").astype(np.int64)
 
     def members(self) -> Sequence[int]:
         """Return all bags, empty ones included."""
@@ -208,7 +203,7 @@ class Bags:
         self._teaches[rows] = False
 
 
-def poisson_thresholds(mean: float) -> NDArray[np.float64]:
+def poisson_thresholds(mean: float) -> Floats:
     """Return the numbers that a uniform draw must reach for one, two, ... events.
 
     They are computed in decimals and rounded once, so that they are the same on every machine.
@@ -254,5 +249,4 @@ def chosen_columns(tape: Tape, names: list[str], n_chosen: int, member: int) -> 
     """
     keys = np.array([tape.key_of(name) for name in names], dtype=np.uint64)
     order = np.lexsort((keys, tape.uniform(keys, Stream.RACE, member)))
-    found: Ints = np.sort(order[:n_chosen]).astype(np.int64)
-    return found
+    return np.sort(order[:n_chosen]).astype(np.int64)

@@ -6,18 +6,14 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
+from erasable.core._arrays import Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.ensemble._allotment import Allotment, Bags, chosen_columns
 from erasable.ensemble._composed import Composed
 from erasable.ensemble._votes import Mean, Vote
-
-__all__ = ["BaggingClassifier", "BaggingRegressor"]
-
-Ints = NDArray[np.int64]
 
 
 class _Bagging(Composed):
@@ -82,9 +78,7 @@ class _Bagging(Composed):
             n_chosen = max(1, int(wanted * width))
         if n_chosen == width:
             return None
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{j}" for j in range(width)] if names is None else names.tolist()
-        return chosen_columns(self._tape, names, n_chosen, member)
+        return chosen_columns(self._tape, self._column_names(), n_chosen, member)
 
     @property
     def estimators_features_(self) -> list[Ints]:

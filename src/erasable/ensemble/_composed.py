@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
+from erasable.core._arrays import Ints
 from erasable.core._schema import Fields
 from erasable.core.classes import GONE, Classes
 from erasable.core.deletion import Action, Outcome
@@ -31,17 +32,18 @@ from erasable.core.estimator import NEVER
 from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment, Share
 from erasable.ensemble._members import Member, Task, Trail, carry_out, carry_out_all, takes
-from erasable.ensemble._plan import Plan
-from erasable.ensemble._restoring import have_their_records, refuse_other_members, restored
-from erasable.ensemble._schema import ensemble_schema
+from erasable.ensemble._plan import Plan, of_one_class
+from erasable.ensemble._restoring import (
+    ensemble_schema,
+    have_their_records,
+    refuse_other_members,
+    restored,
+)
 from erasable.refit._fitting import refuse_chance
-from erasable.refit._given import weights_parameter
+from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
 from erasable.refit._tags import input_tags, target_tags
 
-__all__ = ["Composed"]
-
-Ints: TypeAlias = NDArray[np.int64]
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200
 
@@ -57,7 +59,7 @@ class _Staged:
 
 
 @dataclass(eq=False)
-class _Work:
+class _Accelerator:
     """The accelerator: who has which records, their classes, and where learning can resume."""
 
     allotment: Allotment
@@ -167,11 +169,11 @@ class Composed(MetaEstimatorMixin, Weighted):
         self._refuse_nobody(staged)
         self._adopt_members(staged)
 
-    def _share_out(self, rows: Ints) -> _Work:
+    def _share_out(self, rows: Ints) -> _Accelerator:
         y = self._attached().records.y
         assert y is not None
         classes = Classes.fit(y, rows) if self._classifies else None
-        return _Work(self._allot(rows), classes)
+        return _Accelerator(self._allot(rows), classes)
 
     def _teaching_rows(self) -> Ints:
         """Return the live rows that weigh anything, in the order of their keys."""
@@ -179,8 +181,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         rows, weights = held.live_rows(), held.records.weights
         if weights is not None:
             rows = rows[weights[rows] > 0]
-        order: Ints = rows[np.argsort(keys[rows])]  # no two are equal
-        return order
+        return rows[np.argsort(keys[rows])]  # no two are equal
 
     def _sample_task(self, rows: Ints) -> Task:
         """Make the task to learn from a few records, whoever has them."""
@@ -223,16 +224,20 @@ class Composed(MetaEstimatorMixin, Weighted):
         return _Staged(found, trails, int(rows_read), sum(bool(plan.kept) for plan in plans))
 
     def _plan(self, member: int, share: Share) -> Plan:
-        return Plan.of(
-            self._attached().records,
-            share,
-            recipe=self._recipe,
-            columns=self._columns_of(member),
-            tape=self._tape.child(self._part, member),
-            name=f"{self._part} {member}",
-            member=member,
-            classifies=self._classifies,
-        )
+        """Plan to learn a share from its beginning."""
+        records, recipe, columns = self._attached().records, self._recipe, self._columns_of(member)
+        text = text_columns(records.matrix, share.rows)
+        if columns is not None:
+            recipe = recipe.on(columns)
+            text = [place for place, column in enumerate(columns.tolist()) if column in text]
+        labels: list[Any] = []
+        if self._classifies:
+            assert records.y is not None
+            labels = sorted(set(records.y[share.rows].tolist()))
+        if len(labels) == 1:
+            recipe = of_one_class(recipe)
+        name, tape = f"{self._part} {member}", self._tape.child(self._part, member)
+        return Plan(member, name, recipe, tape, share, columns, text, labels)
 
     def _adopt_members(self, staged: _Staged) -> None:
         members = {**self._members, **staged.members}
@@ -374,7 +379,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         for member in self._members.values():
             yield member, member.ask(method, matrix, self._recipe)
 
-    def _voice(self, member: Member) -> float:
+    def _vote_weight(self, member: Member) -> float:
         """How much a member counts when all are asked."""
         return 1.0
 

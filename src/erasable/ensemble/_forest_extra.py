@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from erasable.ensemble._forest_base import OF_FORESTS, Bagged
+from erasable.ensemble._forest import OF_FORESTS, Bagged
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
-
-__all__ = ["ExtraTreesClassifier", "ExtraTreesRegressor"]
 
 
 class ExtraTreesClassifier(Bagged, TreeClassifier):

@@ -18,6 +18,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core.classes import narrowed
 from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import UnlearnableError
@@ -25,9 +26,6 @@ from erasable.core.tape import Tape
 from erasable.refit._fitting import one_thread
 from erasable.refit._recipe import Recipe
 
-__all__ = ["Member", "Task", "Trail", "carry_out", "carry_out_all", "takes"]
-
-Ints = NDArray[np.int64]
 Tree = dict[str, Any]
 
 
@@ -57,7 +55,7 @@ class Task:
     tape: Tape
     X: Any
     y: NDArray[Any]
-    weights: NDArray[np.float64] | None
+    weights: Floats | None
     ends: dict[int, int] | None = None
     classes: NDArray[Any] | None = None
     start: Tree | None = None
@@ -109,7 +107,7 @@ class Member:
     tree: Tree
     text: list[int]
     size: float
-    record_set: NDArray[np.uint64]
+    record_set: Words
     columns: Ints | None
     estimator: Any
     _root: LeafHash | None = field(default=None, repr=False)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 
+from erasable.core._arrays import Ints
 from erasable.core.classes import narrowed
 from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.ensemble._allotment import Share
 from erasable.ensemble._members import Task
-from erasable.refit._given import text_columns, weights_parameter
+from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe
-
-__all__ = ["Plan", "of_one_class"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,32 +52,6 @@ class Plan:
     text: list[int]
     labels: list[Any]
     kept: dict[int, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        records: Records,
-        share: Share,
-        *,
-        recipe: Recipe,
-        columns: Ints | None,
-        classifies: bool,
-        member: int,
-        name: str,
-        tape: Tape,
-    ) -> Self:
-        """Plan to learn a share from its beginning."""
-        text = text_columns(records.matrix, share.rows)
-        if columns is not None:
-            recipe = recipe.on(columns)
-            text = [place for place, column in enumerate(columns.tolist()) if column in text]
-        labels: list[Any] = []
-        if classifies:
-            assert records.y is not None
-            labels = sorted(set(records.y[share.rows].tolist()))
-        if len(labels) == 1:
-            recipe = of_one_class(recipe)
-        return cls(member, name, recipe, tape, share, columns, text, labels)
 
     @property
     def basis(self) -> tuple[Any, ...]:

@@ -5,18 +5,13 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, Interval
 
+from erasable.core._arrays import Ints
 from erasable.ensemble._allotment import Allotment, Shards, owners_of, shards_of
 from erasable.ensemble._composed import Composed
 from erasable.ensemble._members import Member
 from erasable.ensemble._votes import Mean, Vote
-
-__all__ = ["ShardedClassifier", "ShardedRegressor"]
-
-Ints = NDArray[np.int64]
 
 
 class _Sharded(Composed):
@@ -52,7 +47,7 @@ class _Sharded(Composed):
     def _allot(self, rows: Ints) -> Allotment:
         return Shards(self, rows, self._at_fit("n_shards"), self._at_fit("n_slices"))
 
-    def _voice(self, member: Member) -> float:
+    def _vote_weight(self, member: Member) -> float:
         return member.size
 
     @property

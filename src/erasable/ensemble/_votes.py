@@ -12,11 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from erasable.core._arrays import Floats
 from erasable.ensemble._composed import Composed
-
-__all__ = ["Mean", "Vote"]
-
-Floats = NDArray[np.float64]
 
 
 class Vote(ClassifierMixin, Composed):
@@ -57,13 +54,13 @@ class Vote(ClassifierMixin, Composed):
         for member, answer in self._answers("predict_proba" if soft else "predict", X):
             if total == 0.0:
                 votes = np.zeros((len(answer), len(place)))
-            voice = self._voice(member)
-            total += voice
+            weight = self._vote_weight(member)
+            total += weight
             if soft:
-                votes[:, [place[each] for each in _labels(member.estimator)]] += voice * answer
+                votes[:, [place[each] for each in _labels(member.estimator)]] += weight * answer
             else:
                 columns = [place[label] for label in np.asarray(answer).tolist()]
-                votes[np.arange(len(votes)), columns] += voice
+                votes[np.arange(len(votes)), columns] += weight
         votes /= total
         return votes
 
@@ -118,9 +115,9 @@ class Mean(RegressorMixin, Composed):
         self._check_fitted()
         total, mean = 0.0, np.zeros(1)
         for member, answer in self._answers("predict", X):
-            voice = self._voice(member)
-            mean = voice * answer if total == 0.0 else mean + voice * answer
-            total += voice
+            weight = self._vote_weight(member)
+            mean = weight * answer if total == 0.0 else mean + weight * answer
+            total += weight
         return mean / total
 
 

@@ -16,22 +16,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk, dtrmm
 
-from erasable.core._grid_kernels import Floats, Ints
-from erasable.core.errors import InvalidInputError
+from erasable.core._arrays import Floats, Ints
+from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some, shorten
+from erasable.core.seeds import is_number
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._sets import Sets
-
-__all__ = [
-    "Metric",
-    "Scatter",
-    "check_shrinkage",
-    "metric_of",
-    "oas",
-    "shrunk_metric",
-    "varying",
-    "whole_blocks",
-]
 
 BITS = 22
 BLOCK = 512  # rows of 2 * 22 bits: their products sum to at most 2**53
@@ -248,11 +238,10 @@ def shrunk_metric(
 
 def check_shrinkage(shrinkage: Any) -> None:
     """Raise unless it is "auto" or from 0 to 1."""
-    number = isinstance(shrinkage, int | float | np.number) and not isinstance(shrinkage, bool)
-    if (isinstance(shrinkage, str) and shrinkage == "auto") or (number and 0 <= shrinkage <= 1):
+    if (isinstance(shrinkage, str) and shrinkage == "auto") or (
+        is_number(shrinkage) and 0 <= shrinkage <= 1
+    ):
         return
-    from erasable.core.errors import InvalidParameterError
-
     raise InvalidParameterError(
         f"shrinkage={shorten(shrinkage)}; expected 'auto' or a number from 0 to 1; pass one"
     )

@@ -14,16 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core.errors import DetachedError, InvalidInputError, InvalidParameterError
 from erasable.core.grid import PrecisionWarning
 from erasable.core.ids import name_some, shorten
-from erasable.core.seeds import seed_from
+from erasable.core.seeds import is_number, seed_from
 from erasable.removal._frontier import FULL_COVARIANCE, Frontier, trace
-from erasable.removal._plot import draw
 from erasable.removal._records import read_sets
 from erasable.removal._sets import Sets
 from erasable.removal._trust import reliability
 from erasable.removal.budgets import Coverage, Curve, as_budget
 from erasable.removal.scores import SCORES, as_score
-
-__all__ = ["DomainRemoval", "RemovalWarning"]
 
 LEAST_TRUST = 0.5
 _AT_ONCE = 2**27  # multiplications: a tenth of a second
@@ -339,8 +336,26 @@ def _check(covariance: Any, delta: Any) -> None:
         raise InvalidParameterError(
             f"covariance={shorten(covariance)}; expected 'shared' or 'free'; pass one"
         )
-    number = isinstance(delta, int | float | np.number) and not isinstance(delta, bool)
-    if not number or not 0 < delta < 1:
+    if not is_number(delta) or not 0 < delta < 1:
         raise InvalidParameterError(
             f"delta={shorten(delta)}; expected a probability above 0 and below 1; pass one"
         )
+
+
+def draw(frontier: Frontier, n_selected: int, ax: Any) -> Any:
+    """Draw removal and shift at every budget, on new axes where none are given."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(6, 4), layout="constrained").subplots()
+    elif not callable(getattr(ax, "axvline", None)):
+        raise InvalidParameterError(
+            f"ax={shorten(ax)}; expected Axes of matplotlib, or None for new ones"
+        )
+    ax.plot(frontier.n_deleted, frontier.alpha, label="removal, alpha = KL(p1, p)")
+    ax.plot(frontier.n_deleted, frontier.epsilon, label="shift, epsilon = KL(p2, p)")
+    ax.axvline(n_selected, color="0.5", linestyle=":", label=f"budget: {n_selected}")
+    ax.set_xlabel("records deleted")
+    ax.set_ylabel("nats")
+    ax.legend(frameon=False)
+    return ax

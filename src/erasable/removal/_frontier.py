@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints
-from erasable.removal import _frontier_kernels as kernels
-from erasable.removal import _row_kernels
+from erasable.core._arrays import Floats, Ints
+from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import (
     BITS,
     BLOCK,
@@ -21,8 +20,6 @@ from erasable.removal._covariance import (
 )
 from erasable.removal._refit import diagonal_refits, full_refits
 from erasable.removal._sets import Sets
-
-__all__ = ["FULL_COVARIANCE", "Frontier", "trace"]
 
 FULL_COVARIANCE = 512
 """Columns up to which the covariance is full; above, and of sparse rows, its diagonal is used."""
@@ -130,7 +127,7 @@ def _dense(sets: Sets, order: Ints, full: bool) -> tuple[Floats, Floats]:
     for start in range(0, n1 + 1, BLOCK):
         rows = order[start : start + BLOCK]
         block = np.empty((rows.size, d))
-        _row_kernels.cut(sets.forget[rows], sets.grid.origin, 1.0 / quantum, block)
+        kernels.cut(sets.forget[rows], sets.grid.origin, 1.0 / quantum, block)
         sums = np.empty((min(BLOCK, n1 + 1 - start), columns.size))
         after = left - np.cumsum(block[:, columns], axis=0)
         sums[0] = left

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-__all__ = ["Moments", "excess", "gaussian_divergence", "whitened"]
+from erasable.core._arrays import Flags, Floats
 
-Floats = NDArray[np.float64]
 _BLOCK = 2**20
 _SMALL = 0.05
 
@@ -61,9 +60,7 @@ class Moments:
     scatter: Floats | None = None
 
     @classmethod
-    def of(
-        cls, X: NDArray[Any], rows: NDArray[np.bool_] | None = None, *, scatter: bool = True
-    ) -> Self:
+    def of(cls, X: NDArray[Any], rows: Flags | None = None, *, scatter: bool = True) -> Self:
         """Compute them in float64, a block of rows at a time.
 
         Parameters
@@ -86,9 +83,7 @@ class Moments:
         return cls.of_read(X, None if rows is None else read_mask(rows, len(X)), scatter=scatter)
 
     @classmethod
-    def of_read(
-        cls, X: NDArray[Any], rows: NDArray[np.bool_] | None = None, *, scatter: bool = True
-    ) -> Self:
+    def of_read(cls, X: NDArray[Any], rows: Flags | None = None, *, scatter: bool = True) -> Self:
         """Do so for a table of float64 or float32 and a mask that were read."""
         d, step = X.shape[1], max(1, _BLOCK // X.shape[1])
         starts = range(0, len(X), step)

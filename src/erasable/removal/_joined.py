@@ -24,8 +24,6 @@ from erasable.removal.evaluation import (
     removal_report,
 )
 
-__all__ = ["remove_domain"]
-
 
 def remove_domain(
     model: Any,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
+from erasable.core._arrays import Flags, Floats, of_objects
 from erasable.core.errors import (
     InvalidDataError,
     InvalidInputError,
@@ -21,25 +22,10 @@ from erasable.core.seeds import is_integer
 from erasable.core.values import Accepts, read_values
 from erasable.removal._gaussians import Moments
 
-__all__ = [
-    "as_array",
-    "as_numbers",
-    "length_of",
-    "read_count",
-    "read_covariance",
-    "read_deleted",
-    "read_dense",
-    "read_moments",
-    "read_number",
-    "read_pair",
-    "refuse_label",
-    "refuse_singular",
-]
-
-Floats = NDArray[np.float64]
 _DEVIATIONS = 1e-150, 1e150  # whose squares float64 holds
 _MOST = 2**53  # of whole numbers that float64 tells apart
 _LARGEST = 2.0**240  # of values, whose fourth powers float64 holds
+_FARTHEST = 1e300  # removal to compute with, in nats
 
 
 class _Reader(BaseEstimator):
@@ -99,7 +85,7 @@ def _read(X: Any, name: str) -> Any:
     return read
 
 
-def read_mask(rows: Any, n: int) -> NDArray[np.bool_]:
+def read_mask(rows: Any, n: int) -> Flags:
     """Return a mask of `n` records.
 
     Raises
@@ -115,7 +101,7 @@ def read_mask(rows: Any, n: int) -> NDArray[np.bool_]:
     return given
 
 
-def read_deleted(deleted: Any, n: int) -> NDArray[np.bool_]:
+def read_deleted(deleted: Any, n: int) -> Flags:
     """Return which of `n` records are deleted, as a mask.
 
     Raises
@@ -278,9 +264,7 @@ def as_array(value: Any) -> NDArray[Any]:
     try:
         return np.asarray(value)
     except ValueError:
-        found = np.empty(len(value), dtype=object)
-        found[:] = value
-        return found
+        return of_objects(value)
 
 
 def as_numbers(value: Any) -> Floats:
@@ -330,3 +314,22 @@ def _shape(X: Any) -> tuple[int, ...]:
         return np.shape(X)
     except ValueError:  # rows of different lengths, which the reader complains of
         return ()
+
+
+def read_targets(alpha: Any) -> Floats:
+    """Return alpha as an array of float64 of its own shape.
+
+    Raises
+    ------
+    InvalidParameterError
+        Something that is no number from 0 on, or too large to compute with.
+    """
+    given = as_array(alpha)
+    plain = given.dtype.kind in "iuf"
+    targets = given.astype(np.float64) if plain else np.zeros(0)
+    if not plain or not ((targets >= 0) & (targets <= _FARTHEST)).all():
+        raise InvalidParameterError(
+            f"alpha={shorten(alpha)}; expected finite numbers from 0 on, up to {_FARTHEST:g} nats; "
+            "pass how far from the unwanted domain the edited data are to be"
+        )
+    return targets

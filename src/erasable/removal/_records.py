@@ -12,10 +12,9 @@ from sklearn.base import BaseEstimator
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
 from erasable.core.ids import as_id_array, name_some, refuse_repeats
+from erasable.core.inputs import refuse_masked
 from erasable.core.values import Accepts, read_values
 from erasable.removal._sets import Sets
-
-__all__ = ["read_sets"]
 
 
 class _Reader(BaseEstimator):
@@ -51,7 +50,7 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
     for name, X in given.items():
         try:
             frame = as_frame(X)
-            _refuse_masked(X)
+            refuse_masked(X)
             accepts = Accepts(sparse=True)
             _refuse_other_width(name, X, reader)
             read[name] = read_values(reader, X, frame, accepts, reset=name == "forget", copy=False)
@@ -125,14 +124,6 @@ def _labels(values: Any, X: Any, n: int, name: str) -> NDArray[Any]:
         )
     refuse_repeats(read, name=f"ids of {name}")
     return read
-
-
-def _refuse_masked(X: Any) -> None:
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise InvalidDataError(
-            f"X hides {int(np.ma.getmaskarray(X).sum())} values under a mask; expected a value "
-            "everywhere; drop those rows, or fill them in with X.filled(...)"
-        )
 
 
 def _refuse_other_width(name: str, X: Any, reader: Any) -> None:

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from erasable.core._grid_kernels import Floats, Ints
-from erasable.removal import _refit_kernels as kernels
+from erasable.core._arrays import Floats, Ints
+from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import Metric
 from erasable.removal._sets import Sets
-
-__all__ = ["diagonal_refits", "full_refits"]
 
 _AFRESH = 256  # records after which the inverse is made again, so that errors do not grow
 
@@ -61,8 +59,7 @@ def full_refits(sets: Sets, order: Ints, metric: Metric) -> tuple[Floats, Floats
 
 def _shrunk(deviations: Floats, prior: float) -> Floats:
     d = deviations.shape[1]
-    covariance: Floats = (deviations.T @ deviations + prior * np.eye(d)) / (len(deviations) + prior)
-    return covariance
+    return (deviations.T @ deviations + prior * np.eye(d)) / (len(deviations) + prior)
 
 
 def diagonal_refits(sets: Sets, order: Ints, columns: Ints, scale: Floats) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""Kernels over rows: distances, products and norms, and rows as whole numbers.
+"""Kernels over rows: distances, products, norms, and Gaussians that follow them one by one.
 
 The law they keep: what a row gives is a function of that row alone, bit for bit, wherever it
 stands. Sums run in eight lanes in a fixed order: equal rows have equal scores, and ties are ties.
@@ -6,13 +6,13 @@ stands. Sums run in eight lanes in a fixed order: equal rows have equal scores, 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Matrix
+from erasable.core._arrays import Floats, Ints, Matrix
 from erasable.core._jit import kernel
 from erasable.core._sparse_kernels import Indices
-
-__all__ = ["cut", "distances", "products", "sparse_distances", "sparse_products"]
 
 _LANES = 8
 
@@ -100,3 +100,103 @@ def cut(matrix: Matrix, origin: Floats, per_unit: Floats, out: Floats) -> None:
         row, target = matrix[i], out[i]
         for j in range(row.size):
             target[j] = np.rint((np.float64(row[j]) - origin[j]) * per_unit[j])
+
+
+@kernel
+def refits(
+    rows: Floats,
+    inverse: Floats,
+    log_determinant: float,
+    total: Floats,
+    n: float,
+    prior: float,
+    means: Floats,
+    covariances: Floats,
+    log_determinants: Floats,
+    out: Floats,
+) -> None:
+    """Fill `out` with KL(p1, p) and KL(p2, p) before each of the rows is added.
+
+    With K the sum of products of the rows so far and of `prior` times the identity, the covariance
+    of n rows of mean m is ``(K - n m m') / (n + prior)``. `inverse` is that of K, and `total` the
+    sum of the rows; both are used up: a row changes K by one product, and its inverse and
+    determinant by the formulas of Sherman and Morrison.
+    """
+    d = total.size
+    mean, towards = np.empty(d), np.empty(d)
+    for b in range(rows.shape[0]):
+        size = n + prior
+        for j in range(d):
+            mean[j] = total[j] / n
+        times_mean = inverse @ mean
+        rest = 1.0 - n * (mean @ times_mean)
+        spread = log_determinant + math.log(rest) - d * math.log(size)
+        for i in range(2):
+            for j in range(d):
+                towards[j] = mean[j] - means[i, j]
+            trace = 0.0
+            for j in range(d):
+                for k in range(d):
+                    trace += inverse[j, k] * covariances[i, j, k]
+            trace += n * (times_mean @ (covariances[i] @ times_mean)) / rest
+            along = times_mean @ towards
+            away = towards @ (inverse @ towards) + n * along * along / rest
+            out[i, b] = 0.5 * (size * (trace + away) - d + spread - log_determinants[i])
+        row = rows[b]
+        times_row = inverse @ row
+        more = 1.0 + row @ times_row
+        for j in range(d):
+            for k in range(d):
+                inverse[j, k] -= times_row[j] * times_row[k] / more
+        log_determinant += math.log(more)
+        for j in range(d):
+            total[j] += row[j]
+        n += 1.0
+
+
+_AFRESH = 1024  # steps after which the running sums are made again, so that errors do not grow
+
+
+@kernel
+def walk(
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    order: Ints,
+    left: Floats,
+    n: float,
+    weights: Floats,
+    own: Floats,
+    other: Floats,
+    alpha: Floats,
+    epsilon: Floats,
+) -> None:
+    """Fill half the weighted squared distances of the mean of what is left to two means.
+
+    `left` is the sum of all rows, and is used up. With r the sum of what is left, ``|r / n - m|**2
+    = |r|**2 / n**2 - 2 <r, m> / n + |m|**2``, whose parts change with a row's columns alone.
+    """
+    square = to_own = to_other = own_square = other_square = 0.0
+    for j in range(own.size):
+        own_square += weights[j] * own[j] * own[j]
+        other_square += weights[j] * other[j] * other[j]
+    for b in range(order.size + 1):
+        if b % _AFRESH == 0:
+            square = to_own = to_other = 0.0
+            for j in range(own.size):
+                square += weights[j] * left[j] * left[j]
+                to_own += weights[j] * left[j] * own[j]
+                to_other += weights[j] * left[j] * other[j]
+        here = square / (n * n)
+        alpha[b] = max(0.5 * (here - 2.0 * to_own / n + own_square), 0.0)
+        epsilon[b] = max(0.5 * (here - 2.0 * to_other / n + other_square), 0.0)
+        if b == order.size:
+            break
+        i = order[b]
+        for e in range(indptr[i], indptr[i + 1]):
+            j, value = indices[e], np.float64(data[e])
+            square += weights[j] * value * (value - 2.0 * left[j])
+            to_own -= weights[j] * value * own[j]
+            to_other -= weights[j] * value * other[j]
+            left[j] -= value
+        n -= 1.0

@@ -11,17 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _grid_kernels as grid_kernels
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats, Ints
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.sparse import SparseGrid, take_rows, tops
 from erasable.removal import _row_kernels as kernels
-
-__all__ = ["Sets", "distances_to", "products_with"]
 
 _HALF = 2.0**13  # as in `Moments`
 _COARSE = 2.0**6  # quanta of the grid: what varies by less has a variance that is coarse
@@ -89,7 +86,7 @@ class Sets:
             self.note(_VANISH, dense.skewed(X))
         return dense
 
-    def note(self, what: str, columns: NDArray[np.int64]) -> None:
+    def note(self, what: str, columns: Ints) -> None:
         """Remember in which columns precision is lost; nobody is warned here."""
         if columns.size:
             self.coarse.setdefault(what, set()).update(columns.tolist())
@@ -136,12 +133,12 @@ class Sets:
         sums = [np.bincount(gridded.indices, t, minlength=self.n_features) for t in terms]
         return Moments(grid=grid, n_rows=matrix.shape[0], sums=np.array(sums))
 
-    def part(self, forget_rows: NDArray[np.int64], retain_rows: NDArray[np.int64]) -> Sets:
+    def part(self, forget_rows: Ints, retain_rows: Ints) -> Sets:
         """Copy some rows of both."""
         return Sets(take_rows(self.forget, forget_rows), take_rows(self.retain, retain_rows))
 
 
-def _vanishing(grid: SparseGrid, matrix: Any) -> NDArray[np.int64]:
+def _vanishing(grid: SparseGrid, matrix: Any) -> Ints:
     """Return the columns in which many values that are stored become 0 on the grid."""
     here, d = matrix.indices, matrix.shape[1]
     stored = np.bincount(here, minlength=d)

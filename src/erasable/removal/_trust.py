@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidInputError
 from erasable.core.sparse import take_rows
 from erasable.removal._sets import Sets
 from erasable.removal.scores._base import Ranking
-
-__all__ = ["reliability", "spearman"]
 
 _REPEATS = 4
 _JUDGED = 1_000  # records of forget whose ranks are compared

@@ -24,14 +24,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import multigammaln
 
-__all__ = ["eigenvalue_ends", "largest_excess", "stein_radius"]
-
-Floats = NDArray[np.float64]
+from erasable.core._arrays import Floats
 
 
 @lru_cache(maxsize=256)

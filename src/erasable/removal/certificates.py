@@ -46,10 +46,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import brentq
 
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.removal._gaussians import Moments, excess, whitened
 from erasable.removal._reading import (
@@ -71,7 +71,6 @@ __all__ = [
     "random_removal_law",
 ]
 
-Floats = NDArray[np.float64]
 _NONCENTRALITY = 1e10  # beyond, scipy's noncentral chi-squared law answers NaN
 
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -33,6 +32,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from
@@ -42,7 +42,6 @@ from erasable.removal.scores._classifiers import shares
 
 __all__ = ["Divergence", "divergence"]
 
-Floats = NDArray[np.float64]
 _NEIGHBOURS = 5
 _MOST_FEATURES = 10
 _LEAST_PROBABILITY = 1e-12

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats
 from erasable.removal._gaussians import Moments, gaussian_divergence
 from erasable.removal._reading import (
     read_covariance,
@@ -31,8 +31,6 @@ from erasable.removal._reading import (
 )
 
 __all__ = ["InfluenceRemoval", "influence_removal"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from erasable.core.frames import as_series, index_of
 from erasable.selection._records import as_labels, codes_of, read_ids, read_selection
 from erasable.selection.staying import as_staying
 
-__all__ = ["GroupBalance", "balance"]
-
 
 @dataclass(frozen=True)
 class GroupBalance:

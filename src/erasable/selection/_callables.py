@@ -7,8 +7,6 @@ from typing import Any
 
 from erasable.core.errors import InvalidParameterError
 
-__all__ = ["refuse_signature"]
-
 
 def refuse_signature(function: Any, name: str, arguments: str) -> None:
     """Refuse a function that cannot be called with some arguments.

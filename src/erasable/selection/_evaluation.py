@@ -19,15 +19,6 @@ from erasable.selection.staying import as_staying
 from erasable.selection.utilities import Problem, Utility
 from erasable.selection.utilities._base import check_utility
 
-__all__ = [
-    "ExpectedUtility",
-    "expected_utility",
-    "task_of",
-    "utility_distribution",
-    "values_of",
-    "worth_of",
-]
-
 F = TypeVar("F", bound=SetFunction)
 
 

@@ -6,12 +6,8 @@ import heapq
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Queue", "SetFunction", "Sweep"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from erasable.core._arrays import Floats, Ints
 
 
 class SetFunction(ABC):
@@ -25,23 +21,34 @@ class SetFunction(ABC):
         Of the records added so far.
     n_evaluations : int
         How many marginal gains were computed.
+    sweeps : bool
+        Whether all gains are computed in each round, because bounds from earlier ones decide
+        nothing, or because all of them are known after a choice.
     """
 
     n: int
     value: float = 0.0
     n_evaluations: int = 0
+    sweeps = False
 
     @abstractmethod
     def gains(self, items: Ints) -> Floats:
         """Return what each of some records would add, shape (n_items,)."""
 
-    @abstractmethod
     def add(self, j: int, gain: float | None = None) -> None:
         """Choose a record; `gain` is what it adds, where that was computed already."""
+        if gain is None:
+            (gain,) = self.gains(np.array([j])).tolist()
+        self._add(j)
+        self.value += float(gain)
+
+    def _add(self, j: int) -> None:
+        """Bring what gains are computed from up to date with a choice."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _add()")
 
     def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
         """Return the records by gain times weight, for a lazy greedy choice."""
-        return Queue(self, items, weights)
+        return (Sweep if self.sweeps else Queue)(self, items, weights)
 
 
 class Queue:

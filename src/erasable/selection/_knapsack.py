@@ -12,15 +12,11 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints
 from erasable.core.errors import InvalidInputError
 from erasable.selection._functions import SetFunction
 from erasable.selection._optimizers import Budget, Choice, maximize
-
-__all__ = ["ENUMERATION", "Best", "best_of_enumeration", "best_of_greedy"]
-
-Ints = NDArray[np.int64]
 
 ENUMERATION = "partial-enumeration"
 _SIZE = 3  # records that a start has, for the bound 1 - 1/e

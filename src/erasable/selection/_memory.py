@@ -7,8 +7,6 @@ from pathlib import Path
 
 from erasable.core.errors import InvalidInputError
 
-__all__ = ["available_memory", "check_memory"]
-
 
 def available_memory(root: str = "/") -> float:
     """Return the bytes that a process may still take, as far as the system tells; or infinity.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
@@ -18,19 +18,6 @@ from erasable.selection._optimizers import Budget, Choice
 from erasable.selection._sampled import SampledFunction
 from erasable.selection.staying import Bound, Sampler
 from erasable.selection.utilities import Problem
-
-__all__ = [
-    "Expected",
-    "Solution",
-    "Task",
-    "check_count",
-    "check_samples",
-    "is_exact",
-    "sampled",
-]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

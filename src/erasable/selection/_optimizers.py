@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.selection._functions import SetFunction
 
-__all__ = ["OPTIMIZERS", "Budget", "maximize"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Choice = list[tuple[int, float]]
 
 _ROUNDING = 1e-9  # the share of a budget by which sums of costs may miss it

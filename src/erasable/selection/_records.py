@@ -15,21 +15,6 @@ from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
 from erasable.core.ids import as_id_array, is_missing, name_some, refuse_repeats, shorten
 
-__all__ = [
-    "as_labels",
-    "as_reals",
-    "codes_of",
-    "n_rows",
-    "read_costs",
-    "read_ids",
-    "read_rows",
-    "read_selected",
-    "read_selection",
-    "refuse_both",
-    "rows_of",
-]
-
-
 _LEAST_COST = 1e-200
 """Gains are divided by costs, and the ratios have to be finite."""
 

@@ -10,16 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.selection._bounded import BoundedQueue
-from erasable.selection._functions import Queue, SetFunction
+from erasable.core._arrays import Flags, Floats, Ints
+from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection.staying import Sampler
-
-__all__ = ["SampledFunction", "Samples", "cvar", "error_of_cvar"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Samples(ABC):
@@ -46,7 +40,7 @@ class Samples(ABC):
         return self.gains(j)[which]
 
     @abstractmethod
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+    def add(self, j: int, stays: Flags) -> None:
         """Add record j to the samples in which it stays."""
 
     def totals(self, weights: Floats) -> Floats | None:
@@ -218,3 +212,75 @@ def error_of_cvar(values: Floats, alpha: float) -> float:
     tau = ordered[min(len(ordered) - 1, int(alpha * len(ordered)))]
     outcomes = tau - np.maximum(0.0, tau - values) / alpha
     return float(outcomes.std(ddof=1) / np.sqrt(len(values)))
+
+
+_ROUNDING = 1e-11  # bounds and gains are summed in another order
+
+
+class BoundedQueue(Sweep):
+    """Records by marginal gain, computed in the order of bounds, as far as these are larger.
+
+    It chooses what looking at every gain would. Ties go to the record that comes first.
+
+    Where only shortfalls below a threshold count, record j adds ``min(short, g_j)`` in a sample.
+    For any set A of samples,
+
+        sum min(short, g_j) <= sum over A of short + sum outside of A of g_j
+
+    and the second sum, over samples, is a weighted total. With A the samples in which a record that
+    is nearly the best adds more than is short, the bound is nearly the gain of all that are nearly
+    the best. Bounds from earlier rounds, which serve elsewhere, are far looser: here a choice
+    changes nearly every gain.
+    """
+
+    def __init__(
+        self, function: SampledFunction, items: Ints, weights: Floats | None = None
+    ) -> None:
+        super().__init__(function, items, weights)
+        self.sampled = function
+        self.bounds: Floats | None = None
+        self.known = np.full(len(items), np.nan)  # gains that were computed in this round
+        self.near_best: int | None = None
+
+    def pop(self) -> tuple[int, float]:
+        if self.bounds is None:
+            self.bounds = self._bounds()
+        best, worth = -1, -np.inf
+        while True:
+            at = int(np.argmax(self.bounds))
+            if self.bounds[at] <= worth + _ROUNDING * abs(worth):
+                # Who is left can at most be equal; then the first counts.
+                first = self.bounds[:best] >= worth - _ROUNDING * abs(worth)
+                unknown = np.flatnonzero(first & np.isnan(self.known[:best]))
+                if not len(unknown):
+                    break
+                at = int(unknown[0])
+            here = self._gain(at)
+            if (here, -at) > (worth, -best):
+                best, worth = at, here
+        self.left[best] = False
+        self.bounds[best] = -np.inf
+        return int(self.items[best]), float(self.known[best])
+
+    def _gain(self, at: int) -> float:
+        """Return a gain times its weight, computed once in a round."""
+        assert self.bounds is not None
+        if np.isnan(self.known[at]):
+            (self.known[at],) = self.sampled.gains(self.items[at : at + 1])
+            self.bounds[at] = self.known[at] * self.weights[at]
+        return float(self.bounds[at])
+
+    def _bounds(self) -> Floats:
+        """Return what each record adds at most, times its weight; records that are gone, never."""
+        if self.near_best is None or self.sampled.threshold is not None:
+            # These find who is nearly the best; those below are tight for who is like that.
+            self.near_best = int(self.items[np.argmax(self._bounds_by(self.near_best))])
+        return self._bounds_by(self.near_best)
+
+    def _bounds_by(self, near_best: int | None) -> Floats:
+        bounds = self.sampled.bounds(near_best)[self.items] * self.weights
+        return np.where(self.left, bounds, -np.inf)
+
+    def next_round(self) -> None:
+        self.bounds = None
+        self.known[:] = np.nan

@@ -24,9 +24,6 @@ from erasable.selection.staying import as_staying
 from erasable.selection.utilities import NearestNeighbor, Utility
 from erasable.selection.utilities._base import check_utility
 
-__all__ = ["SubsetSelector"]
-
-
 _FEW = 10  # samples whose mean says little
 
 

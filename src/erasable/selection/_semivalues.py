@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.frames import as_frame, refuse_other_index
 from erasable.core.seeds import seed_from
@@ -18,10 +18,6 @@ from erasable.selection._objectives import check_count
 from erasable.selection.staying import BetaBinomial, Sampler, Staying, as_staying
 from erasable.selection.utilities import Utility
 from erasable.selection.utilities._base import check_utility
-
-__all__ = ["semivalues"]
-
-Floats = NDArray[np.float64]
 
 
 def semivalues(

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from
 from erasable.selection._callables import refuse_signature
 from erasable.selection._records import read_rows, read_selected, refuse_both
 
-__all__ = ["Tradeoff", "plot_tradeoff", "tradeoff"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Metric = Callable[[NDArray[Any]], float]
 
 
@@ -38,7 +35,7 @@ class Tradeoff:
     array([0.9])
     """
 
-    n_deletions: NDArray[np.int64]
+    n_deletions: Ints
     mean: Floats
     standard_error: Floats
 

@@ -19,8 +19,6 @@ from erasable.selection._tradeoff import Tradeoff, tradeoff
 from erasable.selection._worst_cases import CVaR, check_objective
 from erasable.selection.utilities import Problem
 
-__all__ = ["Fitted", "Valued"]
-
 
 @dataclass(frozen=True)
 class Fitted:

@@ -1,7 +1,5 @@
 """The warning of a selection that is not what was asked for."""
 
-__all__ = ["SelectionWarning"]
-
 
 class SelectionWarning(UserWarning):
     """A selection is smaller than was asked for, less exact, or of hardly any use."""

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.seeds import is_number
 from erasable.selection._functions import SetFunction
 from erasable.selection._objectives import (
     Expected,
@@ -23,10 +24,6 @@ from erasable.selection._objectives import (
 from erasable.selection._optimizers import Choice
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
 from erasable.selection.staying import Sampler
-
-__all__ = ["CVaR", "check_objective"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class CVaR:
     n_judged: int | None = None
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.alpha, int | float | np.integer | np.floating)
-        if not is_number or isinstance(self.alpha, bool) or not 0 < self.alpha <= 1:
+        if not is_number(self.alpha) or not 0 < self.alpha <= 1:
             raise InvalidParameterError(
                 f"alpha={shorten(self.alpha)}; expected a share of cases above 0, to 1; pass 0.2 "
                 "for the worst fifth"

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._schema import Fields
-from erasable.core._schema_models import column_map, refuse_many, refuse_unbounded
+from erasable.core._arrays import Floats, Ints, Words
+from erasable.core._schema import Fields, Sizes, join, refuse
+from erasable.core._schema_arrays import Array
+from erasable.core._schema_models import MOST_QUANTA, column_map, refuse_many, refuse_unbounded
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
@@ -21,12 +22,9 @@ from erasable.tree._columns import Columns
 from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
 from erasable.tree._forest import Draws, Forest
-from erasable.tree._layout import SQUARES, Floats, Ints, Rules
+from erasable.tree._layout import SQUARES, Rules
 from erasable.tree._rules import CRITERIA, rules_for
-from erasable.tree._schema import MOST_WEIGHT, tree_schema
 from erasable.tree._targets import Targets
-
-__all__ = ["TreeModel"]
 
 _MANY, _SHARE = 100, 0.005  # of the records: from there on a loaded tree is slower than a new one
 
@@ -91,10 +89,13 @@ class TreeModel(Erasable):
         n, d = self._attached().n_live, self.n_features_in_
         return rules_for(self._settings, n, d, self._targets.quantum)
 
-    def _owner_keys(self, rows: Ints) -> NDArray[np.uint64] | None:
-        """Return the keys by which rows get their weights in the bags: that of the group, or id."""
+    def _owner_keys(self, rows: Ints) -> Words:
+        """Return the keys by which rows get their weights in the bags: that of the group, or id.
+
+        Zeros, where there are no bags.
+        """
         if not self._draws_bags():
-            return None
+            return np.zeros(rows.size, dtype=np.uint64)
         records = self._attached().records
         return self._tape.record_keys(
             (records.ids if records.groups is None else records.groups)[rows]
@@ -103,14 +104,8 @@ class TreeModel(Erasable):
     def _grown(self, known: list[Flat] | None = None) -> Forest | None:
         held, targets = self._attached(), self._targets
         live, n_rows = held.live_rows(), held.records.n_rows
-        names = getattr(self, "feature_names_in_", None)
-        draws = Draws.of(
-            self._tape,
-            self._n_trees(),
-            self.n_features_in_,
-            None if names is None else names.tolist(),
-            self._draws_bags(),
-        )
+        names = self._column_names()
+        draws = Draws.of(self._tape, self._n_trees(), names, self._draws_bags())
         return Forest.fit(
             Columns.fit(held.records.matrix, live, self._tape),
             targets.values(n_rows),
@@ -250,3 +245,56 @@ class TreeModel(Erasable):
             found = np.empty(matrix.shape[0], dtype=np.int64)
             descend(matrix, flat.features, flat.thresholds, flat.rights, flat.places, found)
             yield flat, found
+
+
+MOST_WEIGHT = 255
+"""Of a record in the bag of a tree."""
+
+
+def tree_schema(n_trees: int, n_features: int, weight: int, *, regression: bool) -> Fields:
+    """Return the part for what `to_arrays` gives.
+
+    Parameters
+    ----------
+    n_trees, n_features : int
+    weight : int
+        Most that all records together may weigh in a tree.
+    regression : bool
+        Whether a leaf holds a weight and a sum, or the weights of "n_classes" classes.
+    """
+    largest = min(weight, 2**35)
+    limit = int(largest * 2 * MOST_QUANTA)
+    leaves = (
+        Array("int64", ("n_leaves", 2), least=-limit, most=limit)
+        if regression
+        else Array("int64", ("n_leaves", "n_classes"), least=0, most=largest)
+    )
+
+    def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        features, n_nodes = value["features"], value["n_nodes"]
+        if int(n_nodes.sum()) != features.size:
+            refuse(join(at, "n_nodes"), f"{n_nodes.sum()} nodes", f"{features.size}, as features")
+        # As many leaves as splits and one more, and never more of them before the end: a tree.
+        height = np.cumsum(np.where(features < 0, -1, 1))
+        tree = np.repeat(np.arange(n_trees), n_nodes)
+        ends = np.cumsum(n_nodes) - 1
+        height += tree
+        if (height[ends] != -1).any() or np.count_nonzero(height < 0) != n_trees:
+            refuse(join(at, "features"), "nodes that are no trees", "every node in its place")
+        n_leaves = int(np.count_nonzero(features < 0))
+        if n_leaves != sizes["n_leaves"]:
+            refuse(join(at, "leaves"), f"{sizes['n_leaves']} lines", f"{n_leaves}, as leaves")
+        if features.size - n_leaves != sizes["n_splits"]:
+            held = f"{sizes['n_splits']} numbers"
+            refuse(join(at, "thresholds"), held, f"{features.size - n_leaves}, as splits")
+        weights = value["leaves"][:, 0] if regression else value["leaves"].sum(axis=1)
+        if not ((weights > 0) & (weights <= largest)).all():
+            refuse(join(at, "leaves"), "a leaf without records", f"weights up to {largest}")
+
+    parts = {
+        "features": Array("int32", (None,), least=-1, most=n_features - 1),
+        "leaves": leaves,
+        "n_nodes": Array("int64", (n_trees,), least=1, most=2 * MAX_ROWS),
+        "thresholds": Array("float64", ("n_splits",)),
+    }
+    return Fields(parts, relations=(check,))

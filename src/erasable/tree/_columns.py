@@ -8,13 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import siphash24_integers
 from erasable.core.tape import Tape
-from erasable.tree._layout import Floats, Ints, Words
 from erasable.tree._rank_kernels import rank
-
-__all__ = ["Columns", "turn"]
 
 # Second half of SipHash's key, and the first byte of what is hashed; see `erasable.core.tape`.
 _FOR_VALUES = np.uint64(int.from_bytes(b"values\0\0", "little"))
@@ -29,7 +27,7 @@ _TOGETHER = 8
 class Columns:
     """Distinct values of every column; an accelerator, of which nothing is in the state.
 
-    Codes are ranks among the values that there were at `fit`. Codes whose last record is deleted
+    Ints32 are ranks among the values that there were at `fit`. Ints32 whose last record is deleted
     stay, but not the value that they stood for.
 
     Attributes

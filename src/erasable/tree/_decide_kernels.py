@@ -20,9 +20,8 @@ from erasable.tree._layout import (
     ROW_BITS,
     SQUARES,
     START,
-    Codes,
+    Candidates,
     GrowingTree,
-    Ints,
     Rules,
     Split,
     Table,
@@ -31,8 +30,6 @@ from erasable.tree._layout import (
 from erasable.tree._score_kernels import gain_of, is_pure, pick
 from erasable.tree._slot_kernels import by_column
 from erasable.tree._survey_kernels import survey
-
-__all__ = ["decide", "gather"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _ONE = np.uint64(1)
@@ -104,11 +101,11 @@ def _next_in_line(work: Work, before: int) -> int:
 
 
 @inlined
-def _views(plant: GrowingTree, work: Work, slot: int, place: int) -> tuple[Codes, Codes, Ints]:
+def _candidates(plant: GrowingTree, work: Work, slot: int, place: int) -> Candidates:
     """Return where to put what is found of a feature: with the node, if it keeps its counts."""
     if slot < 0:
-        return work.code, work.tally, work.left
-    return plant.codes[slot, place], plant.counts[slot, place], plant.lefts[slot, place]
+        return Candidates(work.code, work.tally, work.left)
+    return Candidates(plant.codes[slot, place], plant.counts[slot, place], plant.lefts[slot, place])
 
 
 @inlined
@@ -154,14 +151,14 @@ def _search(
         looked += 1
         if found == 0:
             continue
-        code, count, left = _views(plant, work, slot, place)
+        candidates = _candidates(plant, work, slot, place)
         if found < 0:
             if m < 0:
                 m = gather(plant, table, work, node)
             race = mix64(key ^ table.names[f]) & _LOW
             wide = by_column(table, m)
             packed = table.by_column[:, f] if wide else table.packed[:, f]
-            found, last = survey(packed, table.n_values[f], m, race, rules, work, code, count, left)
+            found, last = survey(packed, table.n_values[f], m, race, rules, work, candidates)
             if slot >= 0:
                 plant.features[slot, place] = f
                 plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
@@ -170,8 +167,8 @@ def _search(
             continue
         varied = True
         best = pick(
-            f, table.ranks, found, last, code, count, left, plant.stats[node],
-            plant.nodes[node, COUNT], rules, table.class_weight, best,
+            f, table.ranks, found, last, candidates, plant.stats[node], plant.nodes[node, COUNT],
+            rules, table.class_weight, best,
         )  # fmt: skip
     return m, constants, best
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
-__all__ = ["DecisionTreeClassifier", "DecisionTreeRegressor"]
-
 
 class _SingleTree:
     """What a single tree can be asked, beside what a forest can."""

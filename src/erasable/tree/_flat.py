@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
 from erasable.tree._flat_kernels import index, outline_flat
-from erasable.tree._layout import Codes, Floats, Ints
-
-__all__ = ["UNIT", "Flat", "forest_hash", "from_arrays", "to_arrays", "top_hash", "unit_hash"]
 
 UNIT = 512
 """Subtrees whose records weigh at most this are hashed one by one."""
@@ -45,23 +43,23 @@ class Flat:
     (1, [2, -1, -1])
     """
 
-    features: Codes
+    features: Ints32
     thresholds: Floats
     leaves: Ints
 
     @cached_property
-    def _index(self) -> tuple[Codes, Codes]:
+    def _index(self) -> tuple[Ints32, Ints32]:
         rights, places = np.empty((2, self.features.size), dtype=np.int32)
         index(self.features, rights, places)
         return rights, places
 
     @property
-    def rights(self) -> Codes:
+    def rights(self) -> Ints32:
         """Right child of every node, -1 of leaves."""
         return self._index[0]
 
     @property
-    def places(self) -> Codes:
+    def places(self) -> Ints32:
         """Where a node's threshold is, or a leaf's line."""
         return self._index[1]
 
@@ -100,7 +98,7 @@ class Flat:
         return top_hash(top[:n], self.thresholds[above], units)
 
 
-def unit_hash(features: Codes, thresholds: Floats, leaves: Ints) -> bytes:
+def unit_hash(features: Ints32, thresholds: Floats, leaves: Ints) -> bytes:
     """Hash a subtree."""
     hasher = sha256(_SUBTREE + _SIZES(features.size, leaves.shape[0], leaves.shape[1]))
     for array, kind in ((features, "<i4"), (thresholds, "<f8"), (leaves, "<i8")):
@@ -108,7 +106,7 @@ def unit_hash(features: Codes, thresholds: Floats, leaves: Ints) -> bytes:
     return hasher.digest()
 
 
-def top_hash(features: Codes, thresholds: Floats, units: Sequence[bytes]) -> LeafHash:
+def top_hash(features: Ints32, thresholds: Floats, units: Sequence[bytes]) -> LeafHash:
     """Hash a tree of which the subtrees are hashed."""
     hasher = sha256(_TREE + _SIZES(features.size, thresholds.size, len(units)))
     for array, kind in ((features, "<i4"), (thresholds, "<f8")):

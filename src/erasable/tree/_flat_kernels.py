@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._jit import kernel
 from erasable.tree._decide_kernels import gather
 from erasable.tree._layout import (
@@ -24,26 +25,13 @@ from erasable.tree._layout import (
     NEXT,
     SQUARES,
     START,
-    Codes,
-    Floats,
     GrowingTree,
-    Ints,
     Rules,
     Table,
     Work,
 )
 from erasable.tree._score_kernels import gain_of, score_of
 from erasable.tree._slot_kernels import part, take_pair
-
-__all__ = [
-    "descend",
-    "flatten",
-    "importances",
-    "index",
-    "outline",
-    "outline_flat",
-    "restore",
-]
 
 
 @kernel
@@ -62,7 +50,7 @@ def flatten(
     values: Floats,
     offsets: Ints,
     node: int,
-    features: Codes,
+    features: Ints32,
     thresholds: Floats,
     leaves: Ints,
 ) -> tuple[int, int, int]:
@@ -99,7 +87,7 @@ def outline(
     offsets: Ints,
     regression: bool,
     limit: int,
-    features: Codes,
+    features: Ints32,
     thresholds: Floats,
     units: Ints,
     changed: NDArray[np.bool_],
@@ -134,7 +122,7 @@ def outline(
 
 
 @kernel
-def index(features: Codes, rights: Codes, places: Codes) -> None:
+def index(features: Ints32, rights: Ints32, places: Ints32) -> None:
     """Find for every node its right child (the left one is the next), and where its number is.
 
     `places` is that of its threshold or leaf, in `thresholds` or `leaves`.
@@ -157,7 +145,7 @@ def index(features: Codes, rights: Codes, places: Codes) -> None:
 
 
 @kernel
-def weigh_subtrees(features: Codes, leaves: Ints, regression: bool, weights: Ints) -> None:
+def weigh_subtrees(features: Ints32, leaves: Ints, regression: bool, weights: Ints) -> None:
     """Find the weight of every node's records."""
     open_ = np.empty(features.size + 1, dtype=np.int64)
     waiting, ends = 0, leaves.shape[0]
@@ -174,7 +162,7 @@ def weigh_subtrees(features: Codes, leaves: Ints, regression: bool, weights: Int
 
 @kernel
 def outline_flat(
-    features: Codes, leaves: Ints, regression: bool, limit: int, top: Codes, starts: Ints
+    features: Ints32, leaves: Ints, regression: bool, limit: int, top: Ints32, starts: Ints
 ) -> tuple[int, int]:
     """Do as `outline` does; line k of `starts` says where unit k, or node k of the top, begins.
 
@@ -215,9 +203,9 @@ def restore(
     work: Work,
     values: Floats,
     offsets: Ints,
-    features: Codes,
+    features: Ints32,
     thresholds: Floats,
-    codes: Codes,
+    codes: Ints32,
     leaves: Ints,
 ) -> bool:
     """Lay a tree out again over its rows; false if it is not a tree of these.
@@ -266,7 +254,7 @@ def restore(
 
 @kernel
 def descend(
-    X: Floats, features: Codes, thresholds: Floats, rights: Codes, places: Codes, out: Ints
+    X: Floats, features: Ints32, thresholds: Floats, rights: Ints32, places: Ints32, out: Ints
 ) -> None:
     """Find the leaf of every row."""
     for i in range(X.shape[0]):
@@ -281,7 +269,7 @@ def descend(
 
 @kernel
 def importances(
-    features: Codes, leaves: Ints, rules: Rules, class_weight: Floats, out: Floats
+    features: Ints32, leaves: Ints, rules: Rules, class_weight: Floats, out: Floats
 ) -> None:
     """Add up, for every feature, what its splits gain."""
     totals = np.empty((leaves.shape[0] + 1, leaves.shape[1]), dtype=np.int64)

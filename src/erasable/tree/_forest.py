@@ -9,25 +9,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.core.tape import Stream, Tape
 from erasable.tree._columns import Columns, turn
 from erasable.tree._flat import Flat, forest_hash
 from erasable.tree._grown import Grown, bag_of
 from erasable.tree._hash_kernels import bag_weights
-from erasable.tree._layout import (
-    SQUARES,
-    Floats,
-    Ints,
-    Rules,
-    Table,
-    Words,
-    Work,
-    beside,
-    work_for,
-)
-
-__all__ = ["Draws", "Forest"]
+from erasable.tree._layout import SQUARES, Rules, Table, Work, beside, work_for
 
 _MANY = 2**16
 """Records from which on forests grow from a table that lies there by rows and by columns,"""
@@ -57,28 +46,23 @@ class Draws:
     seeds: Words | None
 
     @classmethod
-    def of(
-        cls, tape: Tape, n_trees: int, n_features: int, names: list[str] | None, bagged: bool
-    ) -> Self:
-        """Draw keys; features without names are called x0, x1 and so on."""
-        named = [f"x{j}" for j in range(n_features)] if names is None else names
-        ranks = np.empty(n_features, dtype=np.int64)
-        ranks[sorted(range(n_features), key=named.__getitem__)] = np.arange(n_features)
+    def of(cls, tape: Tape, n_trees: int, names: list[str], bagged: bool) -> Self:
+        """Draw keys of trees and of features."""
+        ranks = np.empty(len(names), dtype=np.int64)
+        ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
         own = [tape.child("tree", t) for t in range(n_trees)]
         return cls(
             np.array([each.child("splits").seed for each in own], dtype=np.uint64),
-            np.array([tape.key_of(name) for name in named], dtype=np.uint64),
+            np.array([tape.key_of(name) for name in names], dtype=np.uint64),
             ranks,
             np.array([each.seed for each in own], dtype=np.uint64) if bagged else None,
         )
 
-    def weights(self, record_keys: Words) -> NDArray[np.uint8]:
-        """Return how often each record (a column) counts in each tree (a line)."""
-        shape = self.keys.size, record_keys.size
-        if self.seeds is None:
-            return np.ones(shape, dtype=np.uint8)
-        weights = np.empty(shape, dtype=np.uint8)
-        bag_weights(self.seeds, record_keys, int(Stream.LEAF), weights)
+    def weights(self, record_keys: Words, trees: slice = slice(None)) -> NDArray[np.uint8]:
+        """Return how often each record (a column) counts in each of some trees (a line)."""
+        weights = np.ones((self.keys[trees].size, record_keys.size), dtype=np.uint8)
+        if self.seeds is not None:
+            bag_weights(self.seeds[trees], record_keys, int(Stream.LEAF), weights)
         return weights
 
 
@@ -110,7 +94,7 @@ class Forest:
         columns: Columns,
         y: Ints,
         live: Ints,
-        record_keys: Words | None,
+        record_keys: Words,
         rules: Rules,
         draws: Draws,
         n_stats: int,
@@ -119,7 +103,7 @@ class Forest:
     ) -> Self | None:
         """Grow all trees, or lay out those that are known; None if they do not fit.
 
-        `record_keys` has a key for each of the live rows; there is none where there are no bags.
+        `record_keys` has a key for each of the live rows.
         """
         targets = columns.packed.view(np.int64)[:, -1]
         targets[:] = y
@@ -134,9 +118,8 @@ class Forest:
         if known is None and n_trees > 1 and many:
             table = table._replace(by_column=beside(columns.packed.shape[1], y.size))
             turn(columns.packed, table.by_column.T)
-        keys = np.zeros(live.size, dtype=np.uint64) if record_keys is None else record_keys
         for t in range(n_trees):
-            weights = forest._weights_in(t, keys)
+            weights = draws.weights(record_keys, slice(t, t + 1))[0]
             bag = bag_of(live, weights)
             forest.whole[t] = not weights.any()
             if forest.whole[t]:
@@ -150,19 +133,11 @@ class Forest:
             forest.trees.append(tree)
         return forest
 
-    def _weights_in(self, t: int, record_keys: Words) -> NDArray[np.uint8]:
-        seeds = self.draws.seeds
-        weights = np.ones((1, record_keys.size), dtype=np.uint8)
-        if seeds is not None:
-            bag_weights(seeds[t : t + 1], record_keys, int(Stream.LEAF), weights)
-        own: NDArray[np.uint8] = weights[0]
-        return own
-
     def _room(self, n_stats: int) -> Work:
         return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
 
     def remove(
-        self, rows: Ints, keys: Words | None, live: NDArray[np.bool_], live_rows: Callable[[], Ints]
+        self, rows: Ints, keys: Words, live: NDArray[np.bool_], live_rows: Callable[[], Ints]
     ) -> tuple[int, int]:
         """Take rows out of all trees that learned from them.
 
@@ -170,7 +145,7 @@ class Forest:
         ----------
         rows : ndarray of int64
             No longer live; their values and targets are still there.
-        keys : ndarray of shape (n_gone,), uint64, or None
+        keys : ndarray of shape (n_gone,), uint64
             Their keys.
         live : ndarray of shape (n_rows,), bool
         live_rows : callable
@@ -181,7 +156,7 @@ class Forest:
         nodes, records : int
             How many nodes decided otherwise than before, and how many records were below them.
         """
-        weights = self.draws.weights(np.zeros(rows.size, np.uint64) if keys is None else keys)
+        weights = self.draws.weights(keys)
         weights[self.whole] = 1
         work: Work | None = None
         nodes = records = 0
@@ -221,9 +196,3 @@ class Forest:
         """Hash all trees; of these, only what has changed since the last time."""
         regression = self.rules.criterion == SQUARES
         return forest_hash([tree.hash(self.columns, regression) for tree in self.trees])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the arrays take, those of the records not counted."""
-        shared = self.columns.packed.nbytes + self.columns.values.nbytes
-        return shared + sum(tree.nbytes for tree in self.trees)

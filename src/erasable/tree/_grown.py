@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.tree._columns import Columns
 from erasable.tree._flat import UNIT, Flat, top_hash, unit_hash
@@ -29,16 +30,12 @@ from erasable.tree._layout import (
     USED,
     WANTED,
     GrowingTree,
-    Ints,
     Rules,
     Table,
-    Words,
     Work,
 )
 from erasable.tree._score_kernels import weight_of
 from erasable.tree._update_kernels import leaves_that_gain, take_rows_out, update_tree
-
-__all__ = ["Bag", "Grown", "bag_of"]
 
 Bag: TypeAlias = NDArray[np.uint32]
 """Rows and their weights, as in `GrowingTree.rows`."""
@@ -118,7 +115,7 @@ class Grown:
         totals = grown._totals(bag, table, rules)
         whole = grown._weight_of(totals, table, rules)
         leaves, keys = grown._leaves(-np.inf, whole, work)
-        told = grown._tend(leaves, keys, _ASK, table, rules, work, whole)
+        told = grown._update(leaves, keys, _ASK, table, rules, work, whole)
         return None if told[3] else grown
 
     # -- forgetting ----------------------------------------------------------------------------
@@ -141,7 +138,9 @@ class Grown:
         take_rows_out(plant, table, gone, live, every)
         root, key = np.zeros((1, 2), dtype=np.int64), np.array([self.key])
         pending, keys = np.empty((gone.size, 2), np.int64), np.empty(gone.size, np.uint64)
-        told = self._tend(root, key, (0, gone.size), table, rules, work, whole, gone, pending, keys)
+        told = self._update(
+            root, key, (0, gone.size), table, rules, work, whole, gone, pending, keys
+        )
         pending, keys = pending[: told[0]], keys[: told[0]]
         if plant.gains.size:
             # Others gain enough now, because the tree has got lighter.
@@ -169,9 +168,9 @@ class Grown:
     ) -> None:
         """Grow the tree below nodes that are clear."""
         self._make_room(2 * int(self.plant.nodes[clear[:, 0], CAPACITY].sum()))
-        self._tend(clear, keys, _GROW, table, rules, work, whole)
+        self._update(clear, keys, _GROW, table, rules, work, whole)
 
-    def _tend(
+    def _update(
         self,
         nodes: Ints,
         keys: Words,
@@ -267,11 +266,6 @@ class Grown:
         """Number of records it has learned from."""
         return int(self.plant.nodes[0, COUNT])
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays take."""
-        return sum(array.nbytes for array in self.plant)
-
     # -- room ----------------------------------------------------------------------------------
 
     def _make_room(self, more: int) -> None:
@@ -321,26 +315,28 @@ def _bare(bag: Bag, rules: Rules, n_stats: int) -> GrowingTree:
     return plant
 
 
+def _resized(array: NDArray[Any], size: int, used: int, fill: float = 0.0) -> NDArray[Any]:
+    """Copy the first lines of an array into one of another length."""
+    copy = np.zeros((size, *array.shape[1:]), dtype=array.dtype)  # untouched pages cost nothing
+    if fill:
+        copy[:] = fill
+    copy[:used] = array[:used]
+    return copy
+
+
 def _with_slots(plant: GrowingTree, slots: int) -> GrowingTree:
     """Copy a tree into arrays with another number of slots for nodes."""
     used = int(plant.counters[USED])
-    nodes = np.zeros((slots, N_FIELDS), dtype=np.int32)
-    stats = np.zeros((slots, plant.stats.shape[1]), dtype=np.int64)
-    gains = np.full(slots if plant.gains.size else 0, -np.inf)
-    free = np.zeros(slots // 2 + 1, dtype=np.int32)
-    nodes[:used], stats[:used] = plant.nodes[:used], plant.stats[:used]
-    gains[:used] = plant.gains[:used]
-    free[: plant.counters[FREE]] = plant.free[: plant.counters[FREE]]
-    return plant._replace(nodes=nodes, stats=stats, gains=gains, free=free)
+    return plant._replace(
+        nodes=_resized(plant.nodes, slots, used),
+        stats=_resized(plant.stats, slots, used),
+        gains=_resized(plant.gains, slots if plant.gains.size else 0, used, -np.inf),
+        free=_resized(plant.free, slots // 2 + 1, int(plant.counters[FREE])),
+    )
 
 
 def _with_kept(plant: GrowingTree, kept: int) -> GrowingTree:
     """Copy a tree into arrays with another number of slots for counts that are kept."""
+    names = ("features", "found", "codes", "counts", "lefts", "free_kept")
     busy = int(plant.counters[BUSY])
-    copies = {}
-    for name in ("features", "found", "codes", "counts", "lefts", "free_kept"):
-        array = getattr(plant, name)
-        copy = np.zeros((kept, *array.shape[1:]), dtype=array.dtype)
-        copy[:busy] = array[:busy]
-        copies[name] = copy
-    return plant._replace(**copies)
+    return plant._replace(**{name: _resized(getattr(plant, name), kept, busy) for name in names})

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from erasable.core._jit import inlined, kernel
 from erasable.core._tape_kernels import draw2
 
-__all__ = ["LEFT_SIDE", "RIGHT_SIDE", "bag_weights", "child_key", "mix32", "mix64", "weigh"]
-
 _33 = np.uint64(33)
 _A = np.uint64(0xFF51AFD7ED558CCD)
 _B = np.uint64(0xC4CEB9FE1A85EC53)

@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from erasable.core._arrays import Floats
 from erasable.core._schema import Fields
 from erasable.core._schema_models import classes, grid
 from erasable.core.errors import InvalidParameterError
 from erasable.tree._base import TreeModel
-from erasable.tree._layout import Floats
 from erasable.tree._targets import ClassTargets, NumberTargets
-
-__all__ = ["TreeClassifier", "TreeRegressor"]
 
 
 class TreeClassifier(ClassifierMixin, TreeModel):
@@ -50,8 +48,7 @@ class TreeClassifier(ClassifierMixin, TreeModel):
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes, sorted."""
         self._check_fitted()
-        labels: NDArray[Any] = self._targets.classes.labels.copy()
-        return labels
+        return self._targets.classes.labels.copy()
 
     @property
     def n_classes_(self) -> int:

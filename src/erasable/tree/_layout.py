@@ -11,52 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BLOCK",
-    "BUSY",
-    "CACHE",
-    "CAPACITY",
-    "CODE",
-    "COUNT",
-    "DIRTY",
-    "ENTROPY",
-    "FEATURE",
-    "FREE",
-    "FREE_BUSY",
-    "GINI",
-    "HISTOGRAM",
-    "KEPT_ABOVE",
-    "KEPT_BYTES",
-    "LEFT",
-    "NEXT",
-    "NONE",
-    "NO_DEPTH",
-    "N_COUNTERS",
-    "N_FIELDS",
-    "ROW_BITS",
-    "SMALL",
-    "SQUARES",
-    "START",
-    "UPTO",
-    "USED",
-    "WANTED",
-    "Codes",
-    "Floats",
-    "GrowingTree",
-    "Ints",
-    "Rules",
-    "Split",
-    "Table",
-    "Words",
-    "Work",
-    "beside",
-    "work_for",
-]
+from erasable.core._arrays import Floats, Ints, Ints32, Words
 
-Ints: TypeAlias = NDArray[np.int64]
-Codes: TypeAlias = NDArray[np.int32]
-Floats: TypeAlias = NDArray[np.float64]
-Words: TypeAlias = NDArray[np.uint64]
 Split: TypeAlias = tuple[Any, Any, Any]
 """Feature, code and score; the feature is -1 for none."""
 
@@ -118,6 +74,24 @@ class Rules(NamedTuple):
     sample: int
     min_decrease: float
     scale: float
+
+
+class Candidates(NamedTuple):
+    """What a feature offers to a node: values drawn, and the counts there.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (sample,), int32
+        Codes of the values drawn, ascending.
+    counts : ndarray of shape (sample, 2), int32
+        How many records have each value, and how many at most it.
+    lefts : ndarray of shape (sample, n_stats), int64
+        Stats of the latter.
+    """
+
+    codes: Ints32
+    counts: Ints32
+    lefts: Ints
 
 
 class Table(NamedTuple):
@@ -187,18 +161,18 @@ class GrowingTree(NamedTuple):
         Slots of these that are free.
     """
 
-    nodes: Codes
+    nodes: Ints32
     stats: Ints
     gains: Floats
     rows: NDArray[np.uint32]
-    free: Codes
+    free: Ints32
     counters: Ints
-    features: Codes
-    found: Codes
-    codes: Codes
-    counts: Codes
+    features: Ints32
+    found: Ints32
+    codes: Ints32
+    counts: Ints32
     lefts: Ints
-    free_kept: Codes
+    free_kept: Ints32
 
 
 class Work(NamedTuple):
@@ -213,7 +187,7 @@ class Work(NamedTuple):
     hashes, bins : ndarray of shape (BLOCK,), uint32 and int32
         Of some of them: hashes of their values, and between which candidates their codes lie.
     bounds : ndarray of shape (sample + 4,), int32
-        Codes of the candidates, and behind them some that are larger than any.
+        Ints32 of the candidates, and behind them some that are larger than any.
     tallies : ndarray of shape (2, 2 * sample + 1, n_stats), int64
         What is counted between candidates, by every other record.
     side : ndarray of shape (n,), uint32
@@ -228,7 +202,7 @@ class Work(NamedTuple):
     left : ndarray of shape (sample, n_stats), int64
         As in `GrowingTree`, for one feature.
     sorted : ndarray of shape (SMALL,), uint64
-        Codes of few records, and which of these have them.
+        Ints32 of few records, and which of these have them.
     races : ndarray of shape (n_features,), uint64
     order : ndarray of shape (n_features,), int64
         The features by their draws.
@@ -243,18 +217,18 @@ class Work(NamedTuple):
     rows: Ints
     y: Ints
     weights: Ints
-    codes: Codes
+    codes: Ints32
     hashes: NDArray[np.uint32]
-    bins: Codes
-    bounds: Codes
-    tallies: NDArray[np.int64]
+    bins: Ints32
+    bounds: Ints32
+    tallies: Ints
     side: NDArray[np.uint32]
     histogram: Ints
     sizes: Ints
     heads: Words
     drawn: Words
-    code: Codes
-    tally: Codes
+    code: Ints32
+    tally: Ints32
     left: Ints
     sorted: Words
     races: Words

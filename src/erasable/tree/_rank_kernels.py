@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32, Words
 from erasable.core._jit import kernel
-from erasable.tree._layout import Codes, Floats, Ints, Words
-
-__all__ = ["rank"]
 
 _SIGN = np.uint64(1 << 63)
 _DIGITS, _BITS = 8, np.uint64(8)
@@ -41,7 +39,7 @@ def rank(column: Floats) -> tuple[Floats, Ints, NDArray[np.int32]]:
 
 
 @kernel
-def _sort(words: Words, keys: Words, rows: Codes, starts: Ints) -> Any:
+def _sort(words: Words, keys: Words, rows: Ints32, starts: Ints) -> Any:
     """Sort numbers by their bits, from one line of `keys` and `rows` to the other; say in which."""
     n = words.size
     for i in range(n):
@@ -74,7 +72,7 @@ def _sort(words: Words, keys: Words, rows: Codes, starts: Ints) -> Any:
 
 @kernel
 def _number(
-    words: Words, keys: Words, rows: Codes, values: Words, counts: Ints, codes: Codes
+    words: Words, keys: Words, rows: Ints32, values: Words, counts: Ints, codes: Ints32
 ) -> Any:
     """Give distinct numbers their ranks; return how many there are."""
     found = 0

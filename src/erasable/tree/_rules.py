@@ -11,8 +11,6 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from erasable.tree._layout import ENTROPY, GINI, NO_DEPTH, SQUARES, Rules
 
-__all__ = ["CRITERIA", "OF_CLASSIFIERS", "OF_REGRESSORS", "rules_for"]
-
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "log_loss": ENTROPY, "squared_error": SQUARES}
 
 CONSTRAINTS: dict[str, Any] = {

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import borrowing, inlined
 from erasable.core._tape_kernels import log
-from erasable.tree._layout import ENTROPY, SQUARES, Codes, Floats, Ints, Rules, Split
-
-__all__ = ["gain_of", "is_pure", "pick", "score_of", "weight_of"]
+from erasable.tree._layout import ENTROPY, SQUARES, Candidates, Rules, Split
 
 _PER_BIT = 1.4426950408889634  # 1 / ln 2
 
@@ -122,9 +121,7 @@ def pick(
     ranks: Ints,
     found: int,
     last: int,
-    code: Codes,
-    count: Codes,
-    left: Ints,
+    candidates: Candidates,
     total: Ints,
     n: int,
     rules: Rules,
@@ -137,6 +134,7 @@ def pick(
     node's largest value is no threshold, as nothing would go to the right of it; nor is the last
     one of a full draw, which stands in for it.
     """
+    code, count, left = candidates.codes, candidates.counts, candidates.lefts
     full = found == rules.sample and count[found - 1, 1] < n
     for j in range(found):
         to_left = count[j, 1]
@@ -148,7 +146,7 @@ def pick(
         old, _, old_score = best
         better = score > old_score
         if score == old_score and old >= 0:
-            # Codes ascend, so that among equals of one feature the first is the smallest.
+            # Ints32 ascend, so that among equals of one feature the first is the smallest.
             better = feature != old and ranks[feature] < ranks[old]
         if better or old < 0:
             best = (np.int64(feature), np.int64(code[j]), score)

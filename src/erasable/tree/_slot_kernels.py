@@ -35,8 +35,6 @@ from erasable.tree._layout import (
     Work,
 )
 
-__all__ = ["by_column", "clear", "drop_kept", "part", "room_for", "take_kept", "take_pair"]
-
 _LOW = np.uint64(0xFFFFFFFF)
 _ROW = (1 << ROW_BITS) - 1
 _FEW = 16

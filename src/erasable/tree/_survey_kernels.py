@@ -12,21 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints32, Words
 from erasable.core._jit import inlined
 from erasable.tree._hash_kernels import mix32
-from erasable.tree._layout import (
-    BLOCK,
-    HISTOGRAM,
-    SMALL,
-    SQUARES,
-    Codes,
-    Ints,
-    Rules,
-    Words,
-    Work,
-)
-
-__all__ = ["survey"]
+from erasable.tree._layout import BLOCK, HISTOGRAM, SMALL, SQUARES, Candidates, Rules, Work
 
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -55,7 +44,7 @@ def _draw(drawn: Words, found: int, value: np.uint64) -> int:
 
 
 @inlined
-def _sort_codes(drawn: Words, found: int, code: Codes) -> None:
+def _sort_codes(drawn: Words, found: int, code: Ints32) -> None:
     for j in range(found):
         value = np.int32(drawn[j] & _LOW)
         place = j
@@ -67,17 +56,10 @@ def _sort_codes(drawn: Words, found: int, code: Codes) -> None:
 
 @inlined
 def _by_value(
-    packed: Words,
-    n_values: int,
-    m: int,
-    key: np.uint64,
-    rules: Rules,
-    work: Work,
-    code: Codes,
-    count: Codes,
-    left: Ints,
+    packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
 ) -> tuple[Any, Any]:
     """Count the records of every value, and draw among those that there are."""
+    code, count, left = out.codes, out.counts, out.lefts
     table, sizes, heads, drawn = work.histogram, work.sizes, work.heads, work.drawn
     table[:n_values] = 0
     sizes[:n_values] = 0
@@ -114,16 +96,10 @@ def _by_value(
 
 @inlined
 def _by_rank(
-    packed: Words,
-    m: int,
-    key: np.uint64,
-    rules: Rules,
-    work: Work,
-    code: Codes,
-    count: Codes,
-    left: Ints,
+    packed: Words, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
 ) -> tuple[Any, Any]:
     """Sort few records, and draw among their values only if there are more than are wanted."""
+    code, count, left = out.codes, out.counts, out.lefts
     ranked, drawn = work.sorted, work.drawn
     distinct = 0
     for i in range(m):
@@ -211,7 +187,7 @@ def _draw_from_all(packed: Words, m: int, key: np.uint64, work: Work) -> Any:
 
 
 @inlined
-def _bound(work: Work, code: Codes, found: int) -> Any:
+def _bound(work: Work, code: Ints32, found: int) -> Any:
     """Set out the codes drawn in fours; return how many there are, with those that fill up."""
     bounds = work.bounds
     n_bounds = (found + 3) // 4 * 4
@@ -221,7 +197,7 @@ def _bound(work: Work, code: Codes, found: int) -> Any:
 
 
 @inlined
-def _find_bins(codes: Codes, n: int, bounds: Codes, n_bounds: int, bins: Codes) -> None:
+def _find_bins(codes: Ints32, n: int, bounds: Ints32, n_bounds: int, bins: Ints32) -> None:
     """Tell for each record how many of the values drawn are below its own."""
     for i in range(n):
         bins[i] = 0
@@ -233,7 +209,7 @@ def _find_bins(codes: Codes, n: int, bounds: Codes, n_bounds: int, bins: Codes) 
 
 
 @inlined
-def _tally(work: Work, m: int, found: int, code: Codes, rules: Rules) -> None:
+def _tally(work: Work, m: int, found: int, code: Ints32, rules: Rules) -> None:
     """Count the records between the values drawn, and apart from these those that have them.
 
     Weights are counted in the upper half of a word, records in the lower; there are less than
@@ -261,8 +237,9 @@ def _tally(work: Work, m: int, found: int, code: Codes, rules: Rules) -> None:
 
 
 @inlined
-def _add_up(work: Work, found: int, rules: Rules, count: Codes, left: Ints) -> None:
+def _add_up(work: Work, found: int, rules: Rules, out: Candidates) -> None:
     """Make of tallies how many records have each value drawn, and what is up to it."""
+    count, left = out.counts, out.lefts
     tallies, n_upto = work.tallies, 0
     for j in range(found):
         n_own = 0
@@ -279,15 +256,7 @@ def _add_up(work: Work, found: int, rules: Rules, count: Codes, left: Ints) -> N
 
 @inlined
 def survey(
-    packed: Words,
-    n_values: int,
-    m: int,
-    key: np.uint64,
-    rules: Rules,
-    work: Work,
-    code: Codes,
-    count: Codes,
-    left: Ints,
+    packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
 ) -> tuple[Any, Any]:
     """Draw values of a feature among those of the `m` records at hand, and count the records.
 
@@ -303,9 +272,8 @@ def survey(
         Of the feature in the node; 32 bits.
     rules, work
         See `erasable.tree._layout`.
-    code, count, left : ndarray of shape (sample,), (sample, 2) and (sample, n_stats)
-        Overwritten with the codes drawn, ascending; with how many records have each value, and
-        how many at most it; and with the stats of the latter.
+    out : Candidates
+        Overwritten.
 
     Returns
     -------
@@ -315,11 +283,11 @@ def survey(
         Code of the one that was drawn last.
     """
     if m <= SMALL:
-        return _by_rank(packed, m, key, rules, work, code, count, left)
+        return _by_rank(packed, m, key, rules, work, out)
     if n_values <= HISTOGRAM and n_values <= m + 8:
-        return _by_value(packed, n_values, m, key, rules, work, code, count, left)
+        return _by_value(packed, n_values, m, key, rules, work, out)
     found = _draw_from_all(packed, m, key, work)
-    _sort_codes(work.drawn, found, code)
-    _tally(work, m, found, code, rules)
-    _add_up(work, found, rules, count, left)
+    _sort_codes(work.drawn, found, out.codes)
+    _tally(work, m, found, out.codes, rules)
+    _add_up(work, found, rules, out)
     return found, np.int64(work.drawn[found - 1] & _LOW)

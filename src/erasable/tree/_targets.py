@@ -13,12 +13,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
 from erasable.core.records import Attachment
-from erasable.tree._layout import Floats, Ints
-
-__all__ = ["ClassTargets", "NumberTargets", "Targets"]
 
 
 class Targets(Protocol):
@@ -84,7 +82,7 @@ class ClassTargets:
 
     @property
     def quantum(self) -> float:
-        """Codes have no unit."""
+        """Ints32 have no unit."""
         return 1.0
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Ints, Words
 from erasable.core._jit import borrowing, inlined
 from erasable.tree._decide_kernels import decide, gather
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
@@ -30,15 +31,11 @@ from erasable.tree._layout import (
     SQUARES,
     START,
     GrowingTree,
-    Ints,
     Rules,
     Table,
-    Words,
     Work,
 )
 from erasable.tree._slot_kernels import clear, drop_kept, part, room_for, take_kept, take_pair
-
-__all__ = ["leaves_that_gain", "take_rows_out", "update_tree"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _UNKNOWN = np.uint64(0)

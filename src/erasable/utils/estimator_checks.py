@@ -17,50 +17,9 @@ from typing import Any
 from sklearn.exceptions import SkipTestWarning
 
 from erasable.core.errors import InvalidInputError
+from erasable.utils._checks import equality, erasure, identity, inputs, lifetime
 from erasable.utils._checks.compare import Check
 from erasable.utils._checks.data_sets import FAST, MARKED, STANDARD, DataSet
-from erasable.utils._checks.equality import (
-    check_batch_split,
-    check_delete_equals_refit,
-    check_deletion_order,
-    check_fitted_attributes,
-    check_groups,
-    check_long_sequence,
-    check_predicting_after_deletion,
-    check_row_order,
-    check_smallest_legal_set,
-)
-from erasable.utils._checks.erasure import (
-    check_erased_by_the_last,
-    check_nothing_left,
-    check_shared_records,
-)
-from erasable.utils._checks.identity import (
-    check_bad_fit_changes_nothing,
-    check_bad_ids_change_nothing,
-    check_delete_nothing,
-    check_deletion_record,
-    check_digest_names_version,
-    check_id_types,
-    check_seed,
-)
-from erasable.utils._checks.inputs import (
-    check_callers_arrays,
-    check_float32_input,
-    check_magnitudes,
-    check_memory_layout,
-    check_metadata_routing,
-    check_pandas,
-    check_polars,
-)
-from erasable.utils._checks.lifetime import (
-    check_clone_and_params,
-    check_deepcopy,
-    check_fit_again,
-    check_load_deletes,
-    check_load_predicts,
-    check_pickle,
-)
 
 __all__ = [
     "LAW_CHECKS",
@@ -74,45 +33,14 @@ LAW_DATA_SETS = STANDARD
 """The data sets of a whole run, of type `DataSet`."""
 
 LAW_CHECKS: Mapping[str, Check] = {
-    check.__name__: check
-    for check in (
-        check_delete_equals_refit,
-        check_deletion_order,
-        check_batch_split,
-        check_row_order,
-        check_groups,
-        check_id_types,
-        check_bad_ids_change_nothing,
-        check_bad_fit_changes_nothing,
-        check_delete_nothing,
-        check_deletion_record,
-        check_digest_names_version,
-        check_seed,
-        check_fitted_attributes,
-        check_predicting_after_deletion,
-        check_smallest_legal_set,
-        check_long_sequence,
-        check_nothing_left,
-        check_shared_records,
-        check_erased_by_the_last,
-        check_clone_and_params,
-        check_fit_again,
-        check_pickle,
-        check_deepcopy,
-        check_load_predicts,
-        check_load_deletes,
-        check_callers_arrays,
-        check_float32_input,
-        check_magnitudes,
-        check_memory_layout,
-        check_pandas,
-        check_polars,
-        check_metadata_routing,
-    )
+    name: check
+    for module in (equality, erasure, identity, inputs, lifetime)
+    for name, check in vars(module).items()
+    if name.startswith("check_")
 }
 """Every check by its name, in the order in which `check_erasable` runs them."""
 
-_ON_MARKED_DATA = (check_nothing_left, check_erased_by_the_last)
+_ON_MARKED_DATA = (erasure.check_nothing_left, erasure.check_erased_by_the_last)
 
 
 def _data_sets(check: Check, fast: bool) -> tuple[DataSet, ...]:

@@ -8,14 +8,18 @@ than data can prove. What data prove is `erasable.removal.certificate`, which is
 the paper's bounds are given no more than the same data.
 """
 
-from erasable.removal.bounds._bound import Bound, RemovalBounds
+from erasable.removal.bounds._bound import (
+    Bound,
+    RemovalBounds,
+    random_removal_bounds,
+    selective_removal_bounds,
+)
 from erasable.removal.bounds._deletions import (
     random_removal_deletions,
     selective_removal_deletions,
     simplified_deletions,
 )
 from erasable.removal.bounds._loss import calibrate, forget_loss_bound, retain_loss_bound
-from erasable.removal.bounds._removal import random_removal_bounds, selective_removal_bounds
 
 __all__ = [
     "Bound",

@@ -10,8 +10,6 @@ from erasable.core.ids import shorten
 from erasable.removal._reading import read_count, read_number
 from erasable.removal.bounds._bound import Bound, read_setting
 
-__all__ = ["random_removal_deletions", "selective_removal_deletions", "simplified_deletions"]
-
 
 def random_removal_deletions(
     n_forget: int, n_retain: int, divergence: float, *, alpha: float, epsilon: float, delta: float

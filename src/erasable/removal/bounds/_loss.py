@@ -8,8 +8,6 @@ from erasable.core.errors import InvalidParameterError
 from erasable.removal._reading import read_number
 from erasable.removal.bounds._bound import Bound, read_divergence
 
-__all__ = ["calibrate", "forget_loss_bound", "retain_loss_bound"]
-
 
 def forget_loss_bound(alpha: float, marginal_divergence: float) -> Bound:
     """Bound from below how much the log-loss on the unwanted domain exceeds the best there is.

@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.removal._reading import read_number
-from erasable.removal.frontiers._targets import read_targets
-
-__all__ = ["gaussian_frontier"]
+from erasable.removal._reading import read_number, read_targets
 
 
 def gaussian_frontier(alpha: Any, divergence: float) -> Any:

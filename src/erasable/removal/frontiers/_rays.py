@@ -12,14 +12,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from erasable.core._arrays import Floats
 from erasable.removal._gaussians import excess
 
-__all__ = ["CountRay", "GaussianRay", "Ray", "WaitingRay"]
-
-Floats = NDArray[np.float64]
 _FAR = 700.0
 
 

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._reading import as_numbers
 from erasable.removal._sets import Sets
-
-__all__ = ["Custom", "Ranking", "Reference", "RowScore", "Score", "by_score", "refuse_signature"]
 
 _LARGEST = 1e290  # of a score, so that differences and sums of many are finite
 

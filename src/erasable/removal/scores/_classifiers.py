@@ -14,14 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._covariance import MAX_FEATURES, Scatter, shrunk_metric, varying
 from erasable.removal._reading import as_numbers
 from erasable.removal._sets import Sets
-
-__all__ = ["GaussianPair", "candidates", "check_classifier", "fitted", "log_ratio", "shares"]
 
 _BLOCK = 2**21  # values that are scored at a time
 _PENALTIES = (1e-3, 3e-2, 1.0)

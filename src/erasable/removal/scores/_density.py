@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.removal._sets import Sets
 from erasable.removal.scores import _classifiers as classifiers
 from erasable.removal.scores._base import Ranking, Score, by_score
-
-__all__ = ["DensityRatio"]
 
 _COMPARED = 4_000  # records on which candidates are compared
 

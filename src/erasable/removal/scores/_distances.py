@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._covariance import check_shrinkage, metric_of
 from erasable.removal._sets import Sets, distances_to, products_with
 from erasable.removal.scores._base import RowScore
-
-__all__ = ["Coreset", "MeanDistance", "MeanMargin", "Norm"]
 
 _ROUNDED = 2.0**-32  # of cosines that differ by less, 20 bits of 52 are left
 _ALIKE = (

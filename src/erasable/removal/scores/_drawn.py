@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._reading import as_numbers, read_count, read_number
 from erasable.removal._sets import Sets, distances_to
 from erasable.removal.scores._base import Ranking, Score, refuse_signature
-
-__all__ = ["CCS", "Random", "in_order"]
 
 
 def in_order(order: Ints) -> Ranking:

@@ -11,14 +11,12 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.sparse import issparse
 
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats
 from erasable.core.sparse import take_rows
 from erasable.removal._reading import read_number
 from erasable.removal._sets import Sets, distances_to, products_with
 from erasable.removal.scores._base import Ranking, Score
 from erasable.removal.scores._drawn import in_order
-
-__all__ = ["Craig", "GradMatch", "KCenter"]
 
 _NOTHING = 1e-9  # of what a pursuit began with: below it is rounding
 

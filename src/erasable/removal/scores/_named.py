@@ -13,8 +13,6 @@ from erasable.removal.scores._drawn import CCS, Random
 from erasable.removal.scores._greedy import Craig, GradMatch, KCenter
 from erasable.removal.scores._neighbors import NeighborRatio
 
-__all__ = ["SCORES", "as_score"]
-
 SCORES: dict[str, Score] = {
     "density-ratio": DensityRatio(),
     "mu2-distance": MeanDistance("euclidean"),

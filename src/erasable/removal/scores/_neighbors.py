@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from erasable.core._grid_kernels import Floats
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.removal._sets import Sets
 from erasable.removal.scores._base import Ranking, Score, by_score
-
-__all__ = ["NeighborRatio"]
 
 ALGORITHMS = ("auto", "brute", "kd_tree", "ball_tree")
 

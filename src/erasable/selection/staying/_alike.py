@@ -11,10 +11,9 @@ import numpy as np
 from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.seeds import is_number
 from erasable.selection.staying._base import Bound, Staying, check_probabilities
 from erasable.selection.staying._sizes import BetaBinomialSizes, GivenSizes, Sizes
-
-__all__ = ["BetaBinomial", "Exchangeable", "PointMass", "Uniform"]
 
 _SUM = 1e-6  # as far as probabilities may be from a sum of 1
 
@@ -162,8 +161,7 @@ class BetaBinomial(_Alike):
     def __post_init__(self) -> None:
         for name in ("alpha", "beta"):
             value = getattr(self, name)
-            is_number = isinstance(value, int | float | np.integer | np.floating)
-            if not is_number or isinstance(value, bool) or not 0 < value <= LARGEST:
+            if not is_number(value) or not 0 < value <= LARGEST:
                 raise InvalidParameterError(
                     f"{name}={shorten(value)}; expected a number above 0; count who stayed "
                     "(alpha) and who left (beta), and add 1 to each"

@@ -7,18 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.core.seeds import integer_below
+from erasable.core.seeds import integer_below, is_number
 from erasable.selection._records import as_reals
 from erasable.selection.staying._sizes import Sizes
-
-__all__ = ["Bound", "Staying", "check_probabilities", "check_probability", "check_size"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -150,7 +145,7 @@ class Staying(ABC):
 
     def sample(
         self, n: int, n_samples: int = 1, *, labels: Any = None, random_state: Any = None
-    ) -> NDArray[np.bool_]:
+    ) -> Flags:
         """Draw who stays of n chosen owners.
 
         Parameters
@@ -206,8 +201,7 @@ def check_probability(value: Any, name: str) -> float:
     InvalidParameterError
         It is not a number from 0 to 1.
     """
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or isinstance(value, bool) or not 0 <= value <= 1:
+    if not is_number(value) or not 0 <= value <= 1:
         raise InvalidParameterError(
             f"{name}={shorten(value)}; expected a probability from 0 to 1; pass how likely it is "
             "that data stay"

@@ -14,8 +14,6 @@ from erasable.selection.staying._alike import BetaBinomial
 from erasable.selection.staying._base import Staying
 from erasable.selection.staying._independent import PerClass
 
-__all__ = ["from_history"]
-
 
 def from_history(requested: Any, held: Any, *, by: Any = None) -> Staying:
     """Make a staying model of how many asked for deletion, of how many whose data you held.

@@ -21,8 +21,6 @@ from erasable.selection.staying._base import (
 )
 from erasable.selection.staying._sizes import BinomialSizes, Sizes
 
-__all__ = ["Certain", "Groups", "Independent", "PerClass", "as_staying"]
-
 
 @dataclass(frozen=True, eq=False)
 class Independent(Staying):

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from erasable.selection.staying._base import Bound
 
-__all__ = ["Sampler"]
-
 
 class Sampler:
     """Samples of who stays of those chosen so far; nobody is drawn twice.

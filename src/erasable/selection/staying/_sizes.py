@@ -11,12 +11,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, logsumexp
 
-__all__ = ["BetaBinomialSizes", "BinomialSizes", "GivenSizes", "Sizes"]
-
-Floats = NDArray[np.float64]
+from erasable.core._arrays import Floats, Ints
 
 
 class Sizes(ABC):
@@ -31,7 +28,7 @@ class Sizes(ABC):
         """Return p_r(1) for r = 1..n: that of r owners in a row only the last one stays."""
 
     @abstractmethod
-    def next_stays(self, t: int, stayed: NDArray[np.int64]) -> Floats:
+    def next_stays(self, t: int, stayed: Ints) -> Floats:
         """Return the probability that one more stays where `stayed` of t do."""
 
     def subset_pmf(self, t: int) -> Floats:
@@ -65,7 +62,7 @@ class BinomialSizes(Sizes):
     def rank_weights(self, n: int) -> Floats:
         return self.s * np.asarray((1.0 - self.s) ** np.arange(n), dtype=np.float64)
 
-    def next_stays(self, t: int, stayed: NDArray[np.int64]) -> Floats:
+    def next_stays(self, t: int, stayed: Ints) -> Floats:
         return np.full(len(stayed), self.s)
 
 
@@ -88,7 +85,7 @@ class BetaBinomialSizes(Sizes):
         ratios = (r - 1 + self.beta) / (r + total)
         return np.concatenate([[1.0], np.cumprod(ratios)])[:n] * (self.alpha / total)
 
-    def next_stays(self, t: int, stayed: NDArray[np.int64]) -> Floats:
+    def next_stays(self, t: int, stayed: Ints) -> Floats:
         return np.asarray((self.alpha + stayed) / (self.alpha + self.beta + t), dtype=np.float64)
 
 
@@ -128,14 +125,14 @@ class GivenSizes(Sizes):
                 pmf = pmf[:-1] * (t - stay) / t + pmf[1:] * (stay + 1) / t
         return out
 
-    def next_stays(self, t: int, stayed: NDArray[np.int64]) -> Floats:
+    def next_stays(self, t: int, stayed: Ints) -> Floats:
         now, then = self.log_subset_pmf(t), self.log_subset_pmf(t + 1)
         with np.errstate(invalid="ignore"):
             ratio = np.exp(then[1:] - now)
         return np.nan_to_num(ratio)[stayed]
 
 
-def log_binomial(n: int, a: NDArray[np.int64]) -> Floats:
+def log_binomial(n: int, a: Ints) -> Floats:
     """Return log binom(n, a): minus infinity where a is below 0 or above n."""
     possible = (a >= 0) & (a <= n)
     inside = np.clip(a, 0, n)

@@ -5,19 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
-
-__all__ = ["Problem", "Utility", "check_utility"]
-
-Ints = NDArray[np.int64]
 
 
 class Problem(ABC):
@@ -45,7 +40,7 @@ class Problem(ABC):
     def samples(self, n_samples: int, k: int) -> Samples:
         """Return the utility in samples of who stays, none of them with a record yet of k."""
 
-    def semivalues(self, bound: Bound) -> NDArray[np.float64] | None:
+    def semivalues(self, bound: Bound) -> Floats | None:
         """Return what each record adds to a random part of the others; None without a formula."""
         return None
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._callables import refuse_signature
@@ -16,11 +16,6 @@ from erasable.selection._records import n_rows
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
-
-__all__ = ["Custom"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Custom(Utility):
@@ -123,7 +118,7 @@ class _States(Samples):
     def gains(self, j: int) -> Floats:
         return np.array([_gain(state, j) for state in self.states])
 
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+    def add(self, j: int, stays: Flags) -> None:
         for state, stay in zip(self.states, stays, strict=True):
             if stay:
                 state.add(j)

@@ -16,16 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._jit import borrowing, inlined
 from erasable.selection.utilities._heap_kernels import sink
 
-__all__ = ["Targets", "add", "gains", "nearer", "pick"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-class Targets(NamedTuple):
+class DenseTargets(NamedTuple):
     """The targets of one class in groups of some width, the last filled up with zeros.
 
     Attributes
@@ -57,7 +53,7 @@ class Targets(NamedTuple):
     dense: NDArray[np.floating]
     near: NDArray[np.floating]
     counts: NDArray[np.unsignedinteger]
-    seen: NDArray[np.int32]
+    seen: Ints32
     shares: Floats
     ranks: NDArray[np.floating]
     stays: Floats
@@ -124,7 +120,7 @@ def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) 
 
 
 @inlined
-def _share(j: int, b: int, n_chosen: int, of: Targets) -> float:
+def _share(j: int, b: int, n_chosen: int, of: DenseTargets) -> float:
     """Return what record j adds over a group of targets, were it certain to stay."""
     low = b * of.t.shape[2]
     high = min(of.dense.shape[1], low + of.t.shape[2])
@@ -154,7 +150,7 @@ def _share(j: int, b: int, n_chosen: int, of: Targets) -> float:
 
 
 @inlined
-def _refresh(j: int, b: int, n_chosen: int, of: Targets) -> None:
+def _refresh(j: int, b: int, n_chosen: int, of: DenseTargets) -> None:
     of.shares[j, b] = _share(j, b, n_chosen, of)
     of.seen[j, b] = n_chosen
 
@@ -168,7 +164,7 @@ def _total(shares: Floats) -> float:
 
 
 @inlined
-def _oldest(seen: NDArray[np.int32]) -> int:
+def _oldest(seen: Ints32) -> int:
     oldest = 0
     for b in range(1, len(seen)):
         if seen[b] < seen[oldest]:
@@ -177,7 +173,7 @@ def _oldest(seen: NDArray[np.int32]) -> int:
 
 
 @borrowing
-def gains(items: Ints, factor: Floats, n_chosen: int, of: Targets, out: Floats) -> None:
+def gains(items: Ints, factor: Floats, n_chosen: int, of: DenseTargets, out: Floats) -> None:
     """Write into `out` what each of some records adds, `factor` times, all shares up to date."""
     for e in range(len(items)):
         j = items[e]
@@ -188,7 +184,7 @@ def gains(items: Ints, factor: Floats, n_chosen: int, of: Targets, out: Floats) 
 
 
 @borrowing
-def pick(n: int, bound: Floats, heap: Ints, factor: Floats, n_chosen: int, of: Targets) -> int:
+def pick(n: int, bound: Floats, heap: Ints, factor: Floats, n_chosen: int, of: DenseTargets) -> int:
     """Bring the record of the largest gain to the top of the heap, share by share.
 
     Parameters
@@ -202,7 +198,7 @@ def pick(n: int, bound: Floats, heap: Ints, factor: Floats, n_chosen: int, of: T
     factor : ndarray of shape (n_records,)
         What the sum of shares is taken times.
     n_chosen : int
-    of : Targets
+    of : DenseTargets
 
     Returns
     -------
@@ -223,7 +219,7 @@ def pick(n: int, bound: Floats, heap: Ints, factor: Floats, n_chosen: int, of: T
 
 
 @inlined
-def _insert_alike(b: int, n: int, of: Targets) -> None:
+def _insert_alike(b: int, n: int, of: DenseTargets) -> None:
     """Insert what is carried among n ranks, and sum from the last: no gain grows by rounding."""
     carry = of.carry[0]
     for r in range(n):
@@ -240,7 +236,7 @@ def _insert_alike(b: int, n: int, of: Targets) -> None:
 
 
 @inlined
-def _weigh_independent(b: int, n: int, negligible: float, of: Targets) -> int:
+def _weigh_independent(b: int, n: int, negligible: float, of: DenseTargets) -> int:
     """Return how many ranks matter: further away nobody would be the nearest that stays."""
     of.a[b, 0, :] = 1.0
     for r in range(n):
@@ -264,7 +260,7 @@ def _weigh_independent(b: int, n: int, negligible: float, of: Targets) -> int:
 
 
 @inlined
-def _insert_independent(b: int, n: int, of: Targets) -> None:
+def _insert_independent(b: int, n: int, of: DenseTargets) -> None:
     """Insert what is carried among n ranks; what falls out at their end is carried on."""
     carry, carried = of.carry[0], of.carry[1]
     for r in range(n):
@@ -279,7 +275,7 @@ def _insert_independent(b: int, n: int, of: Targets) -> None:
 
 
 @borrowing
-def add(j: int, s: float, n_chosen: int, negligible: float, of: Targets) -> None:
+def add(j: int, s: float, n_chosen: int, negligible: float, of: DenseTargets) -> None:
     """Choose record j, which stays with probability s, into the order of each target.
 
     Parameters
@@ -290,7 +286,7 @@ def add(j: int, s: float, n_chosen: int, negligible: float, of: Targets) -> None
         How many were chosen before.
     negligible : float
         Ranks that count less are left out.
-    of : Targets
+    of : DenseTargets
         `near`, `ranks`, `stays`, `a`, `t` and `depth` are changed.
     """
     n_ranks, width = of.ranks.shape[1], of.t.shape[2]

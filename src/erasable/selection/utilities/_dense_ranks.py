@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.selection import _memory
 from erasable.selection.staying import Bound
 from erasable.selection.utilities import _dense_kernels as kernels
 from erasable.selection.utilities import _heap_kernels
 from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
 from erasable.selection.utilities._similarities import Block
-
-__all__ = ["DenseRanks"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Targets in a group. To read so many in one piece is fast, and rows are no power of two apart,
 # which would have them share places in the processor's cache. Where one rank counts, a share takes
@@ -51,10 +47,10 @@ class DenseRanks:
         shape = (n_groups, n_ranks, width)
         more = (n_groups, n_ranks + 1, width)
         alike = weights is not None
-        self.targets = kernels.Targets(
+        self.targets = kernels.DenseTargets(
             dense=block.dense,
             near=np.zeros((0 if simple else n_groups, min(k, n), width), dtype=block.dense.dtype),
-            counts=np.zeros((_rows_of_counts(block, simple), m), dtype=_counting(k)),
+            counts=np.zeros((_rows_of_counts(block, simple), m), dtype=np.min_scalar_type(k)),
             seen=np.full((n, n_groups), -1, dtype=np.int32),
             shares=np.zeros((n, n_groups)),
             ranks=np.zeros(shape, dtype=block.dense.dtype),
@@ -112,29 +108,33 @@ def _rows_of_counts(block: Block, simple: bool) -> int:
     return n if 4.0 * n * m <= _memory.available_memory() else 1
 
 
-def _counting(k: int) -> Any:
-    return np.min_scalar_type(k)
+class ClassHeap(ABC):
+    """The records of one class by bounds of their gains.
 
+    Parameters
+    ----------
+    part : DenseRanks, or another class with `block`, `factor` and `gains`
+    places : ndarray of int64
+        Of the records in the class.
+    weights : ndarray of shape (n_records,), or None
+        What gains are taken times.
+    """
 
-class DenseHeap:
-    """The records of one class by bounds of their gains."""
-
-    def __init__(self, part: DenseRanks, places: Ints, weights: Floats | None) -> None:
+    def __init__(self, part: Any, places: Ints, weights: Floats | None) -> None:
         self.part, self.places = part, np.sort(places)
         self.factor = part.factor if weights is None else part.factor * weights
         self.bound = np.full(len(part.block.records), -np.inf)
         self.bound[places] = part.gains(places, self.factor)
-        self.left, self.n_shares = len(places), 0
+        self.left = len(places)
         _heap_kernels.make_heap(self.bound, self.places)
 
+    @abstractmethod
     def pick(self) -> int:
-        """Bring the best to the top; return how many gains were computed, shares added up."""
-        part, n_groups = self.part, self.part.targets.seen.shape[1]
-        before = self.n_shares // n_groups
-        self.n_shares += kernels.pick(
-            self.left, self.bound, self.places, self.factor, part.n_chosen, part.targets
-        )
-        return int(self.n_shares // n_groups - before)
+        """Bring the best to the top; return how many gains were computed."""
+
+    @abstractmethod
+    def next_round(self) -> None:
+        """Say that a record of the class was added."""
 
     def top(self) -> tuple[float, int]:
         place = self.places[0]
@@ -143,6 +143,20 @@ class DenseHeap:
     def remove_top(self) -> None:
         _heap_kernels.remove_top(self.left, self.bound, self.places)
         self.left -= 1
+
+
+class DenseHeap(ClassHeap):
+    """Gains are sums of shares, which are computed one by one."""
+
+    n_shares = 0
+
+    def pick(self) -> int:
+        part, n_groups = self.part, self.part.targets.seen.shape[1]
+        before = self.n_shares // n_groups
+        self.n_shares += kernels.pick(
+            self.left, self.bound, self.places, self.factor, part.n_chosen, part.targets
+        )
+        return int(self.n_shares // n_groups - before)
 
     def next_round(self) -> None:
         """Shares know when they were computed."""

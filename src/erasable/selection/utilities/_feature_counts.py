@@ -9,18 +9,13 @@ looked at in each round.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core._jit import kernel
-from erasable.selection._functions import Queue, SetFunction, Sweep
+from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
-
-__all__ = ["CountSamples", "ExpectedCounts"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ExpectedCounts(SetFunction):
@@ -40,9 +35,10 @@ class ExpectedCounts(SetFunction):
         Without units, and with one law for all the records of a cell.
     """
 
+    sweeps = True
+
     def __init__(self, cells: Ints, weights: Floats, logarithms: Floats, bound: Bound) -> None:
         self.cells, self.weights, self.bound, self.n = cells, weights, bound, len(cells)
-        self.value = 0.0
         self.steps = np.diff(logarithms)  # what one more adds to the logarithm
         self.tables = [np.diff(law.expectations(logarithms[:-1])) for law in bound.laws]
         self.factor = np.where(bound.block < 0, bound.probability, 1.0)
@@ -70,10 +66,7 @@ class ExpectedCounts(SetFunction):
         _gains(items, self.cells, self.worth, self.factor, out)
         return out
 
-    def add(self, j: int, gain: float | None = None) -> None:
-        if gain is None:
-            (gain,) = self.gains(np.array([j]))
-        self.value += float(gain)
+    def _add(self, j: int) -> None:
         s = float(self.bound.probability[j])
         for cell in self.cells[j].tolist():
             self.chosen[cell] += 1
@@ -81,9 +74,6 @@ class ExpectedCounts(SetFunction):
                 self.pmf[cell] = np.convolve(self.pmf.get(cell, np.ones(1)), [1 - s, s])
             if self.chosen[cell] < len(self.steps) - 1:
                 self._weigh(cell)
-
-    def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
-        return Sweep(self, items, weights)
 
 
 class CountSamples(Samples):
@@ -107,7 +97,7 @@ class CountSamples(Samples):
         _add_rows(self.worth, self.cells[j], out)
         return out
 
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+    def add(self, j: int, stays: Flags) -> None:
         for cell in self.cells[j].tolist():
             self.counts[cell] += stays
             self.worth[cell] = self.weights[cell] * self.steps[self.counts[cell]]

@@ -5,33 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.linalg
+from sklearn.gaussian_process import kernels
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.seeds import is_number
 from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
-from erasable.selection.utilities._definite import is_definite_by_form, largest, refuse_indefinite
 from erasable.selection.utilities._gaussian_factor import FactorFunction
 from erasable.selection.utilities._gaussian_samples import FactorSamples
 from erasable.selection.utilities._reading import read_numbers
-
-__all__ = [
-    "MutualInformation",
-    "VarianceProblem",
-    "VarianceReduction",
-    "read_cross",
-    "read_kernel",
-    "read_noise",
-]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class MutualInformation(Utility):
@@ -253,9 +243,74 @@ def read_noise(value: Any) -> float:
 
 
 def _positive(value: Any, name: str, meaning: str) -> float:
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or isinstance(value, bool) or not 0 < value <= LARGEST:
+    if not is_number(value) or not 0 < value <= LARGEST:
         raise InvalidParameterError(
             f"{name}={shorten(value)}; expected a number above 0: {meaning}; pass 1.0"
         )
     return float(value)
+
+
+_DEFINITE = (
+    kernels.ConstantKernel,
+    kernels.DotProduct,
+    kernels.Matern,
+    kernels.RBF,
+    kernels.RationalQuadratic,
+    kernels.WhiteKernel,
+)
+_ROUNDING = 1e-6  # of the largest entry, in each entry: that of float32, and of sums in it
+
+
+def is_definite_by_form(kernel: Any) -> bool:
+    """Say whether a kernel is positive semi-definite whatever the features are.
+
+    Examples
+    --------
+    >>> is_definite_by_form(2.0 * kernels.RBF()), is_definite_by_form(kernels.ExpSineSquared())
+    (True, False)
+    """
+    if type(kernel) in (kernels.Sum, kernels.Product):
+        return is_definite_by_form(kernel.k1) and is_definite_by_form(kernel.k2)
+    return type(kernel) in _DEFINITE
+
+
+def largest(K: Floats) -> float:
+    """Return the largest entry without its sign; NaN if there is one. No copy is made.
+
+    Examples
+    --------
+    >>> largest(np.array([[1.0, -2.0], [-2.0, 1.0]]))
+    2.0
+    """
+    return float(np.maximum(K.max(initial=0.0), -K.min(initial=0.0)))
+
+
+def refuse_indefinite(K: Floats) -> None:
+    """Refuse a symmetric matrix with an eigenvalue below 0, as far as rounding cannot explain it.
+
+    A determinant or a variance would not be one, and a record could take away what others add.
+
+    Raises
+    ------
+    InvalidDataError
+
+    Examples
+    --------
+    >>> refuse_indefinite(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: the kernel has the eigenvalue -1; expected ...
+    """
+    n = len(K)
+    check_memory(8.0 * n**2, "a factor of the kernel", "choose from fewer records")
+    least = _ROUNDING * np.sqrt(n) * largest(K)
+    factor = np.array(K, order="F")  # LAPACK's order: it is overwritten, and not copied again
+    np.fill_diagonal(factor, K.diagonal() + least)
+    try:
+        scipy.linalg.cholesky(factor, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        lowest = scipy.linalg.eigvalsh(K, subset_by_index=[0, 0])[0]
+        if lowest < -least:
+            raise InvalidDataError(
+                f"the kernel has the eigenvalue {lowest:.3g}; expected a positive semi-definite "
+                "matrix, without eigenvalues below 0"
+            ) from None

@@ -10,16 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import inlined, kernel
-from erasable.selection._functions import Queue, SetFunction, Sweep
+from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
-
-__all__ = ["NOTHING", "FactorFunction", "worth"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NOTHING = 2.0**-46  # the share of a sum of squares that is nothing but rounding
 
@@ -77,6 +72,8 @@ class FactorFunction(SetFunction):
         It would not fit into memory.
     """
 
+    sweeps = True
+
     def __init__(self, K: Floats, noise: float, Q: Floats | None, k: int) -> None:
         n = len(K)
         tables = 1 if Q is None else 2
@@ -102,20 +99,14 @@ class FactorFunction(SetFunction):
             return worth(of.variance[items], of.noise)
         return worth(of.variance[items], of.noise, of.moved[items], of.Q[items, items])
 
-    def add(self, j: int, gain: float | None = None) -> None:
+    def _add(self, j: int) -> None:
         if self.size == self.most:
             raise IndexError(
                 f"{self.most} records were added; expected no more; make the function for a "
                 "larger k"
             )
-        if gain is None:
-            (gain,) = self.gains(np.array([j]))
         _append(j, self.size, self.factor)
         self.size += 1
-        self.value += float(gain)
-
-    def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
-        return Sweep(self, items, weights)
 
 
 def worth(variance: Floats, noise: float, moved: Floats | None = None, whole: Any = None) -> Floats:

@@ -12,17 +12,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core._jit import inlined, kernel
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._gaussian_factor import NOTHING, worth
-
-__all__ = ["FactorSamples"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _WIDTH = 256  # samples that are dealt with together: what they take fits into a fast cache
 
@@ -97,7 +92,7 @@ class FactorSamples(Samples):
             return worth(of.variance[j], of.noise)
         return worth(of.variance[j], of.noise, of.moved[j], of.Q[j, j])
 
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+    def add(self, j: int, stays: Flags) -> None:
         if self.size == self.most:
             raise IndexError(
                 f"{self.most} records were added; expected no more; make the samples for a larger k"
@@ -170,7 +165,7 @@ def _refresh(items: Ints, size: int, of: _Factors) -> None:
 
 
 @kernel
-def _append(j: int, size: int, stays: NDArray[np.bool_], of: _Factors) -> None:
+def _append(j: int, size: int, stays: Flags, of: _Factors) -> None:
     """Append the row of record j, number `size`, to the samples in which it stays."""
     first = size * (size + 1) // 2
     room, near = np.empty((2, _WIDTH)), np.empty((2, size))

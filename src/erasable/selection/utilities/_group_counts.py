@@ -7,17 +7,12 @@ group adds depends on how many of the other groups' stay, and on how many of its
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import kernel
-from erasable.selection._functions import Queue, SetFunction, Sweep
+from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection.staying import Bound
-
-__all__ = ["ExpectedGroupCounts"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class ExpectedGroupCounts(SetFunction):
@@ -37,6 +32,8 @@ class ExpectedGroupCounts(SetFunction):
     InvalidInputError
         It would not fit into memory.
     """
+
+    sweeps = True
 
     def __init__(self, cells: Ints, weights: Floats, logarithms: Floats, bound: Bound) -> None:
         assert bound.unit is not None
@@ -61,10 +58,7 @@ class ExpectedGroupCounts(SetFunction):
         _gains(items, self.cells, self.row_of[self.unit[items]], self.worth, out)
         return out * self.probability[items]
 
-    def add(self, j: int, gain: float | None = None) -> None:
-        if gain is None:
-            (gain,) = self.gains(np.array([j]))
-        self.value += float(gain)
+    def _add(self, j: int) -> None:
         if self.probability[j] == 0:  # nobody stays to be counted
             return
         row = self.row_of[self.unit[j]]
@@ -79,9 +73,6 @@ class ExpectedGroupCounts(SetFunction):
             _weigh(self.counts[here, cell], self.stays[here], self.steps, out)
             self.worth[:, cell] = self.weights[cell] * out[-1]
             self.worth[here, cell] = self.weights[cell] * out[:-1]
-
-    def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
-        return Sweep(self, items, weights)
 
 
 @kernel

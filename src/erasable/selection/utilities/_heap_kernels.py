@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import borrowing, inlined
-
-__all__ = ["make_heap", "remove_top", "sink"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @inlined

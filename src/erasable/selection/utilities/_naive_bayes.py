@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.seeds import is_number
 from erasable.selection._functions import SetFunction
 from erasable.selection._records import codes_of
 from erasable.selection._sampled import Samples
@@ -19,12 +20,7 @@ from erasable.selection.utilities._feature_counts import CountSamples, ExpectedC
 from erasable.selection.utilities._group_counts import ExpectedGroupCounts
 from erasable.selection.utilities._reading import read_categories, read_classes, refuse_measurements
 
-__all__ = ["NaiveBayes"]
-
 _LEAST = 1e-200  # of a smoothing, by which counts are divided
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class NaiveBayes(Utility):
@@ -67,12 +63,7 @@ class NaiveBayes(Utility):
         self.smoothing = smoothing
 
     def problem(self, X: Any, y: Any = None) -> NaiveBayesProblem:
-        is_number = isinstance(self.smoothing, int | float | np.integer | np.floating)
-        if (
-            not is_number
-            or isinstance(self.smoothing, bool)
-            or not _LEAST <= self.smoothing <= LARGEST
-        ):
+        if not is_number(self.smoothing) or not _LEAST <= self.smoothing <= LARGEST:
             raise InvalidParameterError(
                 f"smoothing={shorten(self.smoothing)}; expected a number above 0; pass 1, or the "
                 "alpha of the classifier"

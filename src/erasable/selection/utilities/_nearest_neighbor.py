@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
+from erasable.core._jit import kernel
 from erasable.core.errors import InvalidInputError
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._nearest_samples import NearestSamples
-from erasable.selection.utilities._nearest_semivalues import semivalues
 from erasable.selection.utilities._neighbors import read_neighbors
 from erasable.selection.utilities._ranked import ExpectedNearest, has_closed_form
 from erasable.selection.utilities._reading import read_classes, read_numbers
@@ -24,10 +24,6 @@ from erasable.selection.utilities._similarities import (
     given_blocks,
     made_blocks,
 )
-
-__all__ = ["NearestNeighbor"]
-
-Ints = NDArray[np.int64]
 
 
 class NearestNeighbor(Utility):
@@ -103,7 +99,7 @@ class NearestProblem(Problem):
     def samples(self, n_samples: int, k: int) -> Samples:
         return NearestSamples(self.blocks, n_samples)
 
-    def semivalues(self, bound: Bound) -> NDArray[np.float64] | None:
+    def semivalues(self, bound: Bound) -> Floats | None:
         if bound.unit is not None or not has_closed_form(self.blocks, bound):
             return None
         out = np.empty(self.n)
@@ -148,3 +144,64 @@ def _read_similarities(X: Any) -> Any:
 
 def _classes(y: Any, n: int) -> Ints | None:
     return None if y is None else read_classes(y, n)
+
+
+def semivalues(block: Block, bound: Bound) -> Floats:
+    """Return what each record of a block adds to a random part of the others of its class.
+
+    Exactly, by sorting each target's similarities. A record of rank `q` adds ``E (w - M)+`` to a
+    target, where `M` is the largest similarity of the others that are there. Of owners that are
+    alike, ``z_q w - sum over p > q of c_p w_p``, where all of `q` others are absent with
+    probability `z_q`, and of `p` only the last is there with `c_p`.
+
+    Parameters
+    ----------
+    block : Block
+    bound : Bound
+        Over all the records, those of the block of one kind.
+
+    Returns
+    -------
+    ndarray of shape (n_records,), float64
+    """
+    n = len(block.records)
+    out = np.zeros(n)
+    number = int(bound.block[block.records[0]])
+    if number >= 0:
+        law = bound.laws[number]
+        none = np.array([np.exp(law.log_subset_pmf(t)[0]) for t in range(n)])
+        last = law.rank_weights(n)
+    s = bound.probability[block.records]
+    for i in range(block.n_targets):
+        row = _column(block, i)
+        order = np.argsort(-row, kind="stable")
+        w = row[order]
+        if number >= 0:
+            # Of the others, one that comes later than the record has a rank less.
+            later = np.cumsum((last[:-1] * w[1:])[::-1])[::-1] if n > 1 else np.zeros(0)
+            out[order] += none * w - np.append(later, 0.0)
+        else:
+            _independent(w, s[order], order, out)
+    return out
+
+
+def _column(block: Block, i: int) -> Floats:
+    if not len(block.starts):
+        return np.asarray(block.dense[:, i], dtype=np.float64)
+    row = np.zeros(len(block.records))
+    of_target = np.flatnonzero(block.targets == i)
+    rows = np.searchsorted(block.starts, of_target, side="right") - 1
+    row[rows] = block.values[of_target]
+    return row
+
+
+@kernel
+def _independent(w: Floats, s: Floats, order: Ints, out: Floats) -> None:
+    n = len(w)
+    absent = np.ones(n + 1)
+    for q in range(n):
+        absent[q + 1] = absent[q] * (1.0 - s[q])
+    best = 0.0  # the expected largest similarity of those that come later
+    for q in range(n - 1, -1, -1):
+        out[order[q]] += absent[q] * (w[q] - best)
+        best = s[q] * w[q] + (1.0 - s[q]) * best

@@ -7,16 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._jit import borrowing, kernel
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._dense_kernels import nearer
-from erasable.selection.utilities._similarities import Block
-
-__all__ = ["NearestSamples"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from erasable.selection.utilities._similarities import Block, places_of
 
 
 class NearestSamples(Samples):
@@ -40,11 +36,7 @@ class NearestSamples(Samples):
         self.best = [np.zeros((n_samples, b.n_targets), dtype=b.dense.dtype) for b in blocks]
         self.is_empty = [True] * len(blocks)
         self.room = np.zeros(32)
-        n = sum(len(block.records) for block in blocks)
-        self.part_of, self.place_of = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        for number, block in enumerate(blocks):
-            self.part_of[block.records] = number
-            self.place_of[block.records] = np.arange(len(block.records))
+        self.part_of, self.place_of = places_of(blocks)
 
     def gains(self, j: int) -> Floats:
         return self.gains_in(j, np.arange(self.n_samples))
@@ -59,7 +51,7 @@ class NearestSamples(Samples):
             _gains(*self._row(j), self.best[part], which, self.room, out)
         return out
 
-    def add(self, j: int, stays: NDArray[np.bool_]) -> None:
+    def add(self, j: int, stays: Flags) -> None:
         _add(*self._row(j), self.best[self.part_of[j]], stays)
         self.is_empty[self.part_of[j]] = False
 
@@ -74,7 +66,7 @@ class NearestSamples(Samples):
 
 @borrowing
 def _gains(
-    targets: NDArray[np.int32],
+    targets: Ints32,
     row: NDArray[np.floating],
     best: NDArray[np.floating],
     which: Ints,
@@ -94,10 +86,10 @@ def _gains(
 
 @kernel
 def _add(
-    targets: NDArray[np.int32],
+    targets: Ints32,
     row: NDArray[np.floating],
     best: NDArray[np.floating],
-    stays: NDArray[np.bool_],
+    stays: Flags,
 ) -> None:
     for s in range(len(best)):
         if stays[s]:

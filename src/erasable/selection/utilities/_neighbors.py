@@ -15,8 +15,6 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
 
-__all__ = ["Neighbors", "read_neighbors"]
-
 _SAME_AS = {
     "euclidean": ("euclidean", "l2", "minkowski"),
     "sqeuclidean": ("sqeuclidean",),

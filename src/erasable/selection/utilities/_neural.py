@@ -15,8 +15,6 @@ from erasable.selection.utilities._gaussian import (
 )
 from erasable.selection.utilities._tangent_kernel import TangentKernel, read_inputs
 
-__all__ = ["NeuralVariance"]
-
 
 class NeuralVariance(Utility):
     """By how much the chosen lower the variance of what a neural network predicts (EVGP).

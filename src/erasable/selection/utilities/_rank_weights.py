@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._similarities import Block
-
-__all__ = ["NEGLIGIBLE", "ranks_needed"]
-
-Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 2.0**-43  # the share of a similarity that may be lost: 1e-13
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints
 from erasable.selection import _memory
 from erasable.selection._functions import Queue, SetFunction
 from erasable.selection.staying import Bound
-from erasable.selection.utilities import _heap_kernels
 from erasable.selection.utilities import _ranked_kernels as kernels
-from erasable.selection.utilities._dense_ranks import DenseHeap, DenseRanks
+from erasable.selection.utilities._dense_ranks import ClassHeap, DenseRanks
 from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
-from erasable.selection.utilities._similarities import Block
-
-__all__ = ["ExpectedNearest", "has_closed_form"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from erasable.selection.utilities._similarities import Block, places_of
 
 
 def has_closed_form(blocks: list[Block], bound: Bound) -> bool:
@@ -49,11 +42,7 @@ class ExpectedNearest(SetFunction):
             n_bytes, "the nearest of the chosen", "choose fewer, or pass n_neighbors"
         )
         self.parts = [kind(block, bound, k) for kind, block in zip(kinds, blocks, strict=True)]
-        self.part_of = np.empty(self.n, dtype=np.int64)
-        self.place_of = np.empty(self.n, dtype=np.int64)
-        for number, block in enumerate(blocks):
-            self.part_of[block.records] = number
-            self.place_of[block.records] = np.arange(len(block.records))
+        self.part_of, self.place_of = places_of(blocks)
 
     def gains(self, items: Ints) -> Floats:
         out = np.empty(len(items))
@@ -64,11 +53,8 @@ class ExpectedNearest(SetFunction):
         self.n_evaluations += len(items)
         return out
 
-    def add(self, j: int, gain: float | None = None) -> None:
-        if gain is None:
-            (gain,) = self.gains(np.array([j]))
+    def _add(self, j: int) -> None:
         self.parts[self.part_of[j]].add(int(self.place_of[j]))
-        self.value += float(gain)
 
     def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
         return _Queues(self, items, weights)
@@ -90,77 +76,59 @@ class SparseRanks:
         self.block = block
         self.probability = np.ascontiguousarray(bound.probability[block.records])
         n_ranks, weights, self.factor = ranks_needed(bound, block, k)
-        m = block.n_targets
-        self.ranks = np.zeros((m, n_ranks))
-        self.stays = np.zeros((m, n_ranks))
-        self.units = np.full((m, n_ranks), -1, dtype=np.int64)
-        self.sizes = np.zeros(m, dtype=np.int64)
-        self.t = np.zeros((m, n_ranks + 1))
+        shape = (block.n_targets, n_ranks)
         if weights is None:
-            self.a = np.zeros((max(m, 2), n_ranks + 1))
-            self.a[:, 0] = 1.0
+            a = np.zeros((max(block.n_targets, 2), n_ranks + 1))
+            a[:, 0] = 1.0
         else:
-            self.a = weights[None, :]
+            a = weights[None, :]
         no_units = np.zeros(0, dtype=np.int64)
-        self.unit_of = no_units if bound.unit is None else bound.unit[block.records]
+        self.ranks = kernels.Ranks(
+            dense=block.dense,
+            starts=block.starts,
+            targets=block.targets,
+            values=block.values,
+            unit_of=no_units if bound.unit is None else bound.unit[block.records],
+            ranks=np.zeros(shape),
+            stays=np.zeros(shape),
+            units=np.full(shape, -1, dtype=np.int64),
+            sizes=np.zeros(block.n_targets, dtype=np.int64),
+            a=a,
+            t=np.zeros((block.n_targets, n_ranks + 1)),
+        )
 
     @staticmethod
     def bytes_of(block: Block, bound: Bound, k: int) -> float:
         n_ranks, _, _ = ranks_needed(bound, block, k)
         return 40.0 * block.n_targets * (n_ranks + 1)
 
-    def similarities(self) -> tuple[NDArray[Any], Ints, NDArray[np.int32], NDArray[Any]]:
-        block = self.block
-        return block.dense, block.starts, block.targets, block.values
-
     def gains(self, items: Ints, factor: Floats | None = None) -> Floats:
         out = np.empty(len(items))
-        kernels.gains(
-            items, self.factor if factor is None else factor, self.unit_of, *self.similarities(),
-            self.ranks, self.sizes, self.a, self.t, self.units, out,
-        )  # fmt: skip
+        kernels.gains(items, self.factor if factor is None else factor, self.ranks, out)
         return out
 
     def add(self, j: int) -> None:
         if self.probability[j] == 0:  # ranks are for those who may stay
             return
-        unit = int(self.unit_of[j]) if len(self.unit_of) else -1
-        kernels.add(
-            j, float(self.probability[j]), *self.similarities(), unit, self.ranks, self.stays,
-            self.sizes, self.a, self.t, self.units, NEGLIGIBLE,
-        )  # fmt: skip
+        kernels.add(j, float(self.probability[j]), NEGLIGIBLE, self.ranks)
 
     def heap(self, places: Ints, weights: Floats | None) -> _SparseHeap:
         return _SparseHeap(self, places, weights)
 
 
-class _SparseHeap:
-    """The records of one class by their bounds."""
+class _SparseHeap(ClassHeap):
+    """Gains are computed anew in each round, as far as they are looked at."""
 
     def __init__(self, part: SparseRanks, places: Ints, weights: Floats | None) -> None:
-        self.part, self.places = part, np.sort(places)
-        self.factor = part.factor if weights is None else part.factor * weights
-        self.bound = np.full(len(part.block.records), -np.inf)
-        self.bound[places] = part.gains(places, self.factor)
+        super().__init__(part, places, weights)
         self.rounds = np.zeros(len(self.bound), dtype=np.int64)
-        self.round, self.left = 0, len(places)
-        _heap_kernels.make_heap(self.bound, self.places)
+        self.round = 0
 
     def pick(self) -> int:
-        """Bring the best to the top; return how many gains were computed."""
-        part = self.part
         return kernels.pick(
-            self.left, self.bound, self.places, self.factor, part.unit_of, *part.similarities(),
-            part.ranks, part.sizes, part.a, part.t, part.units, self.rounds, self.round,
+            self.left, self.bound, self.places, self.factor, self.part.ranks, self.rounds,
+            self.round,
         )  # fmt: skip
-
-    def top(self) -> tuple[float, int]:
-        place = self.places[0]
-        return float(self.bound[place]), int(self.part.block.records[place])
-
-    def remove_top(self) -> None:
-        _heap_kernels.remove_top(self.left, self.bound, self.places)
-        self.left -= 1
 
     def next_round(self) -> None:
         self.round += 1
@@ -174,7 +142,7 @@ class _Queues(Queue):
     ) -> None:
         self.function: ExpectedNearest = function
         self.weights = np.ones(function.n) if weights is None else weights
-        self.heaps: list[_SparseHeap | DenseHeap] = []
+        self.heaps: list[ClassHeap] = []
         for number, part in enumerate(function.parts):
             places = function.place_of[items[function.part_of[items] == number]]
             ours = None if weights is None else weights[part.block.records]

@@ -13,16 +13,47 @@ rank 0 counts. Sums are over targets in a fixed order, so that a selection can b
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._jit import borrowing, inlined
 from erasable.selection.utilities._heap_kernels import sink
 
-__all__ = ["add", "gains", "pick"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+class Ranks(NamedTuple):
+    """The nearest of the chosen, of each target of one class.
+
+    Attributes
+    ----------
+    dense : ndarray of shape (n_records, n_targets), float32 or float64
+        Similarities; of no records where they are sparse.
+    starts, targets, values : ndarray
+        The same in rows, compressed; `starts` is empty where they are dense.
+    unit_of : ndarray of shape (n_records,)
+        Who decides for each record; empty if nobody decides for two.
+    ranks, stays, units : ndarray of shape (n_targets, n_ranks)
+        Similarities to the chosen in descending order, their probabilities and units, -1 for none;
+        what is free is 0.
+    sizes : ndarray of shape (n_targets,)
+        How many ranks are filled.
+    a : ndarray of shape (n_targets, n_ranks + 1); or (1, n_ranks + 1) for owners that are alike
+    t : ndarray of shape (n_targets, n_ranks + 1)
+    """
+
+    dense: NDArray[np.floating]
+    starts: Ints
+    targets: Ints32
+    values: NDArray[np.floating]
+    unit_of: Ints
+    ranks: Floats
+    stays: Floats
+    units: Ints
+    sizes: Ints
+    a: Floats
+    t: Floats
 
 
 @inlined
@@ -39,59 +70,50 @@ def _rank(w: float, i: int, ranks: Floats, n: int) -> int:
 
 
 @inlined
-def _gain_at(
-    w: float, i: int, unit: int, ranks: Floats, sizes: Ints, a: Floats, t: Floats, units: Ints
-) -> float:
+def _unit(j: int, of: Ranks) -> int:
+    """Return who decides for record j, or -1 if nobody decides for two."""
+    return of.unit_of[j] if len(of.unit_of) > 0 else -1
+
+
+@inlined
+def _gain_at(w: float, i: int, unit: int, of: Ranks) -> float:
     """Return what a record of similarity w adds to the expected maximum of target i."""
-    q = _rank(w, i, ranks, sizes[i])
-    if w <= 0.0 or q == ranks.shape[1]:
+    q = _rank(w, i, of.ranks, of.sizes[i])
+    if w <= 0.0 or q == of.ranks.shape[1]:
         return 0.0
-    here = i if a.shape[0] > 1 else 0
-    gain: float = a[here, q] * w - t[i, q]
+    here = i if of.a.shape[0] > 1 else 0
+    gain: float = of.a[here, q] * w - of.t[i, q]
     if unit >= 0:
-        for p in range(sizes[i]):
-            if units[i, p] == unit:
+        for p in range(of.sizes[i]):
+            if of.units[i, p] == unit:
                 # Of the record's owner one is chosen already: what is nearer than it counts.
                 if p < q:
                     return 0.0
-                gain += t[i, p] - a[here, p] * ranks[i, p]
+                gain += of.t[i, p] - of.a[here, p] * of.ranks[i, p]
                 break
     return gain
 
 
 @borrowing
-def _gain(
-    j: int,
-    dense: NDArray[np.floating],
-    starts: Ints,
-    targets: NDArray[np.int32],
-    values: NDArray[np.floating],
-    unit: int,
-    ranks: Floats,
-    sizes: Ints,
-    a: Floats,
-    t: Floats,
-    units: Ints,
-) -> float:
+def _gain(j: int, of: Ranks) -> float:
     """Return what record j adds over all the targets, were it certain to stay."""
-    total = 0.0
-    if len(starts) > 0:
-        for e in range(starts[j], starts[j + 1]):
-            total += _gain_at(values[e], targets[e], unit, ranks, sizes, a, t, units)
+    total, unit = 0.0, _unit(j, of)
+    if len(of.starts) > 0:
+        for e in range(of.starts[j], of.starts[j + 1]):
+            total += _gain_at(of.values[e], of.targets[e], unit, of)
         return total
-    for i in range(dense.shape[1]):
-        total += _gain_at(dense[j, i], i, unit, ranks, sizes, a, t, units)
+    for i in range(of.dense.shape[1]):
+        total += _gain_at(of.dense[j, i], i, unit, of)
     return total
 
 
 @inlined
-def _insert(
-    w: float, s: float, i: int, unit: int, ranks: Floats, stays: Floats, sizes: Ints, units: Ints
-) -> int:
+def _insert(w: float, s: float, i: int, unit: int, of: Ranks) -> int:
     """Put a record into the order of target i; return from which rank on the order has changed.
 
     Of an owner who is in the order already the nearest record counts.
     """
+    ranks, stays, units, sizes = of.ranks, of.stays, of.units, of.sizes
     n, most = sizes[i], ranks.shape[1]
     q = _rank(w, i, ranks, n)
     last = n
@@ -118,16 +140,9 @@ def _insert(
 
 
 @inlined
-def _weigh_independent(
-    i: int,
-    ranks: Floats,
-    stays: Floats,
-    sizes: Ints,
-    a: Floats,
-    t: Floats,
-    negligible: float,
-) -> None:
-    n = sizes[i]
+def _weigh_independent(i: int, of: Ranks, negligible: float) -> None:
+    ranks, stays, a, t = of.ranks, of.stays, of.a, of.t
+    n = of.sizes[i]
     a[i, 0] = 1.0
     for r in range(n):
         a[i, r + 1] = a[i, r] * (1.0 - stays[i, r])
@@ -135,116 +150,50 @@ def _weigh_independent(
             # What is further away would hardly ever be the nearest that stays.
             n = r + 1
             break
-    sizes[i] = n
+    of.sizes[i] = n
     t[i, n] = 0.0
     for r in range(n - 1, -1, -1):
         t[i, r] = t[i, r + 1] + a[i, r] * stays[i, r] * ranks[i, r]
 
 
 @inlined
-def _weigh_alike(i: int, ranks: Floats, sizes: Ints, c: Floats, t: Floats) -> None:
-    n = sizes[i]
+def _weigh_alike(i: int, of: Ranks) -> None:
+    c, t, n = of.a[0], of.t, of.sizes[i]
     t[i, n] = 0.0
     for r in range(n - 1, -1, -1):
-        t[i, r] = t[i, r + 1] + (c[r] - c[r + 1]) * ranks[i, r]
+        t[i, r] = t[i, r + 1] + (c[r] - c[r + 1]) * of.ranks[i, r]
 
 
 @borrowing
-def add(
-    j: int,
-    s: float,
-    dense: NDArray[np.floating],
-    starts: Ints,
-    targets: NDArray[np.int32],
-    values: NDArray[np.floating],
-    unit: int,
-    ranks: Floats,
-    stays: Floats,
-    sizes: Ints,
-    a: Floats,
-    t: Floats,
-    units: Ints,
-    negligible: float,
-) -> None:
-    """Choose record j, which stays with probability s; all arrays but the similarities change.
+def add(j: int, s: float, negligible: float, of: Ranks) -> None:
+    """Choose record j, which stays with probability s; the order of its targets changes.
 
-    Parameters
-    ----------
-    j : int
-    s : float
-    dense : ndarray of shape (n_records, n_targets), float32 or float64
-        Similarities; of no records where they are sparse.
-    starts, targets, values : ndarray
-        The same in rows, compressed; `starts` is empty where they are dense.
-    unit : int
-        Who decides for the record, or -1 if nobody decides for two.
-    ranks, stays, units : ndarray of shape (n_targets, n_ranks)
-        Similarities to the chosen in descending order, their probabilities and units; what is
-        free is 0.
-    sizes : ndarray of shape (n_targets,)
-        How many ranks are filled.
-    a : ndarray of shape (n_targets, n_ranks + 1); or (1, n_ranks + 1) for owners that are alike
-    t : ndarray of shape (n_targets, n_ranks + 1)
-    negligible : float
-        Ranks that count less are left out.
+    Ranks that count less than `negligible` are left out.
     """
-    sparse = len(starts) > 0
-    first, last = (starts[j], starts[j + 1]) if sparse else (0, dense.shape[1])
+    sparse, unit = len(of.starts) > 0, _unit(j, of)
+    first, last = (of.starts[j], of.starts[j + 1]) if sparse else (0, of.dense.shape[1])
     for e in range(first, last):
-        i = targets[e] if sparse else e
-        w = np.float64(values[e]) if sparse else np.float64(dense[j, e])
+        i = of.targets[e] if sparse else e
+        w = np.float64(of.values[e]) if sparse else np.float64(of.dense[j, e])
         if w <= 0.0:
             continue
-        if _insert(w, s, i, unit, ranks, stays, sizes, units) >= 0:
-            if a.shape[0] > 1:
-                _weigh_independent(i, ranks, stays, sizes, a, t, negligible)
+        if _insert(w, s, i, unit, of) >= 0:
+            if of.a.shape[0] > 1:
+                _weigh_independent(i, of, negligible)
             else:
-                _weigh_alike(i, ranks, sizes, a[0], t)
+                _weigh_alike(i, of)
 
 
 @borrowing
-def gains(
-    items: Ints,
-    probability: Floats,
-    unit_of: Ints,
-    dense: NDArray[np.floating],
-    starts: Ints,
-    targets: NDArray[np.int32],
-    values: NDArray[np.floating],
-    ranks: Floats,
-    sizes: Ints,
-    a: Floats,
-    t: Floats,
-    units: Ints,
-    out: Floats,
-) -> None:
-    """Write into `out` what each of some records adds; see `add` for the arrays."""
+def gains(items: Ints, factor: Floats, of: Ranks, out: Floats) -> None:
+    """Write into `out` what each of some records adds, `factor` times."""
     for e in range(len(items)):
-        j = items[e]
-        unit = unit_of[j] if len(unit_of) > 0 else -1
-        out[e] = probability[j] * _gain(
-            j, dense, starts, targets, values, unit, ranks, sizes, a, t, units
-        )
+        out[e] = factor[items[e]] * _gain(items[e], of)
 
 
 @borrowing
 def pick(
-    n: int,
-    bound: Floats,
-    heap: Ints,
-    probability: Floats,
-    unit_of: Ints,
-    dense: NDArray[np.floating],
-    starts: Ints,
-    targets: NDArray[np.int32],
-    values: NDArray[np.floating],
-    ranks: Floats,
-    sizes: Ints,
-    a: Floats,
-    t: Floats,
-    units: Ints,
-    rounds: Ints,
-    this_round: int,
+    n: int, bound: Floats, heap: Ints, factor: Floats, of: Ranks, rounds: Ints, this_round: int
 ) -> int:
     """Bring the record of the largest gain to the top of the heap (Minoux's lazy greedy).
 
@@ -259,6 +208,9 @@ def pick(
         Changed: gains, where they were computed anew.
     heap : ndarray of shape (n_records,)
         Changed.
+    factor : ndarray of shape (n_records,)
+        What gains are taken times.
+    of : Ranks
     rounds : ndarray of shape (n_records,)
         In which round each gain was computed; changed.
     this_round : int
@@ -271,10 +223,7 @@ def pick(
     count = 0
     while n > 0 and rounds[heap[0]] != this_round:
         j = heap[0]
-        unit = unit_of[j] if len(unit_of) > 0 else -1
-        bound[j] = probability[j] * _gain(
-            j, dense, starts, targets, values, unit, ranks, sizes, a, t, units
-        )
+        bound[j] = factor[j] * _gain(j, of)
         rounds[j] = this_round
         count += 1
         sink(0, n, bound, heap)

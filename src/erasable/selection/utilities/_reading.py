@@ -15,8 +15,6 @@ from erasable.core.inputs import read_table
 from erasable.selection._records import as_labels, codes_of
 from erasable.selection._warning import SelectionWarning
 
-__all__ = ["read_categories", "read_classes", "read_numbers", "refuse_measurements"]
-
 _FEW = 20  # records of which each may have a class of its own, as for scikit-learn
 _CALLER = 5  # frames from here to `fit`, or to who called it
 

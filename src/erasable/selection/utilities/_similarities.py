@@ -14,14 +14,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise
 
+from erasable.core._arrays import Ints, Ints32
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
 from erasable.selection.utilities._neighbors import Neighbors
 
-__all__ = ["Block", "given_blocks", "made_blocks"]
-
-Ints = NDArray[np.int64]
 _NO_ROWS: Any = {
     np.dtype(kind): (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, kind))
     for kind in (np.float32, np.float64)
@@ -46,7 +44,7 @@ class Block:
     n_targets: int
     dense: NDArray[Any]
     starts: Ints
-    targets: NDArray[np.int32]
+    targets: Ints32
     values: NDArray[Any]
 
     @classmethod
@@ -62,6 +60,16 @@ class Block:
         )  # fmt: skip
 
 
+def places_of(blocks: list[Block]) -> tuple[Ints, Ints]:
+    """Return the number of each record's block, and its place there."""
+    n = sum(len(block.records) for block in blocks)
+    numbers, places = np.empty((2, n), dtype=np.int64)
+    for number, block in enumerate(blocks):
+        numbers[block.records] = number
+        places[block.records] = np.arange(len(block.records))
+    return numbers, places
+
+
 def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) -> list[Block]:
     """Cut a matrix that was given into blocks by class.
 
@@ -69,9 +77,9 @@ def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) ->
     ----------
     similarity : array or sparse matrix of shape (n_records, n_targets)
     classes : ndarray of shape (n_records,), or None
-        Codes of classes; None for one class.
+        Ints32 of classes; None for one class.
     targets : ndarray of shape (n_targets,), or None
-        Codes of the targets' classes; by default they are the records.
+        Ints32 of the targets' classes; by default they are the records.
 
     Raises
     ------

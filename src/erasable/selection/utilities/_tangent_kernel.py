@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
 from erasable.selection.utilities._reading import read_numbers
-
-__all__ = ["TangentKernel", "read_inputs"]
-
-Floats = NDArray[np.float64]
 
 _BLOCK = 2**28  # bytes that the gradients of a block of records take
 _AT_ONCE = 256  # records whose gradients are computed together

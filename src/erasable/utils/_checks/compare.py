@@ -15,28 +15,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from erasable.core.errors import ErasableError, InvalidDataError, TooFewRecordsError
-from erasable.utils._checks.data_sets import DataSet
-from erasable.utils._checks.kinds import suited
-
-__all__ = [
-    "Check",
-    "Snapshot",
-    "assert_raises",
-    "assert_same",
-    "assert_same_outputs",
-    "assert_same_state",
-    "attributes",
-    "demand",
-    "differing",
-    "fit",
-    "law_check",
-    "leaves",
-    "outputs",
-    "saved",
-    "seeded",
-    "seeds",
-    "trained",
-]
+from erasable.utils._checks.data_sets import STANDARD, DataSet, suited
 
 _METHODS = (
     "predict",
@@ -67,6 +46,17 @@ def law_check(check: Check) -> Check:
             raise AssertionError(f"{check.__name__}: {told}") from error
 
     return named
+
+
+def model_check(check: Callable[[Any, DataSet, Any], None]) -> Check:
+    """Make a check of an estimator of one that looks at a data set and a model fitted on it."""
+
+    def of_all(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+        for data, model in trained(estimator, data_sets):
+            check(estimator, data, model)
+
+    of_all.__name__, of_all.__doc__ = check.__name__, check.__doc__
+    return law_check(of_all)
 
 
 def demand(condition: object, told: str) -> None:

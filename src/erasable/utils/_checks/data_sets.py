@@ -1,19 +1,22 @@
 """The data on which the law is checked: small, fixed, and of the kinds that break sums and ties.
 
 Every data set carries ids of its own kind, sometimes groups, and names the records that are to
-go: an extreme of each column, a copy of another row, and a few in the crowd.
+go: an extreme of each column, a copy of another row, and a few in the crowd. `suited` makes of them
+what an estimator takes: classes, counts, gaps, categories, documents. What a record becomes depends
+on that record alone, so that a data set without some records is still what these make of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FAST", "MARKED", "STANDARD", "DataSet"]
+from erasable.core._arrays import of_objects
+from erasable.core.values import Accepts
 
 Array = NDArray[Any]
 
@@ -29,7 +32,7 @@ class DataSet:
     X : ndarray of shape (n, d), or (n,) of documents
         Values; this and the other arrays are kept as views that cannot be written.
     y : ndarray of shape (n,), float64
-        A target; `kinds.suited` turns it into classes for a classifier.
+        A target; `suited` turns it into classes for a classifier.
     ids : ndarray of shape (n,)
         Record ids, all different.
     groups : ndarray of shape (n,) or None
@@ -178,3 +181,56 @@ def _marked() -> tuple[DataSet, DataSet]:
 
 MARKED = _marked()
 """Records that can be recognised wherever they are."""
+
+
+_IN_WORDS = ("skewed", "duplicated rows", "tiny", "marked, string ids")
+_WITH_GAPS = ("skewed", "integers", "large")
+
+
+def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
+    """Adapt data sets to what an estimator's scikit-learn tags ask for.
+
+    Parameters
+    ----------
+    data_sets : sequence of DataSet
+        As they are.
+    estimator : estimator
+        Its tags decide: three classes for a classifier, no negative values where it wants none,
+        documents where it reads texts; in some data sets, gaps where it takes NaN and words where
+        it takes categories.
+
+    Returns
+    -------
+    list of DataSet
+        In the same order.
+    """
+    tags, accepts = estimator.__sklearn_tags__(), Accepts.of(estimator)
+    positive, coded = tags.input_tags.positive_only, tags.input_tags.categorical
+    # A column transformer reads a table with words in it, but its parts may take none.
+    takes_words = getattr(estimator, "_takes_words", accepts.objects and not positive)
+    result = []
+    for data in data_sets:
+        if tags.classifier_tags is not None:
+            ranks = np.argsort(np.argsort(data.y, kind="stable"), kind="stable")
+            data = replace(data, y=ranks * 3 // len(data))
+        if positive:
+            sizes = np.abs(data.X)
+            data = replace(data, X=np.floor(8.0 * sizes) % 5 if coded else sizes)
+        if accepts.documents:
+            texts = [" ".join(_words(row, few=False)) for row in data.X]
+            data = replace(data, X=of_objects(texts))
+        elif takes_words and data.name in _IN_WORDS:
+            few = not data.name.startswith("marked")
+            table = np.empty(data.X.shape, dtype=object)
+            table[:] = [_words(row, few) for row in data.X]
+            data = replace(data, X=table)
+        elif tags.input_tags.allow_nan and data.name in _WITH_GAPS:
+            gaps = np.floor(np.abs(data.X) * 8.0) % 5 == 3
+            data = replace(data, X=np.where(gaps, np.nan, data.X))
+        result.append(data)
+    return result
+
+
+def _words(row: NDArray[Any], few: bool) -> list[str]:
+    numbers = [int(abs(float(value))) for value in row]
+    return [f"{'abcdefgh'[j]}{n % 4 if few else n}" for j, n in enumerate(numbers)]

@@ -19,19 +19,13 @@ from erasable.utils._checks.compare import (
     demand,
     fit,
     law_check,
+    model_check,
     outputs,
     seeded,
     trained,
 )
-from erasable.utils._checks.data_sets import MARKED, STANDARD, DataSet
+from erasable.utils._checks.data_sets import MARKED, DataSet
 from erasable.utils._checks.reach import Marks, reachable, shows, traces
-
-__all__ = [
-    "check_erased_by_the_last",
-    "check_nothing_left",
-    "check_shared_records",
-]
-
 
 _TELLING = 2**16  # a smaller number, a code of a category, is no trace of anybody
 
@@ -82,21 +76,20 @@ def _share(estimator: Any, data: DataSet) -> tuple[Records, Any, Any]:
     return records, seeded(estimator).fit(records), seeded(estimator).fit(records)
 
 
-@law_check
-def check_shared_records(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_shared_records(estimator: Any, data: DataSet, model: Any) -> None:
     """Fit two models on one `Records`: a deletion in one leaves the other, which deletes later."""
-    for data, model in trained(estimator, data_sets):
-        _, one, two = _share(estimator, data)
-        assert_same(one, model, f"between fitting Records and arrays of {data.name!r}")
-        snapshot = Snapshot(two, data)
-        one.delete(data.doomed_ids)
-        snapshot.assert_unchanged("a deletion in a model that shares the records")
-        refit = fit(estimator, data.without(data.doomed_ids))
-        told = f"from a refit when a model that shares the records of {data.name!r} deletes"
-        assert_same(one, refit, told)
-        assert_same_outputs(one, refit, data, told)
-        two.delete(data.doomed_ids)
-        assert_same(two, refit, f"{told}, as the second one")
+    _, one, two = _share(estimator, data)
+    assert_same(one, model, f"between fitting Records and arrays of {data.name!r}")
+    snapshot = Snapshot(two, data)
+    one.delete(data.doomed_ids)
+    snapshot.assert_unchanged("a deletion in a model that shares the records")
+    refit = fit(estimator, data.without(data.doomed_ids))
+    told = f"from a refit when a model that shares the records of {data.name!r} deletes"
+    assert_same(one, refit, told)
+    assert_same_outputs(one, refit, data, told)
+    two.delete(data.doomed_ids)
+    assert_same(two, refit, f"{told}, as the second one")
 
 
 @law_check

@@ -20,21 +20,12 @@ from erasable.utils._checks.compare import (
     fit,
     law_check,
     leaves,
+    model_check,
     seeded,
     seeds,
     trained,
 )
 from erasable.utils._checks.data_sets import STANDARD, DataSet
-
-__all__ = [
-    "check_bad_fit_changes_nothing",
-    "check_bad_ids_change_nothing",
-    "check_delete_nothing",
-    "check_deletion_record",
-    "check_digest_names_version",
-    "check_id_types",
-    "check_seed",
-]
 
 ACTIONS = ("none", "updated", "resumed", "refit")
 
@@ -74,36 +65,35 @@ def _fit_ids(estimator: Any, data: DataSet, ids: Any, rows: Any) -> Any:
     return seeded(estimator).fit(data.X[rows], data.y[rows], ids=chosen)
 
 
-@law_check
-def check_bad_ids_change_nothing(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_bad_ids_change_nothing(estimator: Any, data: DataSet, model: Any) -> None:
     """Refuse unknown, repeated, deleted and ill-typed ids by name; a refusal changes nothing."""
-    for data, model in trained(estimator, data_sets):
-        if len(data) < 20:
-            continue
-        first, good = data.doomed_ids[:1].tolist(), data.doomed_ids[1:3].tolist()
-        model.delete(first)
-        strange = "never there" if isinstance(good[0], int) else 2**40
-        snapshot = Snapshot(model, data)
-        for told, error, ids in (
-            ("an unknown id", UnknownIdError, [strange]),
-            ("an unknown number", UnknownIdError, [10**15]),
-            ("a deleted id", UnknownIdError, first),
-            ("good ids and an unknown one", UnknownIdError, [*good, strange]),
-            ("good ids and a deleted one", UnknownIdError, good + first),
-            ("an id twice", InvalidIdsError, [good[0], good[0]]),
-            ("good ids and one twice", InvalidIdsError, [*good, good[0]]),
-            ("a float as id", InvalidIdsError, [1.0]),
-            ("booleans as ids", InvalidIdsError, [True]),
-            ("a table of ids", InvalidIdsError, [good]),
-        ):
-            assert_raises(error, f"deleting {told}", model.delete, ids)
-            snapshot.assert_unchanged(f"deleting {told}")
-        error = InvalidIdsError if data.groups is None else UnknownIdError
-        assert_raises(error, "deleting an unknown group", model.delete, groups=[10**9])
-        snapshot.assert_unchanged("deleting an unknown group")
-        model.delete(good)
-        rest = data.without(first + good)
-        assert_same(model, fit(estimator, rest), f"from a refit after refusals on {data.name!r}")
+    if len(data) < 20:
+        return
+    first, good = data.doomed_ids[:1].tolist(), data.doomed_ids[1:3].tolist()
+    model.delete(first)
+    strange = "never there" if isinstance(good[0], int) else 2**40
+    snapshot = Snapshot(model, data)
+    for told, error, ids in (
+        ("an unknown id", UnknownIdError, [strange]),
+        ("an unknown number", UnknownIdError, [10**15]),
+        ("a deleted id", UnknownIdError, first),
+        ("good ids and an unknown one", UnknownIdError, [*good, strange]),
+        ("good ids and a deleted one", UnknownIdError, good + first),
+        ("an id twice", InvalidIdsError, [good[0], good[0]]),
+        ("good ids and one twice", InvalidIdsError, [*good, good[0]]),
+        ("a float as id", InvalidIdsError, [1.0]),
+        ("booleans as ids", InvalidIdsError, [True]),
+        ("a table of ids", InvalidIdsError, [good]),
+    ):
+        assert_raises(error, f"deleting {told}", model.delete, ids)
+        snapshot.assert_unchanged(f"deleting {told}")
+    error = InvalidIdsError if data.groups is None else UnknownIdError
+    assert_raises(error, "deleting an unknown group", model.delete, groups=[10**9])
+    snapshot.assert_unchanged("deleting an unknown group")
+    model.delete(good)
+    rest = data.without(first + good)
+    assert_same(model, fit(estimator, rest), f"from a refit after refusals on {data.name!r}")
 
 
 @law_check
@@ -157,74 +147,68 @@ def _spoilt(estimator: Any, X: Any) -> Iterator[tuple[str, Any]]:
         yield "text columns", text
 
 
-@law_check
-def check_delete_nothing(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_delete_nothing(estimator: Any, data: DataSet, model: Any) -> None:
     """Delete nothing: nothing happens, and the report says so."""
-    for data, model in trained(estimator, data_sets):
-        model.delete(data.doomed_ids[:1])
-        snapshot = Snapshot(model, data)
-        nothings: tuple[Any, ...] = ([], np.empty(0, dtype=np.int64))
-        for nothing in nothings:
-            deletion = model.delete(nothing)
-            demand(
-                deletion.action == "none",
-                f"delete([]) reports the action {deletion.action!r}; expected 'none'",
-            )
-            demand(
-                deletion.rows_touched == 0 and len(deletion.ids) == 0,
-                f"delete([]) reports {deletion.rows_touched} rows and {len(deletion.ids)} ids",
-            )
-            snapshot.assert_unchanged("delete([])")
+    model.delete(data.doomed_ids[:1])
+    snapshot = Snapshot(model, data)
+    nothings: tuple[Any, ...] = ([], np.empty(0, dtype=np.int64))
+    for nothing in nothings:
+        deletion = model.delete(nothing)
+        demand(
+            deletion.action == "none",
+            f"delete([]) reports the action {deletion.action!r}; expected 'none'",
+        )
+        demand(
+            deletion.rows_touched == 0 and len(deletion.ids) == 0,
+            f"delete([]) reports {deletion.rows_touched} rows and {len(deletion.ids)} ids",
+        )
+        snapshot.assert_unchanged("delete([])")
 
 
-@law_check
-def check_deletion_record(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_deletion_record(estimator: Any, data: DataSet, model: Any) -> None:
     """Report truthfully what a deletion did: ids, action, rows, digests before and after."""
-    for data, model in trained(estimator, data_sets):
-        for ids in (data.doomed_ids[:1], data.doomed_ids[1:]):
-            if not len(ids):
-                continue
-            before = model.digest()
-            deletion = model.delete(ids)
-            told = f"Deletion of {len(ids)} records of {data.name!r}"
-            demand(
-                sorted(np.asarray(deletion.ids).tolist()) == sorted(ids.tolist()),
-                f"{told}: ids is not what was deleted",
-            )
-            demand(
-                not set(np.asarray(model.ids_).tolist()) & set(ids.tolist()),
-                f"{told}: ids_ still lists what was deleted",
-            )
-            demand(
-                deletion.digest_before == before, f"{told}: digest_before is not digest() before"
-            )
-            demand(deletion.digest_after == model.digest(), f"{told}: digest_after is not digest()")
-            demand(deletion.digest_after != before, f"{told}: the digest did not change")
-            demand(deletion.action in ACTIONS[1:], f"{told}: action is {deletion.action!r}")
-            demand(
-                deletion.exactness == type(model).exactness,
-                f"{told}: exactness is {deletion.exactness!r}; the class says otherwise",
-            )
-            touched = deletion.rows_touched
-            demand(
-                isinstance(touched, int) and touched >= 0, f"{told}: rows_touched is {touched!r}"
-            )
-            counts = dict(deletion.counts)
-            demand(
-                all(isinstance(v, int) and v >= 0 for v in counts.values()),
-                f"{told}: counts are {counts}",
-            )
-            demand(deletion.seconds >= 0.0, f"{told}: seconds is {deletion.seconds!r}")
-            text = str(deletion)
-            demand(text and "\n" not in text, f"{told}: str() is not one line: {text!r}")
-            _assert_frozen(deletion, told)
-        if len(data) > 20:
-            rest = np.setdiff1d(data.ids, data.doomed_ids)
-            deletion = model.delete(rest[:1], digest=False)
-            demand(
-                deletion.digest_before is None and deletion.digest_after is None,
-                "delete(..., digest=False) reports digests",
-            )
+    for ids in (data.doomed_ids[:1], data.doomed_ids[1:]):
+        if not len(ids):
+            continue
+        before = model.digest()
+        deletion = model.delete(ids)
+        told = f"Deletion of {len(ids)} records of {data.name!r}"
+        demand(
+            sorted(np.asarray(deletion.ids).tolist()) == sorted(ids.tolist()),
+            f"{told}: ids is not what was deleted",
+        )
+        demand(
+            not set(np.asarray(model.ids_).tolist()) & set(ids.tolist()),
+            f"{told}: ids_ still lists what was deleted",
+        )
+        demand(deletion.digest_before == before, f"{told}: digest_before is not digest() before")
+        demand(deletion.digest_after == model.digest(), f"{told}: digest_after is not digest()")
+        demand(deletion.digest_after != before, f"{told}: the digest did not change")
+        demand(deletion.action in ACTIONS[1:], f"{told}: action is {deletion.action!r}")
+        demand(
+            deletion.exactness == type(model).exactness,
+            f"{told}: exactness is {deletion.exactness!r}; the class says otherwise",
+        )
+        touched = deletion.rows_touched
+        demand(isinstance(touched, int) and touched >= 0, f"{told}: rows_touched is {touched!r}")
+        counts = dict(deletion.counts)
+        demand(
+            all(isinstance(v, int) and v >= 0 for v in counts.values()),
+            f"{told}: counts are {counts}",
+        )
+        demand(deletion.seconds >= 0.0, f"{told}: seconds is {deletion.seconds!r}")
+        text = str(deletion)
+        demand(text and "\n" not in text, f"{told}: str() is not one line: {text!r}")
+        _assert_frozen(deletion, told)
+    if len(data) > 20:
+        rest = np.setdiff1d(data.ids, data.doomed_ids)
+        deletion = model.delete(rest[:1], digest=False)
+        demand(
+            deletion.digest_before is None and deletion.digest_after is None,
+            "delete(..., digest=False) reports digests",
+        )
 
 
 def _assert_frozen(deletion: Any, told: str) -> None:
@@ -259,27 +243,26 @@ def check_digest_names_version(estimator: Any, data_sets: Sequence[DataSet] = ST
         )
 
 
-@law_check
-def check_seed(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_seed(estimator: Any, data: DataSet, model: Any) -> None:
     """Draw from ``random_state`` alone: same seed, same model; other seed, other digest.
 
     ``random_state=None`` draws a seed once, tells it as ``seed_`` and keeps it in deletions: a
     fit with ``random_state=seed_`` is the refit. Estimators whose state has no ``seed`` pass.
     """
-    for data, model in trained(estimator, data_sets):
-        told = f"on {data.name!r}"
-        assert_same(model, fit(estimator, data), f"between two fits with one seed {told}")
-        if not any(name.split(".")[-1] == "seed" for name in _set_leaves(model)):
-            continue
-        one, two = (_with_seed(estimator, seed, data).digest() for seed in (1, 2))
-        demand(one != two, f"random_state 1 and 2 give one digest {told}")
-        chance, other = (_with_seed(estimator, None, data) for _ in range(2))
-        demand(chance.digest() != other.digest(), f"random_state=None drew one seed twice {told}")
-        chance.delete(data.doomed_ids)
-        assert_same(chance, refit(chance), f"from audit.refit with random_state=None {told}")
-        if hasattr(chance, "seed_"):
-            again = _with_seed(estimator, int(chance.seed_), data.without(data.doomed_ids))
-            assert_same(chance, again, f"from a refit with random_state=seed_ {told}")
+    told = f"on {data.name!r}"
+    assert_same(model, fit(estimator, data), f"between two fits with one seed {told}")
+    if not any(name.split(".")[-1] == "seed" for name in _set_leaves(model)):
+        return
+    one, two = (_with_seed(estimator, seed, data).digest() for seed in (1, 2))
+    demand(one != two, f"random_state 1 and 2 give one digest {told}")
+    chance, other = (_with_seed(estimator, None, data) for _ in range(2))
+    demand(chance.digest() != other.digest(), f"random_state=None drew one seed twice {told}")
+    chance.delete(data.doomed_ids)
+    assert_same(chance, refit(chance), f"from audit.refit with random_state=None {told}")
+    if hasattr(chance, "seed_"):
+        again = _with_seed(estimator, int(chance.seed_), data.without(data.doomed_ids))
+        assert_same(chance, again, f"from a refit with random_state=seed_ {told}")
 
 
 def _set_leaves(model: Any) -> list[str]:

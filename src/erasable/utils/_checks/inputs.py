@@ -25,41 +25,31 @@ from erasable.utils._checks.compare import (
     differing,
     fit,
     law_check,
+    model_check,
     outputs,
     seeded,
     trained,
 )
 from erasable.utils._checks.data_sets import STANDARD, DataSet
 
-__all__ = [
-    "check_callers_arrays",
-    "check_float32_input",
-    "check_magnitudes",
-    "check_memory_layout",
-    "check_metadata_routing",
-    "check_pandas",
-    "check_polars",
-]
 
-
-@law_check
-def check_callers_arrays(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_callers_arrays(estimator: Any, data: DataSet, model: Any) -> None:
     """Leave the caller's arrays alone, and do not notice when the caller overwrites them."""
-    for data, model in trained(estimator, data_sets):
-        kept = {"X": data.X, "y": data.y, "ids": data.ids}
-        if data.groups is not None:
-            kept["groups"] = data.groups
-        given = {name: array.copy() for name, array in kept.items()}
-        other = seeded(estimator).fit(**given)
-        other.delete(data.doomed_ids[:2])
-        for name, array in given.items():
-            unchanged = differing(array, np.asarray(kept[name])) is None
-            demand(unchanged, f"fit or delete changed the caller's {name}")
-            array[:] = array[::-1].copy() if array.dtype.hasobject else 0
-        other.delete(data.doomed_ids[2:])
-        model.delete(data.doomed_ids)
-        assert_same(other, model, f"when the caller overwrites the arrays of {data.name!r}")
-        assert_same_outputs(other, model, data, "when the caller overwrites the arrays")
+    kept = {"X": data.X, "y": data.y, "ids": data.ids}
+    if data.groups is not None:
+        kept["groups"] = data.groups
+    given = {name: array.copy() for name, array in kept.items()}
+    other = seeded(estimator).fit(**given)
+    other.delete(data.doomed_ids[:2])
+    for name, array in given.items():
+        unchanged = differing(array, np.asarray(kept[name])) is None
+        demand(unchanged, f"fit or delete changed the caller's {name}")
+        array[:] = array[::-1].copy() if array.dtype.hasobject else 0
+    other.delete(data.doomed_ids[2:])
+    model.delete(data.doomed_ids)
+    assert_same(other, model, f"when the caller overwrites the arrays of {data.name!r}")
+    assert_same_outputs(other, model, data, "when the caller overwrites the arrays")
 
 
 def _numeric(estimator: Any, data_sets: Sequence[DataSet]) -> Iterator[tuple[DataSet, Any]]:
@@ -214,19 +204,18 @@ def _assert_frames(
     )
 
 
-@law_check
-def check_metadata_routing(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_metadata_routing(estimator: Any, data: DataSet, model: Any) -> None:
     """Receive ids and groups through a scikit-learn pipeline when metadata routing is enabled."""
-    for data, model in trained(estimator, data_sets):
-        metadata = {"ids": data.ids}
-        if data.groups is not None:
-            metadata["groups"] = data.groups
-        with sklearn.config_context(enable_metadata_routing=True):
-            requests = dict.fromkeys(("ids", "groups"), True)
-            router = PlainPipeline([("model", seeded(estimator).set_fit_request(**requests))])
-            router.fit(data.X, data.y, **metadata)
-            routed = router[-1]
-            assert_same(routed, model, f"when ids of {data.name!r} come by metadata routing")
-            routed.delete(data.doomed_ids)
-        refit = fit(estimator, data.without(data.doomed_ids))
-        assert_same(routed, refit, f"from a refit when ids of {data.name!r} came by routing")
+    metadata = {"ids": data.ids}
+    if data.groups is not None:
+        metadata["groups"] = data.groups
+    with sklearn.config_context(enable_metadata_routing=True):
+        requests = dict.fromkeys(("ids", "groups"), True)
+        router = PlainPipeline([("model", seeded(estimator).set_fit_request(**requests))])
+        router.fit(data.X, data.y, **metadata)
+        routed = router[-1]
+        assert_same(routed, model, f"when ids of {data.name!r} come by metadata routing")
+        routed.delete(data.doomed_ids)
+    refit = fit(estimator, data.without(data.doomed_ids))
+    assert_same(routed, refit, f"from a refit when ids of {data.name!r} came by routing")

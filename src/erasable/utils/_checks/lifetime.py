@@ -25,58 +25,47 @@ from erasable.utils._checks.compare import (
     differing,
     fit,
     law_check,
+    model_check,
     saved,
     seeded,
     trained,
 )
 from erasable.utils._checks.data_sets import STANDARD, DataSet
 
-__all__ = [
-    "check_clone_and_params",
-    "check_deepcopy",
-    "check_fit_again",
-    "check_load_deletes",
-    "check_load_predicts",
-    "check_pickle",
-]
 
-
-@law_check
-def check_clone_and_params(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_clone_and_params(estimator: Any, data: DataSet, model: Any) -> None:
     """Clone unfitted, with equal parameters; neither fitting nor deleting changes a parameter."""
-    for data, model in trained(estimator, data_sets):
-        given = seeded(estimator).get_params(deep=False)
-        model.delete(data.doomed_ids)
-        told = f"by fitting {data.name!r} and deleting from it"
-        for name, value in model.get_params(deep=False).items():
-            if isinstance(value, bool | int | float | str | None):
-                difference = differing(value, given[name])
-                demand(difference is None, f"parameter {name!r} was changed {told}: {difference}")
-        blank = clone(model)
-        demand(blank is not model, "clone returned the model itself")
-        for method in ("digest", "state"):
-            assert_raises(NotFittedError, f"{method}() of a clone", getattr(blank, method))
-        assert_raises(NotFittedError, "delete of a clone", blank.delete, [])
-        digest = model.digest()
-        twin, again = fit(blank, data), fit(estimator, data)
-        assert_same(twin, again, f"between a clone and its original on {data.name!r}")
-        demand(model.digest() == digest, "fitting a clone changed the model it was cloned from")
-        changed = seeded(estimator).set_params(**given)
-        assert_same(fit(changed, data), again, "after set_params(**get_params())")
+    given = seeded(estimator).get_params(deep=False)
+    model.delete(data.doomed_ids)
+    told = f"by fitting {data.name!r} and deleting from it"
+    for name, value in model.get_params(deep=False).items():
+        if isinstance(value, bool | int | float | str | None):
+            difference = differing(value, given[name])
+            demand(difference is None, f"parameter {name!r} was changed {told}: {difference}")
+    blank = clone(model)
+    demand(blank is not model, "clone returned the model itself")
+    for method in ("digest", "state"):
+        assert_raises(NotFittedError, f"{method}() of a clone", getattr(blank, method))
+    assert_raises(NotFittedError, "delete of a clone", blank.delete, [])
+    digest = model.digest()
+    twin, again = fit(blank, data), fit(estimator, data)
+    assert_same(twin, again, f"between a clone and its original on {data.name!r}")
+    demand(model.digest() == digest, "fitting a clone changed the model it was cloned from")
+    changed = seeded(estimator).set_params(**given)
+    assert_same(fit(changed, data), again, "after set_params(**get_params())")
 
 
-@law_check
-def check_pickle(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_pickle(estimator: Any, data: DataSet, model: Any) -> None:
     """Pickle before and after deletions: the copy is the model, and deletes as it does."""
-    for data, model in trained(estimator, data_sets):
-        _assert_twin(pickle.loads(pickle.dumps(model)), model, estimator, data, "unpickling")
+    _assert_twin(pickle.loads(pickle.dumps(model)), model, estimator, data, "unpickling")
 
 
-@law_check
-def check_deepcopy(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_deepcopy(estimator: Any, data: DataSet, model: Any) -> None:
     """Copy deeply: the copy is the model, deletes as it does, and shares nothing with it."""
-    for data, model in trained(estimator, data_sets):
-        _assert_twin(copy.deepcopy(model), model, estimator, data, "copy.deepcopy")
+    _assert_twin(copy.deepcopy(model), model, estimator, data, "copy.deepcopy")
 
 
 def _assert_twin(twin: Any, model: Any, estimator: Any, data: DataSet, how: str) -> None:
@@ -102,48 +91,46 @@ def _file(model: Any) -> Iterator[Path]:
         yield path
 
 
-@law_check
-def check_load_predicts(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
+@model_check
+def check_load_predicts(estimator: Any, data: DataSet, model: Any) -> None:
     """Save and load without records: the same model, which predicts, and refuses to delete."""
-    for data, model in trained(estimator, data_sets):
-        model.delete(data.doomed_ids[:1])
-        with _file(model) as path:
-            loaded = type(model).load(path, trusted=True)
-        told = f"after saving and loading a fit on {data.name!r}"
+    model.delete(data.doomed_ids[:1])
+    with _file(model) as path:
+        loaded = type(model).load(path, trusted=True)
+    told = f"after saving and loading a fit on {data.name!r}"
+    assert_same(loaded, model, told)
+    assert_same_outputs(loaded, model, data, told)
+    demand(saved(loaded) == saved(model), f"saving again gives other bytes {told}")
+    one = data.doomed_ids[1:2] if len(data.doomed) > 1 else data.ids[-1:]
+    snapshot = Snapshot(loaded, data)
+    call = "deleting from a model loaded without its records"
+    assert_raises(DetachedError, call, loaded.delete, one)
+    snapshot.assert_unchanged(call)
+
+
+@model_check
+def check_load_deletes(estimator: Any, data: DataSet, model: Any) -> None:
+    """Save and load with the records: deletes as the model does; other records are refused."""
+    first = data.doomed_ids[:1]
+    model.delete(first)
+    rest = data.without(first)
+    with _file(model) as path:
+        loaded = type(model).load(path, _records(rest))
+        told = f"after saving and loading a fit on {data.name!r} with its records"
         assert_same(loaded, model, told)
         assert_same_outputs(loaded, model, data, told)
-        demand(saved(loaded) == saved(model), f"saving again gives other bytes {told}")
-        one = data.doomed_ids[1:2] if len(data.doomed) > 1 else data.ids[-1:]
-        snapshot = Snapshot(loaded, data)
-        call = "deleting from a model loaded without its records"
-        assert_raises(DetachedError, call, loaded.delete, one)
-        snapshot.assert_unchanged(call)
-
-
-@law_check
-def check_load_deletes(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
-    """Save and load with the records: deletes as the model does; other records are refused."""
-    for data, model in trained(estimator, data_sets):
-        first = data.doomed_ids[:1]
-        model.delete(first)
-        rest = data.without(first)
-        with _file(model) as path:
-            loaded = type(model).load(path, _records(rest))
-            told = f"after saving and loading a fit on {data.name!r} with its records"
-            assert_same(loaded, model, told)
-            assert_same_outputs(loaded, model, data, told)
-            for wrong, other in (
-                ("records of which one is missing", rest.without(rest.ids[:1])),
-                ("records of which one was deleted", data),
-            ):
-                call = f"loading with {wrong}"
-                records = _records(other)
-                assert_raises(ArtifactError, call, type(model).load, path, records)
-        if len(data.doomed) > 1:
-            for each in (model, loaded):
-                each.delete(data.doomed_ids[1:])
-            assert_same(loaded, model, f"when deleting {told}")
-            assert_same_outputs(loaded, model, data, f"when deleting {told}")
+        for wrong, other in (
+            ("records of which one is missing", rest.without(rest.ids[:1])),
+            ("records of which one was deleted", data),
+        ):
+            call = f"loading with {wrong}"
+            records = _records(other)
+            assert_raises(ArtifactError, call, type(model).load, path, records)
+    if len(data.doomed) > 1:
+        for each in (model, loaded):
+            each.delete(data.doomed_ids[1:])
+        assert_same(loaded, model, f"when deleting {told}")
+        assert_same_outputs(loaded, model, data, f"when deleting {told}")
 
 
 def _records(data: DataSet) -> Records:

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from erasable.core.tape import Tape
 from erasable.utils._checks.compare import saved
 
-__all__ = ["Marks", "reachable", "shows", "traces"]
-
 _CLOSED = (
     type,
     types.ModuleType,
