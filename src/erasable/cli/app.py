@@ -20,8 +20,6 @@ from erasable.cli import (
 )
 from erasable.cli.frame import Root
 
-__all__ = ["app"]
-
 app = typer.Typer(
     cls=Root,
     pretty_exceptions_enable=False,

@@ -13,8 +13,6 @@ from erasable.cli.files import load_json
 from erasable.cli.frame import Folder, Json, command, fail, opened
 from erasable.cli.options import Database, Schema, Store
 
-__all__ = ["register"]
-
 PANEL = "The workspace"
 
 

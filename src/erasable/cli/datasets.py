@@ -9,8 +9,6 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import Folder, Group, Json, command, opened
 
-__all__ = ["register"]
-
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the data set.")]
 Source = Annotated[
     str,

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from erasable.workspace.domains.planning import RemovalPlan
     from erasable.workspace.domains.removing import Removed
 
-__all__ = ["print_json", "print_plan", "print_removed"]
-
 LARGE_BIAS, NOTHING = 0.05, 1e-12  # nats
 CAUTION = (
     "Removing a domain is not erasing a person: records kept from the unwanted domain remain "

@@ -8,8 +8,6 @@ from typing import Any
 from erasable.cli import show
 from erasable.cli.frame import fail
 
-__all__ = ["budget", "keywords"]
-
 _FORMS = (
     "expected a number of records (100), a share of the domain (20% or 0.2), coverage:SHARE, "
     "min-removal:ALPHA, max-shift:EPSILON, or cost:COLUMN:AMOUNT"

@@ -12,8 +12,6 @@ from erasable.cli.files import ids_text, perhaps
 from erasable.cli.frame import Folder, Json, command, fail, opened
 from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
 
-__all__ = ["register"]
-
 BUDGET = "coverage:0.8"
 
 

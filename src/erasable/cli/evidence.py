@@ -11,8 +11,6 @@ from erasable.cli import show
 from erasable.cli.files import load, load_json, perhaps, public_key
 from erasable.cli.frame import Folder, Group, Json, command, fail, opened, request_id
 
-__all__ = ["register"]
-
 PANEL = "Evidence"
 
 Output = Annotated[

@@ -18,19 +18,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceError
 
-__all__ = [
-    "DEBUG",
-    "Command",
-    "Folder",
-    "Group",
-    "Json",
-    "Root",
-    "command",
-    "fail",
-    "opened",
-    "request_id",
-]
-
 DEBUG = "ERASABLE_DEBUG"
 COMPLETE = "_ERASABLE_COMPLETE"
 """Set by what `erasable --install-completion` adds to the shell's start-up file."""

@@ -12,8 +12,6 @@ from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import Folder, Group, Json, command, fail, opened
 from erasable.cli.options import columns
 
-__all__ = ["register"]
-
 SHOWN = 20
 """Predictions that are printed for people."""
 

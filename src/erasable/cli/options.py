@@ -11,18 +11,6 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import fail
 
-__all__ = [
-    "Database",
-    "Fill",
-    "Schema",
-    "Seed",
-    "Store",
-    "check_files",
-    "columns",
-    "number",
-    "whole",
-]
-
 _TEXTS = (".txt", ".csv")
 _PLOTS = (".svg", ".png", ".pdf")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')

@@ -14,8 +14,6 @@ from erasable.cli import show
 from erasable.cli.files import load_json, perhaps
 from erasable.cli.frame import Folder, Group, Json, command, opened
 
-__all__ = ["register"]
-
 PANEL = "People"
 
 Identity = Annotated[

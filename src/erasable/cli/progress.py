@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-__all__ = ["Meter"]
-
 PATIENCE = 1.0
 """Seconds after which a user wants to know; also between two plain lines."""
 

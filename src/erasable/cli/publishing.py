@@ -9,8 +9,6 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import Folder, Json, command, opened
 
-__all__ = ["register"]
-
 
 def register(group: typer.Typer) -> None:
     """Add the command to the group.

@@ -10,8 +10,6 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import Folder, Json, command, fail, opened, request_id
 
-__all__ = ["besides", "register"]
-
 PANEL = "Requests"
 STATES = (
     "pending", "in_progress", "swapped", "purged", "completed", "no_match", "denied", "cancelled",

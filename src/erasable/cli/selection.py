@@ -15,8 +15,6 @@ from erasable.cli.frame import Folder, Json, command, opened
 from erasable.cli.identities import gathered
 from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
 
-__all__ = ["register"]
-
 
 def register(app: typer.Typer) -> None:
     """Add the command to the app.

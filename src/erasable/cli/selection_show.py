@@ -9,8 +9,6 @@ from erasable.cli import show
 if TYPE_CHECKING:
     from erasable.workspace.selection.choice import Selection
 
-__all__ = ["print_json", "print_summary"]
-
 SHOWN = 12
 """Classes that are printed for people."""
 

@@ -9,23 +9,6 @@ from dataclasses import asdict, is_dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-__all__ = [
-    "columns",
-    "count",
-    "day",
-    "due",
-    "facts",
-    "line",
-    "names",
-    "one_line",
-    "print_json",
-    "seconds",
-    "table",
-    "types",
-    "warn",
-    "words",
-]
-
 NONE = "-"
 _GAP = "   "  # between columns
 _NAMED = 10  # columns

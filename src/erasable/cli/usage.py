@@ -6,8 +6,6 @@ from typing import Any
 
 import typer
 
-__all__ = ["explained"]
-
 IDENTITIES = frozenset({"identities", "identity", "other"})
 """Parameters that hold identities: nothing that was typed is repeated where there is one."""
 

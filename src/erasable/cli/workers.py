@@ -16,8 +16,6 @@ from erasable.cli import show
 from erasable.cli.frame import Folder, Json, command, opened
 from erasable.cli.requests import besides
 
-__all__ = ["register"]
-
 PANEL = "Requests"
 
 

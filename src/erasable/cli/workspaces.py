@@ -12,8 +12,6 @@ from erasable.cli.files import replacing
 from erasable.cli.frame import Folder, Group, Json, command, fail, opened
 from erasable.cli.options import Database, Schema, Store
 
-__all__ = ["register"]
-
 PANEL = "The workspace"
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from erasable.workspace.models.published import Published
     from erasable.workspace.site import Progress, Site
 
-__all__ = ["BackupMethods"]
-
 
 class BackupMethods:
     """Backups and published models of a workspace; see `erasable.workspace.Workspace`.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from erasable.workspace.models.fitting import Fitted
     from erasable.workspace.models.verifying import Verdict
 
-__all__ = ["Workspace"]
-
 
 class Workspace(RequestMethods, BackupMethods):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.working import Done
     from erasable.workspace.selection.choice import Selection
 
-__all__ = ["RequestMethods"]
-
 
 class RequestMethods:
     """Requests, selections and people; see `erasable.workspace.Workspace`.

@@ -38,8 +38,6 @@ from erasable.workspace.store.objects import ObjectStore
 if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
 
-__all__ = ["RESTORING", "Progress", "Site"]
-
 LEDGER, LOCK, SCRATCH, ARTIFACTS = "ledger.db", "lock", "scratch", "artifacts"
 
 RESTORING = "restoring.json"

@@ -29,8 +29,6 @@ from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 from erasable.workspace.store.disk import Disk
 
-__all__ = ["BackedUp", "back_up", "files_of", "troubles"]
-
 _ATTEMPTS = 4
 """How often it is begun anew where an erasure ends meanwhile; at the last, erasures wait."""
 

@@ -31,8 +31,6 @@ from erasable.workspace.site import Site
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own import refuse_own
 
-__all__ = ["Copied", "copy"]
-
 
 @dataclass(slots=True)
 class Copied:

@@ -34,8 +34,6 @@ from erasable.workspace.store.disk import PARTIAL, Disk, disk_errors
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
 
-__all__ = ["RESTORING_LOCK", "Ground", "marked", "removed_on_failure"]
-
 RESTORING_LOCK = "restoring.lock"
 
 

@@ -37,8 +37,6 @@ from erasable.workspace.requests import intake, process, restoring
 from erasable.workspace.site import Progress, Site
 from erasable.workspace.store.location import Location
 
-__all__ = ["Restored", "check_receipts", "restore"]
-
 
 @dataclass(slots=True)
 class Restored:

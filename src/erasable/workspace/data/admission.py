@@ -15,8 +15,6 @@ from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
 from erasable.workspace.site import Site
 
-__all__ = ["Gate", "plain", "record_type", "tokens_in"]
-
 _LATELY = 1 << 17  # identities of a column that are kept in memory while it is read
 
 _PLAIN = (

@@ -20,19 +20,6 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-__all__ = [
-    "CSV_NULLS",
-    "csv_reader",
-    "ipc_batches",
-    "ipc_writer",
-    "parquet_batches",
-    "parquet_bytes",
-    "parquet_schema",
-    "parquet_table",
-    "write_csv",
-    "write_parquet",
-]
-
 CSV_NULLS: frozenset[str] = frozenset(pa.csv.ConvertOptions().null_values)
 """What stands for a gap in columns of text files that are not text."""
 

@@ -18,8 +18,6 @@ from erasable.workspace.ledger.schema import dataset_version as version_table
 from erasable.workspace.ledger.schema import fragment
 from erasable.workspace.site import Site
 
-__all__ = ["DataSet", "Part", "every", "find", "get", "parts", "table"]
-
 
 @dataclass(frozen=True, slots=True)
 class DataSet:

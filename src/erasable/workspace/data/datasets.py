@@ -29,8 +29,6 @@ from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, holding
 from erasable.workspace.site import Site
 
-__all__ = ["Change", "add", "append", "keep", "put_part", "record_version", "writing"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}")
 
 

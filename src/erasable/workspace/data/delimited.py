@@ -19,8 +19,6 @@ from erasable.workspace.data.arrow_files import csv_reader
 from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
 from erasable.workspace.data.files import check_there
 
-__all__ = ["csv_batches"]
-
 _BLOCK = 1 << 24  # bytes of a CSV file that are parsed at once: no row may be longer
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 _UNFIT = re.compile(r"In CSV column #(\d+): .*?conversion error(?:.*?invalid value '(.*)')?", re.S)

@@ -25,8 +25,6 @@ from erasable.workspace.ledger.schema import fragment, garbage, holding
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Erasure", "Wanted", "find_records", "forget", "prepare", "swap"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

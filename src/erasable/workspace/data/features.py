@@ -17,20 +17,6 @@ from erasable.core.ids import name_some
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "FILLS",
-    "NUMBERS",
-    "TEXT",
-    "check_columns",
-    "check_fill",
-    "default_columns",
-    "filled",
-    "matrix",
-    "positive",
-    "refuse_gaps",
-    "with_gaps",
-]
-
 NUMBERS = ("int64", "uint64", "double", "bool")
 """The Arrow types that are taken as numbers."""
 TEXT = "string"

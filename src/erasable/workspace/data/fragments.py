@@ -20,8 +20,6 @@ from erasable.workspace.data import arrow_files
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["PARTS", "bucket_of", "buckets_for", "parts_of", "read", "write"]
-
 PARTS = 256
 """As many as a data set has buckets at most."""
 

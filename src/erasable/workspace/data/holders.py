@@ -20,8 +20,6 @@ from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import fragment, holding, identity, vacated
 from erasable.workspace.site import Site
 
-__all__ = ["compare_index_with_data", "missed", "tokens_held"]
-
 
 def tokens_held(site: Site, connection: Connection, tokens: Mapping[str, str]) -> set[str]:
     """Return which tokens any version of any data set holds; every fragment is read.

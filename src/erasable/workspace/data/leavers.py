@@ -24,16 +24,6 @@ from erasable.workspace.ledger.bulk import in_parts, insert_missing
 from erasable.workspace.ledger.schema import holding, identity, vacated
 from erasable.workspace.site import Site
 
-__all__ = [
-    "Leaver",
-    "find_leavers",
-    "forget_holdings",
-    "forget_unheld",
-    "note_vacated",
-    "tidy",
-    "unheld",
-]
-
 
 class Leaver(NamedTuple):
     """A token of somebody of whom no record is left.

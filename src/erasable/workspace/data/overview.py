@@ -9,8 +9,6 @@ from sqlalchemy import Connection, func, select
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, model
 
-__all__ = ["dataset", "datasets"]
-
 
 def datasets(connection: Connection) -> list[dict[str, Any]]:
     """Describe every data set, by name.

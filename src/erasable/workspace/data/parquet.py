@@ -23,8 +23,6 @@ from erasable.workspace.data.files import check_there
 from erasable.workspace.data.stores import unreached
 from erasable.workspace.data.widening import cast
 
-__all__ = ["parquet_batches"]
-
 _GAP = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark name a folder of nulls
 
 

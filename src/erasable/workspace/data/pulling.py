@@ -30,8 +30,6 @@ from erasable.workspace.identity.looks import Looks
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
 from erasable.workspace.site import Site
 
-__all__ = ["Pulled", "pulled"]
-
 _WHOLE = ("int64", "uint64")
 _AT_ONCE = 1 << 16  # records whose identities are in memory as Python objects
 

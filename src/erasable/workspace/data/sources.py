@@ -22,8 +22,6 @@ from erasable.workspace.data.files import is_folder
 from erasable.workspace.data.parquet import parquet_batches
 from erasable.workspace.data.widening import Widening
 
-__all__ = ["Source"]
-
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _EXPECTED = (

@@ -24,8 +24,6 @@ from erasable.workspace.data.widening import Widening
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import disk_errors
 
-__all__ = ["Spool", "overflow_errors"]
-
 _HELD = 1 << 25  # bytes of records in memory, before they go to the disk
 
 

@@ -20,8 +20,6 @@ from erasable.workspace.evidence import reliance, seals
 from erasable.workspace.ledger.schema import fragment, garbage, model, model_version
 from erasable.workspace.site import Site
 
-__all__ = ["drop_unused", "sync"]
-
 
 @dataclass(slots=True)
 class _Compared:

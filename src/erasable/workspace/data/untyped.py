@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.looks import Looks
 
-__all__ = ["refuse", "remarks"]
-
 
 def refuse(looks: Looks) -> None:
     """Ask for the types of columns of a new data set for which none was named.

@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from erasable.workspace.data.arrow_files import CSV_NULLS
 
-__all__ = ["count", "doubtful", "remarks"]
-
 _GAPS = pa.array(sorted({each.casefold() for each in CSV_NULLS if each} | {"none"}))
 """What programs write for a gap, case folded."""
 

@@ -25,8 +25,6 @@ from erasable.workspace.site import Site
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Fresh", "read_fresh"]
-
 
 @dataclass(frozen=True)
 class Fresh:

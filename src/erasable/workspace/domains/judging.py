@@ -32,8 +32,6 @@ from erasable.workspace.site import Site
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Judge", "Judged", "judges"]
-
 MOST = 10_000
 """Records of a group that a model is judged by, drawn by their ids where there are more."""
 

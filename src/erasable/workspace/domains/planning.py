@@ -33,8 +33,6 @@ from erasable.workspace.site import Site
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RemovalPlan", "columns_of", "on_hold", "plan", "state_of", "tokens_of"]
-
 
 @dataclass(frozen=True)
 class RemovalPlan:

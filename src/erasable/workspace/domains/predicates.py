@@ -13,8 +13,6 @@ from erasable.workspace.data.conditions import Condition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Predicate"]
-
 _MOST = 10_000
 
 

@@ -18,8 +18,6 @@ from erasable.workspace.requests import intake, process
 from erasable.workspace.requests.holds import held_among
 from erasable.workspace.site import Site
 
-__all__ = ["Removed", "remove"]
-
 _GIVEN_UP = "the removal of a domain could not be carried out"
 
 

@@ -11,8 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["alike", "sample"]
-
 
 def sample(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
     """Draw rows by their ids: the same records, whatever their order and whoever else is there.

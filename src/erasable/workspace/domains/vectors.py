@@ -19,8 +19,6 @@ from erasable.workspace.data.features import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["choose_features", "vectors"]
-
 
 def choose_features(
     types: dict[str, str],

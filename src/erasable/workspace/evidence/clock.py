@@ -18,8 +18,6 @@ from erasable.workspace.ledger.schema import log_entry
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = ["remarks", "set_back"]
-
 _SLACK = timedelta(minutes=1)
 """Clocks are corrected by less; and who waits for another's transaction has read it before."""
 

@@ -11,8 +11,6 @@ import hashlib
 import hmac
 import secrets
 
-__all__ = ["commit", "commitment", "matches", "new_salt"]
-
 _SALT = 32  # bytes
 
 

@@ -36,19 +36,6 @@ from erasable.workspace.ledger.schema import (
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = [
-    "FACTS",
-    "TABLES",
-    "Said",
-    "compare_ledger_with_log",
-    "differences",
-    "facts_of_dataset",
-    "facts_of_model",
-    "facts_of_request",
-    "newest",
-    "note",
-]
-
 _THINGS = {"request": "request", "dataset": "data set", "model": "model"}
 _OPEN = ("pending", "in_progress")
 _UNSAID = {"types", "tasks"}

@@ -22,18 +22,6 @@ from erasable.workspace.evidence.wire import pack, stamp
 if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
 
-__all__ = [
-    "STATES",
-    "acknowledged",
-    "changed",
-    "completed",
-    "dataset",
-    "erased",
-    "model",
-    "request",
-    "task",
-]
-
 STATES = {
     "request-acknowledged": ("pending",),
     "request-held": ("pending",),

@@ -34,8 +34,6 @@ from erasable.workspace.ledger.schema import request as request_table
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = ["Checked", "check", "check_kept", "fetch", "issue", "show"]
-
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 _FILE = "the receipt"

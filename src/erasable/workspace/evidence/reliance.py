@@ -25,16 +25,6 @@ from erasable.workspace.ledger.schema import log_entry, model, request, task
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = [
-    "Trusted",
-    "check",
-    "check_one",
-    "check_requests",
-    "check_settings",
-    "given",
-    "recorded",
-]
-
 _Value = TypeVar("_Value")
 
 _FIRST = {

@@ -34,19 +34,6 @@ if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
     from erasable.workspace.site import Site
 
-__all__ = [
-    "MARK",
-    "of_entry",
-    "of_setting",
-    "of_step",
-    "put",
-    "seal_all",
-    "seal_older",
-    "sealed",
-    "unsealed_files",
-    "unsealed_settings",
-]
-
 MARK = {"sealed": True}
 """The first entry of a log has it where every entry has a seal."""
 

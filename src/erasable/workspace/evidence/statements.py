@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from erasable.workspace.ledger.engine import Ledger
     from erasable.workspace.store.artifacts import ArtifactStore
 
-__all__ = ["OUT_OF_REACH", "PREDICATE_TYPE", "STATEMENT_TYPE", "software", "statement", "unreached"]
-
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:erasable:receipt:v1"
 

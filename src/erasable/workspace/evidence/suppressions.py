@@ -23,16 +23,6 @@ from erasable.workspace.ledger.schema import log_entry, suppression, suppression
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = [
-    "KINDS",
-    "Kept",
-    "check_list",
-    "commit_to",
-    "compare_list_with_log",
-    "kept_out",
-    "vouched",
-]
-
 KINDS = ("request-erased", "suppression-released", "suppression-imported")
 """The entries of the log that say whom a request keeps out: the last one counts."""
 

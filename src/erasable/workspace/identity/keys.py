@@ -25,8 +25,6 @@ from erasable.workspace.store.disk import Disk
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["Keys"]
-
 KEYS, ELSEWHERE = "keys.json", "ERASABLE_KEYS"
 
 _VERSION = 1

@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
 
-__all__ = ["Looks", "addresses_among", "type_or_id"]
-
 _ADDRESS = (
     r"[^\s@<>,;:\"()]+(?:@|%40)[^\s@<>,;:\"().]+(?:\.[^\s@<>,;:\"().]+)*"
     r"\.[^\s@<>,;:\"().0-9][^\s@<>,;:\"().]+"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
     from erasable.workspace.site import Site
 
-__all__ = ["OUTSIDE", "Listed", "check_list", "export", "read_list", "write"]
-
 OUTSIDE = "ERASABLE_EXPORT"
 """The environment variable that names a folder for what a restored backup needs."""
 

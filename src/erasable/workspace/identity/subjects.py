@@ -23,25 +23,6 @@ from erasable.workspace.ledger.schema import identity
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = [
-    "DEFAULT_TYPE",
-    "Found",
-    "candidates",
-    "candidates_of",
-    "ensure",
-    "expand",
-    "expand_many",
-    "find",
-    "fit_two_people",
-    "forget",
-    "hashed",
-    "held",
-    "link",
-    "tokens_of",
-    "types_in_use",
-    "types_tried",
-]
-
 DEFAULT_TYPE = "id"
 
 _TYPES = "identity_types"  # the entry of `meta` that lists them

@@ -29,18 +29,6 @@ from erasable.workspace.ledger.schema import suppression
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = [
-    "TakenIn",
-    "entries_of",
-    "every",
-    "listing",
-    "release",
-    "suppress",
-    "suppressed",
-    "take_in",
-    "uses",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Insert, Table, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-__all__ = ["AT_ONCE", "PARAMETERS", "in_parts", "insert_missing"]
-
 AT_ONCE = 20_000
 """Rows of one statement that inserts."""
 PARAMETERS = 5_000

@@ -20,8 +20,6 @@ from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
 from erasable.workspace.store.crash_points import crash_point
 
-__all__ = ["REVISION", "Backend", "Ledger", "setting", "settings"]
-
 REVISION = "0004"
 """The newest migration; a test compares it with Alembic's."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from erasable.core.errors import LedgerError, WorkspaceDiskError
 
-__all__ = ["broken", "no_disk"]
-
 
 def no_disk(message: str) -> WorkspaceDiskError:
     """Return the error of a disk that fails.

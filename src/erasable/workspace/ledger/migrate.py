@@ -8,8 +8,6 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection
 
-__all__ = ["upgrade"]
-
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 

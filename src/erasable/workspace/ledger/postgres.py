@@ -38,8 +38,6 @@ from erasable.workspace.ledger import rights
 from erasable.workspace.ledger.refusals import WAIT, explained
 from erasable.workspace.store.crash_points import crash_point
 
-__all__ = ["UNREACHED", "Postgres", "holds_tables"]
-
 UNREACHED = (
     "the write-ahead log of the database server, and its archive",
     "replicas and backups of the database server",

@@ -20,8 +20,6 @@ from erasable.core.errors import (
 )
 from erasable.workspace.ledger.messages import broken, no_disk
 
-__all__ = ["WAIT", "explained"]
-
 WAIT = 30.0
 """Seconds that a transaction waits for another."""
 

@@ -17,34 +17,6 @@ from sqlalchemy import (
 
 from erasable.workspace.ledger.kinds import Bytes, Json, Moment, Real, Whole, Words, name_columns
 
-__all__ = [
-    "PASSING",
-    "SEAL",
-    "SEALED",
-    "SETTINGS",
-    "dataset",
-    "dataset_version",
-    "failure",
-    "fragment",
-    "garbage",
-    "holding",
-    "identity",
-    "lease",
-    "log_entry",
-    "measurement",
-    "meta",
-    "metadata",
-    "model",
-    "model_version",
-    "receipt",
-    "request",
-    "step",
-    "suppression",
-    "suppression_salt",
-    "task",
-    "vacated",
-]
-
 _SERIAL = Whole(counts=True)
 
 metadata = MetaData(

@@ -18,8 +18,6 @@ from erasable.workspace.ledger.messages import broken, no_disk
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import may_write
 
-__all__ = ["Sqlite", "sqlite_url"]
-
 _WAIT = 30.0  # seconds that a transaction waits for another
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {int(_WAIT * 1000)}",

@@ -7,18 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = [
-    "ADMISSION",
-    "PUBLISHING",
-    "REQUESTS",
-    "STEPS",
-    "WHOLE",
-    "Claim",
-    "Lock",
-    "datasets",
-    "models",
-]
-
 WHOLE = "*"
 """Stands for all there is, and all there may be."""
 

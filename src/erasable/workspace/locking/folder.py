@@ -13,8 +13,6 @@ from erasable.workspace.locking.claims import Claim
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import disk_errors, may_write
 
-__all__ = ["FolderLock", "busy"]
-
 
 class FolderLock:
     """A `Lock` of a workspace on one machine: whoever claims anything has all of it.

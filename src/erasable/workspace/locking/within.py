@@ -14,8 +14,6 @@ from pathlib import Path
 from erasable.core.errors import WorkspaceBusyError, WorkspaceError
 from erasable.workspace.locking.claims import Claim, Lock
 
-__all__ = ["environment", "hold"]
-
 _VARIABLE = "ERASABLE_RUN_BY"
 
 

@@ -14,8 +14,6 @@ from erasable.workspace.ledger import schema
 from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Model", "Version", "current", "every", "find", "known", "models_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Model:

@@ -39,8 +39,6 @@ from erasable.workspace.models.versions import new_version, supersede, tell
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Prepared", "adopt", "design_of", "foresee", "prepare"]
-
 _KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
 
 

@@ -32,8 +32,6 @@ from erasable.workspace.models.training import Made, train
 from erasable.workspace.models.versions import new_version, supersede, tell
 from erasable.workspace.site import Site
 
-__all__ = ["Fitted", "fit", "register", "retire"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 

@@ -19,8 +19,6 @@ from erasable.workspace.models.training import run as run_command
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 
-__all__ = ["run_due"]
-
 
 def run_due(site: Site, but: Collection[str] = ()) -> dict[str, str | None]:
     """Run the hooks of models that have changed, and have a hook still.

@@ -21,8 +21,6 @@ from erasable.workspace.models.single_values import single_values
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["fields_of_one_record", "keeps_records"]
-
 _FITTED = "fitted", "records"  # where a `Refit` tells what was learned, and who learns nothing
 
 

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from erasable.workspace.data.catalogue import DataSet
 
-__all__ = ["ModelColumns", "Tables", "ids_of", "joined", "named", "target_of", "without"]
-
-
 Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
 """The records of data sets."""
 

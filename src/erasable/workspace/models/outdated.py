@@ -18,8 +18,6 @@ from erasable.workspace.site import Site
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-__all__ = ["names", "read_quietly"]
-
 _COMPOSED = ("erasable.compose.ColumnTransformer", "erasable.pipeline.Pipeline")
 
 

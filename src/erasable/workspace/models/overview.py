@@ -11,8 +11,6 @@ from erasable.workspace.ledger.schema import measurement, model_version
 from erasable.workspace.models import catalogue, unused
 from erasable.workspace.models.catalogue import Model
 
-__all__ = ["model", "models"]
-
 
 def models(connection: Connection) -> list[dict[str, Any]]:
     """Describe every model, by name.

@@ -7,8 +7,6 @@ from sqlalchemy import Connection
 from erasable.workspace.models import catalogue
 from erasable.workspace.site import Site
 
-__all__ = ["add", "discard", "due", "hook_of"]
-
 _NAME = "hooks_due"
 
 

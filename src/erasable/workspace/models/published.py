@@ -14,8 +14,6 @@ from sqlalchemy import Connection
 from erasable.workspace.models import catalogue
 from erasable.workspace.site import Site
 
-__all__ = ["Published", "every", "is_any_due", "is_due", "keep", "listing"]
-
 
 @dataclass(frozen=True, slots=True)
 class Published:

@@ -32,8 +32,6 @@ from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.own import refuse_own
 
-__all__ = ["publish", "publish_due", "stop"]
-
 _SCHEME = "mlflow:"
 _URI = "MLFLOW_TRACKING_URI"
 _RECEIPTS = "receipts.json"

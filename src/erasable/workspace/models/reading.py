@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sklearn.base import BaseEstimator
 
-__all__ = ["Reader"]
-
 
 class Reader:
     """Reads data sets, and keeps what the next model may ask for.

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     pass
 
-__all__ = ["single_values"]
-
 _NOT_LEARNED = frozenset({
     "algorithm_version", "class", "feature_names", "is", "kind", "name", "names", "of", "params",
     "record_set", "seed", "scikit_learn", "text_columns",

@@ -34,17 +34,6 @@ if TYPE_CHECKING:
 
     from erasable.core.records import Records
 
-__all__ = [
-    "Made",
-    "algorithm_of",
-    "digest_of",
-    "of_bytes",
-    "run",
-    "software",
-    "to_bytes",
-    "train",
-]
-
 _PACKAGES = ("numpy", "scikit-learn", "scipy")
 
 

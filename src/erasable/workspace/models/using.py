@@ -21,8 +21,6 @@ from erasable.workspace.store.own import refuse_own, write_for_user
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["asked", "cautions", "export", "opened", "predict"]
-
 _NAMED = 4  # fields in a warning
 
 

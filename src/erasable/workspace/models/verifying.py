@@ -38,9 +38,6 @@ from erasable.workspace.models.training import (
 )
 from erasable.workspace.site import Site
 
-__all__ = ["Verdict", "verify"]
-
-
 _TELLS_NOTHING = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
 """Errors that come of the workspace, and say nothing of a model."""
 

@@ -15,8 +15,6 @@ from erasable.workspace.models.training import software
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["new_version", "supersede", "tell"]
-
 
 def new_version(
     site: Site,

@@ -15,8 +15,6 @@ from erasable.workspace.requests.intake import NO_MATCH, Request, listing
 from erasable.workspace.requests.status import status
 from erasable.workspace.site import Site
 
-__all__ = ["gather"]
-
 _REQUESTS, _ENTRIES = 200, 12
 _ANSWERED = ("completed", NO_MATCH)
 

@@ -9,8 +9,6 @@ from erasable.workspace.report import content, plots
 from erasable.workspace.site import Site
 from erasable.workspace.store.own import refuse_own, write_for_user
 
-__all__ = ["render", "write"]
-
 _NONE = "\N{EN DASH}"
 
 

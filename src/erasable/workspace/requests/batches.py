@@ -40,21 +40,6 @@ from erasable.workspace.site import Site
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "NOT_THE_MODELS",
-    "Batch",
-    "Models",
-    "affected",
-    "asking",
-    "check_claimed",
-    "check_missed",
-    "concerned",
-    "gather",
-    "look",
-    "plan",
-    "put_back",
-]
-
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 
 

@@ -12,8 +12,6 @@ from datetime import UTC, datetime, timedelta
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 
-__all__ = ["REGULATIONS", "due", "extended"]
-
 REGULATIONS = ("gdpr", "ccpa", "none")
 
 _CCPA = timedelta(days=45)  # California Civil Code 1798.130 (a)(2)(A), also for the extension

@@ -18,18 +18,6 @@ from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import dataset, failure, model, task
 from erasable.workspace.site import Site
 
-__all__ = [
-    "Failure",
-    "Patience",
-    "Setback",
-    "join",
-    "listing",
-    "not_yet",
-    "note",
-    "retry",
-    "waiting_requests",
-]
-
 _LONGEST = 2000  # characters of an error that are kept
 
 

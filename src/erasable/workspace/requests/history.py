@@ -23,8 +23,6 @@ from erasable.workspace.ledger.schema import identity, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.site import Site
 
-__all__ = ["History", "history"]
-
 _WAITING = ("pending", "in_progress")  # their people are still in the data
 
 

@@ -16,8 +16,6 @@ from erasable.workspace.site import Site
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["held_among"]
-
 
 def held_among(
     site: Site, connection: Connection, known: DataSet, records: pa.Table

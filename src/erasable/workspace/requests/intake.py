@@ -29,21 +29,6 @@ from erasable.workspace.ledger.schema import task
 from erasable.workspace.requests import calendar
 from erasable.workspace.site import Site
 
-__all__ = [
-    "NO_MATCH",
-    "Request",
-    "acknowledge",
-    "asked",
-    "cancel",
-    "deny",
-    "enter",
-    "extend",
-    "find",
-    "hold",
-    "listing",
-    "resume",
-]
-
 OPEN = ("pending", "in_progress", "swapped", "purged")
 NO_MATCH = "no_match"
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O, U

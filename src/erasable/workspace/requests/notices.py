@@ -6,8 +6,6 @@ from erasable.core.errors import WorkspaceError
 from erasable.workspace.requests import calendar
 from erasable.workspace.requests.intake import Request
 
-__all__ = ["extension"]
-
 _LAWS = {
     "gdpr": "Article 12(3) GDPR, which allows two further months",
     "ccpa": "section 7021(b) of the CCPA regulations, which allows 45 further days",

@@ -13,8 +13,6 @@ from erasable.workspace.identity import outside
 from erasable.workspace.models import hooks, pending_hooks, published, publishing
 from erasable.workspace.site import Site
 
-__all__ = ["deliver", "export_list", "is_due"]
-
 
 def is_due(site: Site) -> bool:
     """Tell whether a hook is to run, or a registry lacks the newest version of a model."""

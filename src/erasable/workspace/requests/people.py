@@ -12,8 +12,6 @@ from erasable.workspace.requests.intake import OPEN, asked
 from erasable.workspace.requests.preview import preview
 from erasable.workspace.site import Site
 
-__all__ = ["describe"]
-
 
 def describe(site: Site, value: Any, type: str | None = None) -> dict[str, Any]:
     """Say what is kept of a person, without repeating who it is.

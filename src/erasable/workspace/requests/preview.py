@@ -14,8 +14,6 @@ from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import affected, gather, look
 from erasable.workspace.site import Site
 
-__all__ = ["Effect", "Preview", "preview"]
-
 
 @dataclass(frozen=True, slots=True)
 class Effect:

@@ -40,8 +40,6 @@ from erasable.workspace.requests.failures import Patience, Setback
 from erasable.workspace.requests.swapping import swap
 from erasable.workspace.site import Site
 
-__all__ = ["Processed", "carry_out", "deliver_due", "finish", "process"]
-
 _LONGEST_ADMISSION = 600.0
 """Seconds that a worker waits, rather than to do all of a batch again."""
 

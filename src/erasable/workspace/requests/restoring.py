@@ -24,8 +24,6 @@ from erasable.workspace.requests import intake
 from erasable.workspace.requests.intake import OPEN, Request
 from erasable.workspace.site import Site
 
-__all__ = ["Imported", "import_list", "take_in"]
-
 
 @dataclass(frozen=True, slots=True)
 class Imported:

@@ -22,8 +22,6 @@ from erasable.workspace.ledger.schema import identity
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = ["check_types", "columns_of", "columns_searched"]
-
 _ADDRESS = "email"
 
 

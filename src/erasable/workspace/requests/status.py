@@ -21,8 +21,6 @@ from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, OPEN
 from erasable.workspace.site import Site
 
-__all__ = ["status"]
-
 
 def status(site: Site) -> dict[str, Any]:
     """Count what there is.

@@ -26,8 +26,6 @@ from erasable.workspace.requests.failures import Setback
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["help_out", "prepare"]
-
 _PATIENCE = 0.05  # seconds between two looks at what others have done
 
 

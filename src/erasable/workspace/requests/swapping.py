@@ -19,8 +19,6 @@ from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import Batch
 from erasable.workspace.site import Site
 
-__all__ = ["swap"]
-
 
 def swap(site: Site, batch: Batch) -> dict[str, int]:
     """Put all of it in place; return how many records each request met."""

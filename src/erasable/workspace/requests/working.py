@@ -24,8 +24,6 @@ from erasable.workspace.requests.failures import Failure, Patience, Setback
 from erasable.workspace.requests.process import Processed, carry_out, deliver_due
 from erasable.workspace.site import Site
 
-__all__ = ["Done", "Worker", "tasks"]
-
 _LONGEST_PAUSE = 60.0  # seconds, where the disk or the server fails
 _LONGEST_QUIET = 600.0  # seconds between two attempts at what fails outside of the workspace
 

@@ -23,8 +23,6 @@ from erasable.workspace.data.features import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Candidates", "ColumnRoles", "read"]
-
 _MANY = 50
 """Values from which on a target is rather a number than a class, and a text no category."""
 _FEW = 20

@@ -31,8 +31,6 @@ from erasable.workspace.selection.candidates import Candidates, ColumnRoles, rea
 if TYPE_CHECKING:
     from erasable.workspace.requests.history import History
 
-__all__ = ["Selection", "Worth", "select"]
-
 SCALES = ("standard", "none")
 LARGE = 2**31
 """Bytes of similarities above which a warning names the option that needs less memory."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.history import History
     from erasable.workspace.selection.candidates import Candidates
 
-__all__ = ["UTILITIES", "StayingText", "objective", "staying_column", "utility"]
-
 UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
 _COLUMN = "column:"

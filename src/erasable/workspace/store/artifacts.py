@@ -11,8 +11,6 @@ from typing import Protocol
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.store.disk import PARTIAL, Disk
 
-__all__ = ["ArtifactStore", "LocalStore", "Stored", "checked", "new_key", "owner_of"]
-
 _LONGEST = 120  # characters of a folder: the ledger has room for 200 of a key
 
 

@@ -23,8 +23,6 @@ from erasable.core.errors import (
 )
 from erasable.workspace.store.crash_points import crash_point
 
-__all__ = ["PARTIAL", "Disk", "disk_errors", "may_write"]
-
 PARTIAL = ".partial-"
 """How the names of files that are not finished begin."""
 

@@ -15,8 +15,6 @@ from erasable.workspace.store.artifacts import Stored, checked, new_key
 from erasable.workspace.store.buckets import Bucket, explained, open_bucket, unreached_in
 from erasable.workspace.store.location import Location
 
-__all__ = ["CLAIM", "ObjectStore"]
-
 CLAIM = ".erasable"
 """The object that says whose a place is; it is no artifact."""
 
