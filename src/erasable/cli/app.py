@@ -54,4 +54,4 @@ for group in (
     workspaces, backups, datasets, models, selection, requests, workers, domains, evidence,
     people,
 ):  # fmt: skip
-    group.register(app)
+    app.add_typer(group.app)

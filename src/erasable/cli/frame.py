@@ -11,7 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -31,17 +31,6 @@ ORDER = [
 """The commands as the help lists them."""
 
 _REQUEST = re.compile("R-[0-9A-Z]{10}")
-
-Folder = Annotated[
-    str,
-    typer.Option(
-        "--workspace",
-        metavar="DIR",
-        envvar="ERASABLE_WORKSPACE",
-        help="The folder of the workspace.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
 class _AsTyped:
