@@ -100,12 +100,9 @@ def restore(
     )
     show.warn(found.warnings)
     if as_json:
-        verdicts = [
-            {"model": each.model, "verdict": each.verdict, "detail": each.detail}
-            for each in found.verdicts
-        ]
         values = {name: value for name, value in asdict(found).items() if name != "verdicts"}
-        show.print_json({**values, "equal": found.holds, "models": verdicts})
+        models = [each.to_json() for each in found.verdicts]
+        show.print_json({**values, "equal": found.holds, "models": models})
     else:
         show.line(
             f"restored {show.one_line(found.path)}: a backup of {found.made_at}, "
@@ -117,8 +114,7 @@ def restore(
                 f"again: {show.words(found.n_records, 'record')}, by "
                 f"{show.words(len(found.requests), 'request')}"
             )
-        rows = [(each.model, each.verdict, each.detail or "") for each in found.verdicts]
-        show.table(["model", "verdict", "detail"], rows)
+        show.verdicts(found.verdicts)
         show.line("no hook was run, and nothing was written outside: the next batch does")
     if not found.holds:
         raise typer.Exit(1)

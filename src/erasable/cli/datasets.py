@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import typer
@@ -135,13 +136,9 @@ def _subjects(found: dict[str, Any]) -> str:
 
 
 def _print_change(change: Any, as_json: bool) -> None:
-    names = (
-        "name", "version", "n_records", "n_added", "n_changed", "n_removed", "n_suppressed",
-        "n_without_subject", "warnings",
-    )  # fmt: skip
     show.warn(change.warnings)
     if as_json:
-        show.print_json({name: getattr(change, name) for name in names})
+        show.print_json(asdict(change))
         return
     parts = [
         f"{n:,} {verb}"

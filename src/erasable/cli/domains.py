@@ -5,22 +5,10 @@ from __future__ import annotations
 import typer
 
 from erasable.cli import domain_terms as terms
-from erasable.cli import show
+from erasable.cli import options, show
 from erasable.cli.files import ids_text, perhaps
 from erasable.cli.frame import command, fail, opened
-from erasable.cli.options import (
-    FILL,
-    FOLDER,
-    JSON,
-    SEED,
-    argument,
-    check_files,
-    columns,
-    number,
-    option,
-    switch,
-    whole,
-)
+from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option, switch
 
 app = typer.Typer()
 
@@ -99,11 +87,11 @@ def remove_domain(
     as_json: bool = JSON,
 ) -> None:
     """Take an unwanted domain out of a data set and its models, by its most telling records."""
-    check_files(output, plot)
-    drawn = whole(seed, "--seed", least=0)
-    least = number(delta, "--delta")
-    sampled = None if retain_sample is None else whole(retain_sample, "--retain-sample", 2)
-    reduced = None if components is None else whole(components, "--components")
+    options.check_files(output, plot)
+    drawn = options.whole(seed, "--seed", least=0)
+    least = options.number(delta, "--delta")
+    sampled = None if retain_sample is None else options.whole(retain_sample, "--retain-sample", 2)
+    reduced = None if components is None else options.whole(components, "--components")
     found = opened(folder)
     words = terms.keywords(keywords)
     wanted, cost = terms.budget(budget)
@@ -115,7 +103,7 @@ def remove_domain(
     with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
         plan = found.plan_removal(
             dataset, where=condition, keywords=words, column=column,
-            features=columns(features), components=reduced, fill=fill, score=score,
+            features=options.columns(features), components=reduced, fill=fill, score=score,
             budget=wanted, cost=cost, retain_where=retain_where, retain_sample=sampled,
             fresh=fresh, delta=least, random_state=drawn,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,9 @@ def verify(
         unknown = []
     differ = [each for each in found if not each.holds] + unknown
     if as_json:
-        shown = [
-            {"model": each.model, "verdict": each.verdict, "detail": each.detail} for each in found
-        ]
-        show.print_json({"equal": not differ, "models": shown})
+        show.print_json({"equal": not differ, "models": [each.to_json() for each in found]})
     else:
-        rows = [(each.model, each.verdict, each.detail or "") for each in found]
-        show.table(["model", "verdict", "detail"], rows)
+        show.verdicts(found)
     if differ:
         raise typer.Exit(1)
 
@@ -144,8 +141,8 @@ def list_models(folder: str = FOLDER, as_json: bool = JSON) -> None:
         ["name", "state", "version", "estimator", "data", "records", "trained"],
         [
             (
-                each["name"], "stale" if each.get("stale") else each["state"],
-                each["version"], each["estimator"], ", ".join(each["datasets"]),
+                each["name"], each["state"], each["version"], each["estimator"],
+                ", ".join(each["datasets"]),
                 show.count(each["n_records"]), show.day(each["created_at"]),
             )
             for each in found
@@ -205,20 +202,16 @@ def export(
     with replacing(path, folder) as place:
         messages = opened(folder).export(name, place)
     show.warn(messages)
-    if as_json:
-        show.print_json({"model": name, "path": path, "warnings": messages})
-        return
-    show.line(f"wrote {show.one_line(path)}")
+    show.answer(
+        as_json, {"model": name, "path": path, "warnings": messages}, f"wrote {show.one_line(path)}"
+    )
 
 
 @command(group, "retire", example="erasable model retire risk")
 def retire(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Give a model up: its file is erased, and no later request concerns it."""
     opened(folder).retire(name)
-    if as_json:
-        show.print_json({"model": name, "state": "retired"})
-        return
-    show.line(f"{name} is retired")
+    show.answer(as_json, {"model": name, "state": "retired"}, f"{name} is retired")
 
 
 @command(
@@ -246,23 +239,19 @@ def publish(
     """Register a model in MLflow, now and after every fit and erasure that changes it."""
     if to == "none":
         opened(folder).stop_publishing(name)
-        if as_json:
-            show.print_json({"model": name, "to": None})
-            return
-        show.line(f"{name} is published no longer; what is registered stays")
+        show.answer(
+            as_json,
+            {"model": name, "to": None},
+            f"{name} is published no longer; what is registered stays",
+        )
         return
     done, messages = opened(folder).publish(
         name, to, tracking_uri=tracking_uri, delete_superseded=delete_superseded
     )
     show.warn(messages)
     if as_json:
-        show.print_json(
-            {
-                "model": name, "to": done.to, "version": done.version,
-                "registered": done.registered, "superseded": done.superseded,
-                "warnings": messages,
-            }
-        )  # fmt: skip
+        said = show.picked(done, "to", "version", "registered", "superseded")
+        show.print_json({"model": name, **said, "warnings": messages})
         return
     show.line(f"{name} version {done.version} is version {done.registered} of {done.to}")
     if not delete_superseded:
@@ -287,13 +276,9 @@ def _params(given: list[str] | None) -> dict[str, str] | None:
 
 
 def _print_fitted(fitted: Any, as_json: bool) -> None:
-    names = (
-        "name", "version", "n_records", "seconds", "features", "target", "commitment", "left_out",
-        "warnings",
-    )  # fmt: skip
     show.warn(fitted.warnings)
     if as_json:
-        show.print_json({name: getattr(fitted, name) for name in names})
+        show.print_json(asdict(fitted))
         return
     learned = "" if not fitted.features else f" on {show.words(len(fitted.features), 'feature')}"
     target = f" to predict {fitted.target}" if fitted.target else ""

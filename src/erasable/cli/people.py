@@ -94,10 +94,9 @@ def link(
 
     first, second = pair([each for each in (identity, other) if each is not None], file)
     opened(folder).link(first, second, type=type_, other_type=other_type)
-    if as_json:
-        show.print_json({"linked": True})
-        return
-    show.line("linked: a request for one of them is a request for both")
+    show.answer(
+        as_json, {"linked": True}, "linked: a request for one of them is a request for both"
+    )
 
 
 def _kept_out(entry: Mapping[str, Any]) -> str:
@@ -133,10 +132,11 @@ def release(
 
     warnings = opened(folder).release(one(identity, file), type=type_)
     show.warn(warnings)
-    if as_json:
-        show.print_json({"released": True, "warnings": warnings})
-        return
-    show.line("released: records of this person may come in again")
+    show.answer(
+        as_json,
+        {"released": True, "warnings": warnings},
+        "released: records of this person may come in again",
+    )
 
 
 @command(suppress, "export", example="erasable suppress export --output erased.json")

@@ -89,13 +89,13 @@ def process(folder: str = FOLDER, as_json: bool = JSON) -> None:
     if as_json:
         show.print_json(
             {
-                "completed": done.requests, "n_unmatched": done.n_unmatched,
-                "n_kept_out": done.n_kept_out,
-                "n_records": done.n_records,
-                "models": done.treatments, "resumed": done.n_resumed, "hooks": done.hooks,
-                "seconds": done.seconds, "warnings": done.warnings,
+                "completed": done.requests,
+                **show.picked(done, "n_unmatched", "n_kept_out", "n_records"),
+                "models": done.treatments,
+                "resumed": done.n_resumed,
+                **show.picked(done, "hooks", "seconds", "warnings"),
             }
-        )  # fmt: skip
+        )
         return
     if done.treatments:
         show.table(
@@ -150,11 +150,7 @@ def besides(done: Any) -> list[str]:
 
 
 @command(app, "requests", example="erasable requests --state pending", panel=PANEL)
-def requests(
-    state: list[str] | None = STATE,
-    folder: str = FOLDER,
-    as_json: bool = JSON,
-) -> None:
+def requests(state: list[str] | None = STATE, folder: str = FOLDER, as_json: bool = JSON) -> None:
     """List requests, those due first at the top."""
     for each in state or ():
         _check_one_of("--state", each, STATES)
@@ -167,10 +163,8 @@ def requests(
         ["request", "state", "received", "due", "records", "note"],
         [
             (
-                each.id,
-                "on hold" if each.hold and each.is_open else each.state.replace("_", " "),
-                show.day(each.received_at), _due(each, now), show.count(each.matched),
-                (each.hold if each.is_open else each.reason) or "",
+                each.id, each.label, show.day(each.received_at), _due(each, now),
+                show.count(each.matched), each.note or "",
             )
             for each in found
         ],
@@ -244,36 +238,16 @@ def extend(
 
 
 def _print_request(request: Any, as_json: bool) -> None:
-    if as_json:
-        show.print_json({"request": request})
-        return
-    state = "on hold" if request.hold and request.is_open else request.state.replace("_", " ")
     due = f", due {_due(request, datetime.now(UTC))}" if request.is_open else ""
-    show.line(f"{request.id}: {state}{due}")
+    show.answer(as_json, {"request": request}, f"{request.id}: {request.label}{due}")
 
 
 def _print_preview(preview: Any, as_json: bool) -> None:
     if as_json:
-        show.print_json(
-            {
-                "n_records": preview.n_records, "seconds": preview.seconds,
-                "effects": list(preview.effects), "n_unmatched": preview.n_unmatched,
-                "types": list(preview.types), "searched": list(preview.searched),
-            }
-        )  # fmt: skip
+        names = ("n_records", "seconds", "effects", "n_unmatched", "types", "searched")
+        show.print_json(show.picked(preview, *names))
         return
-    show.table(
-        ["", "name", "records", "treatment", "exactness", "about"],
-        [
-            (
-                "data set" if each.target == "dataset" else each.target, each.name,
-                show.count(each.n_records), each.treatment, each.exactness or show.NONE,
-                show.seconds(each.seconds),
-            )
-            for each in preview.effects
-        ],
-        right="records,about",
-    )  # fmt: skip
+    show.effects(preview.effects)
     show.line()
     records = show.words(preview.n_records, "record")
     show.line(f"{records} would be erased, in about {show.seconds(preview.seconds)}; none was")

@@ -9,22 +9,11 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+from erasable.cli import options, show
 from erasable.cli.files import ids_text, perhaps
 from erasable.cli.frame import command, opened
 from erasable.cli.identities import gathered
-from erasable.cli.options import (
-    FILL,
-    FOLDER,
-    JSON,
-    SEED,
-    argument,
-    check_files,
-    columns,
-    number,
-    option,
-    whole,
-)
+from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option
 
 app = typer.Typer()
 
@@ -118,11 +107,11 @@ def choose(
     as_json: bool = JSON,
 ) -> None:
     """Choose the records to acquire whose value survives the deletions to come; print ids."""
-    check_files(output, plot)
-    budget = whole(k, "--k") if cost is None else number(k, "--k")
-    drawn = whole(seed, "--seed", least=0)
-    nearest = None if n_neighbors is None else whole(n_neighbors, "--n-neighbors")
-    n_samples = None if samples is None else whole(samples, "--samples", least=2)
+    options.check_files(output, plot)
+    budget = options.whole(k, "--k") if cost is None else options.number(k, "--k")
+    drawn = options.whole(seed, "--seed", least=0)
+    nearest = None if n_neighbors is None else options.whole(n_neighbors, "--n-neighbors")
+    n_samples = None if samples is None else options.whole(samples, "--samples", least=2)
     before = [] if held is None else gathered([], held)
 
     from erasable.cli import selection_show
@@ -134,7 +123,7 @@ def choose(
     with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
         found = select(
             source, budget, staying, id_column=id_column, subject=subject, target=target,
-            features=columns(features), fill=fill, scale=scale, utility=utility, metric=metric,
+            features=options.columns(features), fill=fill, scale=scale, utility=utility, metric=metric,
             n_neighbors=nearest, objective=objective, samples=n_samples, held=before,
             cost=cost, random_state=drawn, history=history,
         )  # fmt: skip

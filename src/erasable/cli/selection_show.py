@@ -22,12 +22,7 @@ def print_json(chosen: Selection, output: str | None, plot: str | None) -> None:
             "n_records": chosen.n_records,
             "n_selected": len(chosen.ids),
             "selected": chosen.ids if output is None else [],
-            "features": chosen.features,
-            "left_out": chosen.left_out,
-            "scaled": chosen.scaled,
-            "history": chosen.history,
-            "worth": chosen.worth,
-            "balance": chosen.balance,
+            **show.picked(chosen, "features", "left_out", "scaled", "history", "worth", "balance"),
             "output": output,
             "plot": plot,
         }

@@ -34,6 +34,19 @@ def print_json(value: Mapping[str, Any]) -> None:
     sys.stdout.write(text + "\n")
 
 
+def answer(as_json: bool, value: Mapping[str, Any], text: str) -> None:
+    """Print what was done: as one object for programs, or as a line for people."""
+    if as_json:
+        print_json(value)
+    else:
+        line(text)
+
+
+def picked(thing: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes, for an object that is printed for programs."""
+    return {name: getattr(thing, name) for name in names}
+
+
 def warn(messages: Iterable[str]) -> None:
     """Print warnings to standard error, a line each.
 
@@ -82,6 +95,28 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str =
     sys.stdout.write(aligned(head, ["bold"] * len(head)))
     sys.stdout.write("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)) + "\n")
     sys.stdout.writelines(aligned(row, map(_style, row)) for row in cells)
+
+
+def verdicts(found: Iterable[Any]) -> None:
+    """Print what verifying each model came to."""
+    rows = [(each.model, each.verdict, each.detail) for each in found]
+    table(["model", "verdict", "detail"], rows)
+
+
+def effects(found: Iterable[Any]) -> None:
+    """Print what would happen to each data set and model."""
+    table(
+        ["", "name", "records", "treatment", "exactness", "about"],
+        [
+            (
+                "data set" if each.target == "dataset" else each.target, each.name,
+                count(each.n_records), each.treatment, each.exactness or NONE,
+                seconds(each.seconds),
+            )
+            for each in found
+        ],
+        right="records,about",
+    )  # fmt: skip
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:

@@ -153,9 +153,9 @@ def _as_json(turns: list[Any]) -> dict[str, Any]:
         "n_models": sum(len(each.treatments) for each in batches),
         "n_helped": sum(each.n_models for each in turns),
         "failed": [
-            {"target": each.failure.target, "name": each.failure.name,
-             "state": each.failure.state, "error": each.failure.error}
-            for each in turns if each.failure is not None
+            show.picked(each.failure, "target", "name", "state", "error")
+            for each in turns
+            if each.failure is not None
         ],
         "errors": [each.error for each in turns if each.error is not None],
         "warnings": [warning for each in batches for warning in each.warnings],

@@ -69,10 +69,7 @@ def report(
     """Write one page that shows all of it, complete in itself."""
     with replacing(path, folder) as place:
         opened(folder).report(place)
-    if as_json:
-        show.print_json({"path": path})
-        return
-    show.line(f"wrote {show.one_line(path)}")
+    show.answer(as_json, {"path": path}, f"wrote {show.one_line(path)}")
 
 
 @command(app, "key", example="erasable key > workspace.pub", panel=PANEL)
@@ -80,10 +77,7 @@ def key(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Print the public key, with which anybody checks receipts and heads of the log."""
     found = opened(folder)
     text = found.public_key.decode()
-    if as_json:
-        show.print_json({"key_id": found.site.keys.key_id, "public_key": text})
-        return
-    show.line(text.rstrip("\n"))
+    show.answer(as_json, {"key_id": found.site.keys.key_id, "public_key": text}, text.rstrip("\n"))
 
 
 group = typer.Typer(cls=Group, help="Bring the workspace up to date, or copy it.")
@@ -124,13 +118,8 @@ def copy(
         fail("--database is missing; expected the URL of a database")
     found = opened(folder).copy(path, database=database, schema=schema, store=store)
     if as_json:
-        show.print_json(
-            {
-                "workspace": found.path, "rows": found.rows, "n_files": found.n_files,
-                "n_receipts": found.n_receipts, "log_size": found.log_size,
-                "log_root": found.log_root, "hooks_due": found.hooks_due,
-            }
-        )  # fmt: skip
+        names = ("rows", "n_files", "n_receipts", "log_size", "log_root", "hooks_due")
+        show.print_json({"workspace": found.path, **show.picked(found, *names)})
         return
     tables, rows = len(found.rows), sum(found.rows.values())
     show.line(

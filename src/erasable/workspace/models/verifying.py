@@ -76,6 +76,10 @@ class Verdict:
         """Whether nothing is wrong."""
         return self.verdict not in ("different", "damaged", "outdated")
 
+    def to_json(self) -> dict[str, str]:
+        """Return what is kept of it, and printed."""
+        return {"model": self.model, "verdict": self.verdict, "detail": self.detail}
+
 
 def verify(
     site: Site, names: Sequence[str] | None = None, *, retrain: bool = False
@@ -125,9 +129,7 @@ def verify(
 
 def _keep(site: Site, verdicts: list[Verdict]) -> None:
     """Write down what a verification of all models came to, for the report."""
-    kept = [
-        {"model": each.model, "verdict": each.verdict, "detail": each.detail} for each in verdicts
-    ]
+    kept = [each.to_json() for each in verdicts]
     with site.ledger.transaction() as connection:
         at = site.now().isoformat()
         site.ledger.set(connection, "verification", {"at": at, "verdicts": kept})

@@ -83,14 +83,12 @@ def _shown(each: Request, now: Any) -> dict[str, Any]:
     until = each.completed_at or now
     return {
         "id": each.id,
-        "state": "on hold" if each.hold and each.is_open else each.state.replace("_", " "),
+        "state": each.label,
         "regulation": {"gdpr": "GDPR", "ccpa": "CCPA", "none": "none"}[each.regulation],
-        "received_at": each.received_at,
-        "due_at": each.due_at,
-        "completed_at": each.completed_at,
+        **{name: getattr(each, name) for name in ("received_at", "due_at", "completed_at")},
         "extended": each.extended_at is not None,
         "matched": each.matched,
-        "note": each.hold if each.is_open else each.reason,
+        "note": each.note,
         "late": each.is_late(now) and each.state not in ("denied", "cancelled"),
         "days_taken": (until - each.received_at).total_seconds() / 86400,
         "days_allowed": None

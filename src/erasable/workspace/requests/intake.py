@@ -85,6 +85,16 @@ class Request:
         """Whether it is still to be answered."""
         return self.state in OPEN
 
+    @property
+    def label(self) -> str:
+        """The state in words; one on hold is still open."""
+        return "on hold" if self.hold and self.is_open else self.state.replace("_", " ")
+
+    @property
+    def note(self) -> str | None:
+        """Why it waits, or why it was not carried out."""
+        return self.hold if self.is_open else self.reason
+
     def is_late(self, now: datetime) -> bool:
         """Tell whether it was, or is, answered after it was due."""
         return self.due_at is not None and (self.completed_at or now) > self.due_at
