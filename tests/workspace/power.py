@@ -38,8 +38,8 @@ class ForgetfulDisk(Disk):
                 self.synced[path.stat().st_ino] = path.read_bytes()
             self._remember(Path(folder))
 
-    def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-        super()._write(path, data, mode)
+    def _sync(self, path: Path, handle: int) -> None:
+        super()._sync(path, handle)
         self.synced[path.stat().st_ino] = path.read_bytes()
 
     def _sync_folder(self, path: Path) -> None:

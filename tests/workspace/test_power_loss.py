@@ -102,8 +102,8 @@ class Nameless(ForgetfulDisk):
 class Hasty(ForgetfulDisk):
     """Forgets to sync files."""
 
-    def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-        path.write_bytes(data)
+    def _sync(self, path: Path, handle: int) -> None:
+        pass
 
 
 class Lingering(ForgetfulDisk):

@@ -123,9 +123,9 @@ def choose(
     with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
         found = select(
             source, budget, staying, id_column=id_column, subject=subject, target=target,
-            features=options.columns(features), fill=fill, scale=scale, utility=utility, metric=metric,
-            n_neighbors=nearest, objective=objective, samples=n_samples, held=before,
-            cost=cost, random_state=drawn, history=history,
+            features=options.columns(features), fill=fill, scale=scale, utility=utility,
+            metric=metric, n_neighbors=nearest, objective=objective, samples=n_samples,
+            held=before, cost=cost, random_state=drawn, history=history,
         )  # fmt: skip
         if ids_file is not None:
             columns_of = (id_column or "row", "gain")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, select
 
 from erasable.core.errors import (
     ErasableError,
@@ -23,7 +23,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace.evidence import seals
 from erasable.workspace.ledger.address import PLACE, Address
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import fragment, garbage, model_version, step
 from erasable.workspace.ledger.sqlite import sqlite_url
@@ -366,8 +366,7 @@ class Site:
             self.store.delete(key)
         if dropped:
             with self.ledger.transaction() as connection:
-                for some in in_parts(dropped):
-                    connection.execute(delete(garbage).where(garbage.c.key.in_(some)))
+                delete_in(connection, garbage.c.key, dropped)
 
     def _remove_made_by(self, owner: str) -> None:
         """Remove the files of a claim that has ended, unless the ledger refers to them."""

@@ -20,7 +20,7 @@ from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import reliance, seals
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import fragment, garbage, holding
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
@@ -184,23 +184,16 @@ def swap(site: Site, connection: Connection, erasure: Erasure) -> None:
 
 def forget(connection: Connection, tokens: Sequence[str]) -> None:
     """Forget where tokens occur: also where fragments with them went before, by a sync."""
-    for some in in_parts(tokens):
-        connection.execute(delete(holding).where(holding.c.token.in_(some)))
+    delete_in(connection, holding.c.token, tokens)
 
 
 def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int] | None:
     """Return the buckets to look through, None for all of them."""
     if wanted.conditions or wanted.records:
         return None
-    found: set[int] = set()
-    tokens = list(wanted.tokens)
-    for some in in_parts(tokens):
-        query = select(holding.c.bucket).where(
-            holding.c.dataset_id == known.id,
-            holding.c.token.in_(some),
-        )
-        found.update(connection.execute(query).scalars())
-    return found
+    query = select(holding.c.bucket).where(holding.c.dataset_id == known.id)
+    rows = rows_in(connection, query, holding.c.token, wanted.tokens)
+    return {row.bucket for row in rows}
 
 
 def _look(site: Site, known: DataSet, part: Part, wanted: Wanted) -> _Found | None:

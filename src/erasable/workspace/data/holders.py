@@ -15,8 +15,7 @@ from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import record_type, tokens_in
 from erasable.workspace.data.catalogue import DataSet, Part, every, parts
 from erasable.workspace.data.leavers import unheld
-from erasable.workspace.identity.subjects import held
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import held, rows_in
 from erasable.workspace.ledger.schema import fragment, holding, identity, vacated
 from erasable.workspace.site import Site
 
@@ -101,13 +100,9 @@ def missed(
 
 def _indexed(connection: Connection, dataset_id: int, at: Mapping[str, int]) -> set[str]:
     """Return which tokens the index has in the buckets that they belong to."""
-    found: set[str] = set()
-    for some in in_parts(sorted(at)):
-        query = select(holding.c.token, holding.c.bucket).where(
-            holding.c.dataset_id == dataset_id, holding.c.token.in_(some)
-        )
-        found.update(token for token, bucket in connection.execute(query) if at[token] == bucket)
-    return found
+    query = select(holding.c.token, holding.c.bucket).where(holding.c.dataset_id == dataset_id)
+    rows = rows_in(connection, query, holding.c.token, sorted(at))
+    return {row.token for row in rows if at[row.token] == row.bucket}
 
 
 def compare_index_with_data(site: Site) -> list[str]:

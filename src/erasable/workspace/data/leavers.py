@@ -19,8 +19,8 @@ from erasable.workspace.data.admission import tokens_in
 from erasable.workspace.data.catalogue import Part, get, parts
 from erasable.workspace.data.erasing import Erasure
 from erasable.workspace.identity.canonical import may_be_one_person
-from erasable.workspace.identity.subjects import held
-from erasable.workspace.ledger.bulk import in_parts, insert_missing
+from erasable.workspace.identity.subjects import subjects_of
+from erasable.workspace.ledger.bulk import delete_in, held, insert_missing, rows_in
 from erasable.workspace.ledger.schema import holding, identity, vacated
 from erasable.workspace.site import Site
 
@@ -82,9 +82,8 @@ def find_leavers(site: Site, erasure: Erasure) -> None:
 def forget_holdings(connection: Connection, dataset_id: int, gone: Mapping[int, set[str]]) -> None:
     """Forget that tokens are in buckets."""
     for bucket, tokens in gone.items():
-        for some in in_parts(sorted(tokens)):
-            at = (holding.c.dataset_id == dataset_id) & (holding.c.bucket == bucket)
-            connection.execute(delete(holding).where(at, holding.c.token.in_(some)))
+        at = (holding.c.dataset_id == dataset_id) & (holding.c.bucket == bucket)
+        delete_in(connection, holding.c.token, sorted(tokens), at)
 
 
 def forget_unheld(connection: Connection, tokens: Iterable[str]) -> dict[str, Leaver]:
@@ -94,13 +93,10 @@ def forget_unheld(connection: Connection, tokens: Iterable[str]) -> dict[str, Le
     """
     asked = sorted(tokens)
     owned: dict[str, dict[str, Leaver]] = {}
-    subjects: set[str] = set()
-    for some in in_parts(sorted(set(asked) - held(connection, holding.c.token, asked))):
-        query = select(identity.c.subject).where(identity.c.token.in_(some))
-        subjects.update(connection.execute(query).scalars())
-    for some in in_parts(sorted(subjects)):
-        for row in connection.execute(select(identity).where(identity.c.subject.in_(some))):
-            owned.setdefault(row.subject, {})[row.token] = Leaver(row.type, row.subject)
+    gone = set(asked) - held(connection, holding.c.token, asked)
+    subjects = sorted(set(subjects_of(connection, gone).values()))
+    for row in rows_in(connection, select(identity), identity.c.subject, subjects):
+        owned.setdefault(row.subject, {})[row.token] = Leaver(row.type, row.subject)
     there = held(connection, holding.c.token, {token for own in owned.values() for token in own})
     found = {
         token: leaver
@@ -108,8 +104,7 @@ def forget_unheld(connection: Connection, tokens: Iterable[str]) -> dict[str, Le
         if not there & own.keys()
         for token, leaver in own.items()
     }
-    for some in in_parts(sorted(found)):
-        connection.execute(delete(identity).where(identity.c.token.in_(some)))
+    delete_in(connection, identity.c.token, sorted(found))
     return found
 
 

@@ -17,7 +17,7 @@ from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import reliance, seals
-from erasable.workspace.ledger.schema import fragment, garbage, model, model_version
+from erasable.workspace.ledger.schema import IN_USE, fragment, garbage, model, model_version
 from erasable.workspace.site import Site
 
 
@@ -122,10 +122,7 @@ def drop_unused(site: Site, connection: Connection, dataset_id: int) -> int:
     Their buckets are to be looked through for who has no record left: `leavers.tidy`.
     """
     wanted = {get(connection, dataset_id).version}
-    query = select(model.c.datasets, model_version.c.dataset_versions).join(
-        model_version,
-        (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version),
-    )
+    query = select(model.c.datasets, model_version.c.dataset_versions).join(model_version, IN_USE)
     for datasets, versions in connection.execute(query.where(model.c.state == "ready")):
         wanted |= {v for d, v in zip(datasets, versions, strict=True) if d == dataset_id}
     unused = [

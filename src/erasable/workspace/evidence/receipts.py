@@ -7,13 +7,13 @@ public key alone anybody can check all of it. It names data sets and models, nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, Table, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence import entries, log
@@ -27,7 +27,7 @@ from erasable.workspace.evidence.statements import (
     unreached,
 )
 from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import in_parts, rows_in
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
 
@@ -100,9 +100,12 @@ def issue(
     if not requests:
         return {}
     reliance.check(site, connection, requests)
-    rows = {row.id: row for row in _where(connection, request_table, "id", requests)}
+    rows = {
+        row.id: row
+        for row in rows_in(connection, select(request_table), request_table.c.id, requests)
+    }
     tasks: dict[str, list[Row[Any]]] = {id: [] for id in requests}
-    for row in _where(connection, task, "request_id", requests):
+    for row in rows_in(connection, select(task), task.c.request_id, requests):
         tasks[row.request_id].append(row)
     acknowledged = _acknowledgements(connection, requests)
     names = {
@@ -132,7 +135,8 @@ def issue(
     log.append_many(site, connection, completions)
     head = log.head(site, connection)
     tree = log.tree(connection)
-    written = dict(_bodies(connection, first))
+    appended = select(log_entry.c.position, log_entry.c.body).where(log_entry.c.position >= first)
+    written = {row.position: row.body for row in connection.execute(appended)}
     made = {}
     for position, id in enumerate(requests, first):
         proof = {
@@ -263,7 +267,7 @@ def _branch(site: Site, connection: Connection) -> dict[str, Any]:
 def _acknowledgements(connection: Connection, requests: Sequence[str]) -> dict[str, bytes]:
     """Return the entries of the log that took the requests in."""
     found = {}
-    for row in _where(connection, log_entry, "subject", requests):
+    for row in rows_in(connection, select(log_entry), log_entry.c.subject, requests):
         if row.kind == "request-acknowledged":
             found[row.subject] = row.body
     missing = [id for id in requests if id not in found]
@@ -273,19 +277,6 @@ def _acknowledgements(connection: Connection, requests: Sequence[str]) -> dict[s
             "run `erasable log verify`, and restore the ledger from a backup"
         )
     return found
-
-
-def _bodies(connection: Connection, since: int) -> Iterable[tuple[int, bytes]]:
-    columns = select(log_entry.c.position, log_entry.c.body)
-    rows = connection.execute(columns.where(log_entry.c.position >= since))
-    return [(row.position, row.body) for row in rows]
-
-
-def _where(
-    connection: Connection, table: Table, column: str, values: Sequence[str]
-) -> Iterable[Row[Any]]:
-    for some in in_parts(values):
-        yield from connection.execute(select(table).where(table.c[column].in_(some)))
 
 
 # -- how it is read --------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from erasable.core.errors import EvidenceError, LedgerError
 from erasable.workspace.evidence.wire import pack, unpack
 from erasable.workspace.ledger.engine import settings
 from erasable.workspace.ledger.schema import (
+    IN_USE,
     SEAL,
     SEALED,
     dataset,
@@ -196,8 +197,7 @@ def _grouped(
 
 
 def _of_models(site: Site, connection: Connection, rows: Sequence[Row[Any]]) -> dict[int, str]:
-    at = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
-    query = select(model_version).join(model, at)
+    query = select(model_version).join(model, IN_USE)
     if len(rows) == 1:
         query = query.where(model.c.id == rows[0].id)
     versions = {version.model_id: version for version in connection.execute(query)}

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Column, Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
-from erasable.workspace.ledger.bulk import in_parts, insert_missing
+from erasable.workspace.ledger.bulk import delete_in, in_parts, insert_missing, rows_in
 from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import identity
 
@@ -116,9 +116,7 @@ def candidates_of(
         for some in in_parts(values):
             tried += [hashed(site, value, types) for value in some]
             advance(len(some))
-    known: dict[str, Row[Any]] = {}
-    for some in in_parts(sorted({token for each in tried for token in each})):
-        known.update((row.token, row) for row in _rows(connection, some))
+    known = {row.token: row for row in _rows(connection, {t for each in tried for t in each})}
     return [_told_apart(each, known) for each in tried]
 
 
@@ -182,14 +180,11 @@ def expand_many(
 ) -> list[list[tuple[str, str]]]:
     """Do for many what `expand` does for one, in as many statements."""
     asked = [{token: type for type, token in identities} for identities in people]
-    subjects: dict[str, str] = {}
-    for some in in_parts(sorted({token for each in asked for token in each})):
-        known = select(identity.c.token, identity.c.subject).where(identity.c.token.in_(some))
-        subjects.update((row.token, row.subject) for row in connection.execute(known))
+    subjects = subjects_of(connection, {token for each in asked for token in each})
     owned: dict[str, dict[str, str]] = {}
-    for some in in_parts(sorted(set(subjects.values()))):
-        for row in connection.execute(select(identity).where(identity.c.subject.in_(some))):
-            owned.setdefault(row.subject, {})[row.token] = row.type
+    owners = set(subjects.values())
+    for row in rows_in(connection, select(identity), identity.c.subject, owners):
+        owned.setdefault(row.subject, {})[row.token] = row.type
     for each in asked:
         for subject in {subjects[token] for token in each if token in subjects}:
             each.update({token: of for token, of in owned[subject].items() if token not in each})
@@ -272,10 +267,7 @@ def link(site: Site, value: Any, type: str | None, other: Any, other_type: str |
 
 def forget(connection: Connection, tokens: Iterable[str]) -> int:
     """Forget whose tokens these are; return how many were known."""
-    return sum(
-        connection.execute(delete(identity).where(identity.c.token.in_(some))).rowcount
-        for some in in_parts(list(tokens))
-    )
+    return delete_in(connection, identity.c.token, tokens)
 
 
 def types_in_use(connection: Connection) -> list[str]:
@@ -300,18 +292,16 @@ def _note_types(site: Site, connection: Connection, types: Iterable[str]) -> Non
         site.ledger.set(connection, _TYPES, after)
 
 
-def held(connection: Connection, column: Column[str], tokens: Iterable[str]) -> set[str]:
-    """Return which of the tokens a column of tokens holds, in a few statements."""
-    wanted = list(tokens)
-    found: set[str] = set()
-    for some in in_parts(wanted):
-        found.update(connection.execute(select(column).where(column.in_(some))).scalars())
-    return found
+def subjects_of(connection: Connection, tokens: Iterable[str]) -> dict[str, str]:
+    """Return the subjects of those tokens that somebody has."""
+    known = select(identity.c.token, identity.c.subject)
+    rows = rows_in(connection, known, identity.c.token, tokens)
+    return {row.token: row.subject for row in rows}
 
 
-def _rows(connection: Connection, tokens: Iterable[str]) -> Sequence[Row[Any]]:
-    known = select(identity).where(identity.c.token.in_(list(tokens)))
-    return connection.execute(known.order_by(identity.c.token)).all()
+def _rows(connection: Connection, tokens: Iterable[str]) -> list[Row[Any]]:
+    known = select(identity).order_by(identity.c.token)
+    return list(rows_in(connection, known, identity.c.token, sorted(tokens)))
 
 
 def _known(site: Site, connection: Connection, value: Any, type: str | None) -> str:

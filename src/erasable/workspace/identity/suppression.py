@@ -22,8 +22,8 @@ from erasable.core.errors import (
 )
 from erasable.workspace.evidence import log, suppressions
 from erasable.workspace.identity.canonical import may_be_one_person
-from erasable.workspace.identity.subjects import hashed, held, types_in_use
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.identity.subjects import hashed, types_in_use
+from erasable.workspace.ledger.bulk import delete_in, held, rows_in
 from erasable.workspace.ledger.schema import suppression
 
 if TYPE_CHECKING:
@@ -166,8 +166,7 @@ def _release(site: Site, connection: Connection, row: Any) -> None:
     kept = suppressions.vouched(connection, row.request_id)
     theirs = {each["token"] for each in kept if may_be_one_person(each["type"], row.type)}
     gone = {row.token, *theirs}
-    for some in in_parts(sorted(gone)):
-        connection.execute(delete(suppression).where(suppression.c.token.in_(some)))
+    delete_in(connection, suppression.c.token, sorted(gone))
     left = [each for each in kept if each["token"] not in gone]
     made = suppressions.commit_to(connection, {row.request_id: left})
     body = {"suppressed": made[row.request_id]}
@@ -197,10 +196,8 @@ def listing(connection: Connection) -> list[dict[str, Any]]:
 def entries_of(connection: Connection, tokens: Iterable[str]) -> list[dict[str, Any]]:
     """Return what the list holds of some tokens, the oldest first: type, request_id and since."""
     c = suppression.c
-    found: list[dict[str, Any]] = []
-    for some in in_parts(sorted(tokens)):
-        query = select(c.type, c.request_id, c.since).where(c.token.in_(some))
-        found += [dict(row) for row in connection.execute(query).mappings()]
+    rows = rows_in(connection, select(c.type, c.request_id, c.since), c.token, sorted(tokens))
+    found = [row._asdict() for row in rows]
     return sorted(found, key=lambda each: (each["since"], each["type"]))
 
 
@@ -282,8 +279,7 @@ def _not_there(connection: Connection, entries: Iterable[dict[str, Any]]) -> lis
 def _take_off(connection: Connection, request: str, entries: Iterable[dict[str, Any]]) -> None:
     """Take off the list what a request keeps out, and these entries, whosever they are now."""
     connection.execute(delete(suppression).where(suppression.c.request_id == request))
-    for some in in_parts([entry["token"] for entry in entries]):
-        connection.execute(delete(suppression).where(suppression.c.token.in_(some)))
+    delete_in(connection, suppression.c.token, [entry["token"] for entry in entries])
 
 
 def _by_request(entries: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

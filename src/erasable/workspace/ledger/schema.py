@@ -341,3 +341,6 @@ log_entry = Table(
 )
 
 name_columns(metadata)
+
+IN_USE = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
+"""Joins a model with the version of it that is in use."""

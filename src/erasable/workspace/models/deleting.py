@@ -27,6 +27,7 @@ from erasable.refit import Refit
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import estimates, recipes
+from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import (
@@ -98,7 +99,7 @@ class _Outcome:
     algorithm: str
 
 
-def foresee(model: Any, version: Any, n_deleted: int) -> tuple[str, str]:
+def foresee(model: Model, version: Version | None, n_deleted: int) -> tuple[str, str]:
     """Say how an erasure would treat a model, as far as can be told before.
 
     Returns
@@ -120,8 +121,8 @@ def foresee(model: Any, version: Any, n_deleted: int) -> tuple[str, str]:
 
 def prepare(
     site: Site,
-    model: Any,
-    version: Any,
+    model: Model,
+    version: Version | None,
     gone: Mapping[int, Iterable[Any]],
     reader: Reader | None = None,
 ) -> Prepared:
@@ -204,7 +205,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
 
 
 def _without(
-    site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]], reader: Reader
+    site: Site, model: Model, version: Version, gone: Mapping[int, Iterable[Any]], reader: Reader
 ) -> _Outcome:
     design = design_of(model)
     tables = reader.tables(model.datasets, version.dataset_versions, design)
@@ -231,8 +232,8 @@ def _without(
 
 def _deleted(
     site: Site,
-    model: Any,
-    version: Any,
+    model: Model,
+    version: Version,
     reader: Reader,
     tables: Tables,
     design: ModelColumns,
@@ -242,7 +243,7 @@ def _deleted(
     fresh = recipes.make(model.recipe)
     if not _deletes(fresh, version, sum(len(list(ids)) for ids in gone.values())):
         return None
-    data = site.store.open(Stored(version.key, version.sha256))
+    data = site.store.open(version.stored)
     records = reader.records(design, fresh)
     try:
         # The files of the model and of the data have the hashes that the ledger knows.
@@ -260,16 +261,18 @@ def _deleted(
     )
 
 
-def _deletes(estimator: Erasable, version: Any, n_deleted: int) -> bool:
+def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
     """Tell whether records are deleted from a model, or it is fitted again."""
     if isinstance(estimator, Refit) or algorithm_of(estimator) != version.algorithm:
         return False
     return not estimator._fits_sooner(n_deleted, version.n_records)
 
 
-def design_of(model: Any) -> ModelColumns | None:
+def design_of(model: Model) -> ModelColumns | None:
     """Return which columns a model learns from; None where its program chooses."""
     if model.kind != "estimator":
         return None
     tags = recipes.make(model.recipe).__sklearn_tags__().input_tags
-    return ModelColumns(tuple(model.features), model.target, tags.string and not tags.two_d_array)
+    return ModelColumns(
+        tuple(model.features or ()), model.target, tags.string and not tags.two_d_array
+    )

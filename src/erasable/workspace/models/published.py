@@ -88,13 +88,12 @@ def is_any_due(site: Site) -> bool:
 
 def listing(site: Site, connection: Connection) -> list[dict[str, Any]]:
     """Describe what is published: model, to, version, registered, behind, superseded, error."""
-    found = []
-    for each in sorted(every(site, connection).values(), key=lambda one: one.model):
-        found.append(
-            {
-                "model": each.model, "to": each.to, "version": each.version,
-                "registered": each.registered, "behind": is_due(connection, each),
-                "superseded": each.superseded, "error": each.error,
-            }
-        )  # fmt: skip
-    return found
+    return [
+        {
+            **{name: getattr(each, name) for name in ("model", "to", "version", "registered")},
+            "behind": is_due(connection, each),
+            "superseded": each.superseded,
+            "error": each.error,
+        }
+        for each in sorted(every(site, connection).values(), key=lambda one: one.model)
+    ]

@@ -22,7 +22,7 @@ from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyErro
 from erasable.workspace import locking
 from erasable.workspace.evidence import log, reliance
 from erasable.workspace.evidence.wire import unpack
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.deleting import design_of
@@ -249,21 +249,16 @@ def _receipts_since(connection: Connection, model_id: int, since: int) -> list[d
         .order_by(log_entry.c.position)
     )
     digests = {row.subject: str(unpack(row.body, "it").get("receipt")) for row in ended}
-    ids = list(digests)
-    found = []
-    for some in in_parts(ids):
-        query = select(task.c.request_id, task.c.treatment).where(
-            task.c.request_id.in_(some),
-            task.c.target == "model",
-            task.c.target_id == model_id,
-        )
-        treatments = {row.request_id: str(row.treatment) for row in connection.execute(query)}
-        found += [
-            {"request": id, "treatment": treatments[id], "sha256": digests[id]}
-            for id in some
-            if id in treatments
-        ]
-    return found
+    of_model = select(task.c.request_id, task.c.treatment).where(
+        task.c.target == "model", task.c.target_id == model_id
+    )
+    rows = rows_in(connection, of_model, task.c.request_id, digests)
+    treatments = {row.request_id: str(row.treatment) for row in rows}
+    return [
+        {"request": id, "treatment": treatments[id], "sha256": digest}
+        for id, digest in digests.items()
+        if id in treatments
+    ]
 
 
 def _digest(receipts: list[dict[str, str]]) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 from erasable.core.errors import TamperedError
 from erasable.workspace.data import overview
 from erasable.workspace.evidence import consistency, log, suppressions
-from erasable.workspace.ledger.schema import measurement, model, model_version, task
+from erasable.workspace.ledger.schema import IN_USE, measurement, model, model_version, task
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, Request, listing
 from erasable.workspace.requests.status import status
@@ -149,8 +149,7 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
     )
     for one in measured:
         costs.setdefault((one.model_id, one.kind), []).append((one.seconds, one.n_deleted))
-    on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
-    joined = select(model, model_version).join(model_version, on, isouter=True)
+    joined = select(model, model_version).join(model_version, IN_USE, isouter=True)
     found = []
     joined_rows = connection.execute(joined.order_by(model.c.name)).mappings()
     for each in joined_rows:

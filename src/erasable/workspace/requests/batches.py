@@ -29,10 +29,11 @@ from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
-from erasable.workspace.ledger.bulk import in_parts
-from erasable.workspace.ledger.schema import holding, identity, model, model_version, step
+from erasable.workspace.ledger.bulk import in_parts, rows_in
+from erasable.workspace.ledger.schema import holding, identity, step
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import deleting
+from erasable.workspace.models import catalogue, deleting
+from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.failures import Setback
 from erasable.workspace.site import Site
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 
 
-Models = list[tuple[Any, Any, dict[int, list[Any]]]]
-"""Rows of models and of their versions, and which ids of which data sets are to leave them."""
+Models = list[tuple[Model, Version | None, dict[int, list[Any]]]]
+"""Models, their versions in use, and which ids of which data sets are to leave them."""
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ class Batch:
     types: dict[str, str]  # token: type
     conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
     erasures: list[erasing.Erasure] = field(default_factory=list)
-    prepared: list[tuple[Any, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
+    prepared: list[tuple[Model, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
     models: Models = field(default_factory=list)
     name: str = ""
 
@@ -64,7 +65,7 @@ class Batch:
         """Return the fragments that were read to find the records, by their keys."""
         return {key: table for erasure in self.erasures for key, table in erasure.held().items()}
 
-    def n_per_request(self, model: Any, version: Any) -> dict[str, int]:
+    def n_per_request(self, model: Model, version: Version | None) -> dict[str, int]:
         """Count the records of each request that a version of a model was trained on, if any."""
         if version is None:
             return dict.fromkeys(self.requests, 0)
@@ -174,16 +175,13 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
     known = every(connection)
     found |= {each.id for each in known if record_type(each.name) in types}
     found |= set(batch.conditions)
-    for some in in_parts(list(batch.tokens)):
-        query = select(holding.c.dataset_id).where(holding.c.token.in_(some)).distinct()
-        found.update(connection.execute(query).scalars())
+    query = select(holding.c.dataset_id).distinct()
+    found |= {row.dataset_id for row in rows_in(connection, query, holding.c.token, batch.tokens)}
     names = [each.name for each in known if each.id in found]
-    of_models = connection.execute(
-        select(model.c.name, model.c.datasets).where(model.c.state != "retired")
-    )
+    models = catalogue.models_of(connection, list(found))
     return {
         *locking.datasets(names),
-        *locking.models(row.name for row in of_models if set(row.datasets) & found),
+        *locking.models(each.name for each in models if each.state != "retired"),
     }
 
 
@@ -230,9 +228,8 @@ def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any
 
 
 def _is_doubtful(connection: Connection, row: Any) -> bool:
-    found: list[Any] = []
-    for some in in_parts([token for _, token in row.tokens]):  # a request may be for many
-        found += connection.execute(select(identity).where(identity.c.token.in_(some)))
+    tokens = [token for _, token in row.tokens]
+    found = rows_in(connection, select(identity), identity.c.token, tokens)
     return subjects.fit_two_people(found)
 
 
@@ -307,11 +304,10 @@ def affected(connection: Connection, batch: Batch) -> Models:
     """Return the models that hold records of a batch, and which ids of which data sets."""
     erasures = {erasure.dataset.id: erasure for erasure in batch.erasures}
     found = []
-    for row in connection.execute(select(model).order_by(model.c.name)):
-        if row.state == "retired" or not set(row.datasets) & erasures.keys():
+    for row in catalogue.models_of(connection, list(erasures)):
+        if row.state == "retired":
             continue
-        at = (model_version.c.model_id == row.id) & (model_version.c.number == row.version)
-        version = connection.execute(select(model_version).where(at)).first()
+        version = catalogue.current(connection, row)
         ids = {}
         if version is not None:
             ids = {
@@ -334,9 +330,6 @@ def asking(connection: Connection, batch: Batch, failed: Setback) -> set[str]:
     found = {request for request, _ in batch.conditions.get(dataset_id, [])}
     own = record_type(get(connection, dataset_id).name)
     tokens = {token for token, kind in batch.types.items() if kind == own}
-    for some in in_parts(list(batch.tokens)):
-        query = select(holding.c.token).where(
-            holding.c.dataset_id == dataset_id, holding.c.token.in_(some)
-        )
-        tokens.update(connection.execute(query).scalars())
+    query = select(holding.c.token).where(holding.c.dataset_id == dataset_id)
+    tokens |= {row.token for row in rows_in(connection, query, holding.c.token, batch.tokens)}
     return found | {request for token in tokens for request in batch.tokens[token]}

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from sqlalchemy import Connection, Select, and_, delete, insert, or_, select, update
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.schema import dataset, failure, model, task
 from erasable.workspace.site import Site
 
@@ -211,10 +211,7 @@ def join(
     Who is not of the batch waits on: else two requests would take turns for ever.
     """
     at = (task.c.target == failed.target) & (task.c.target_id == failed.target_id)
-    for some in in_parts(sorted(batch)):
-        connection.execute(
-            delete(task).where(at, task.c.request_id.in_(some), task.c.state == "failed")
-        )
+    delete_in(connection, task.c.request_id, sorted(batch), at, task.c.state == "failed")
     of = {"target": failed.target, "target_id": failed.target_id, "state": "failed"}
     rows = [{"request_id": each, **of} for each in sorted(set(waiting))]
     if rows:

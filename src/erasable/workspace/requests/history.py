@@ -7,7 +7,7 @@ no longer be sorted by age or by class.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,10 +17,10 @@ from erasable.core.errors import WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import tokens_in
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.schema import dataset as dataset_table
-from erasable.workspace.ledger.schema import identity, task
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.schema import task
 from erasable.workspace.site import Site
 
 _WAITING = ("pending", "in_progress")  # their people are still in the data
@@ -144,12 +144,8 @@ def _asking(connection: Connection, since: datetime) -> set[str]:
         request_table.c.state.in_(_WAITING), request_table.c.received_at >= since
     )
     asked = [row.tokens for row in connection.execute(query) if row.tokens]
-    return _owners(connection, sorted({token for each in asked for _, token in each}))
+    return _owners(connection, {token for each in asked for _, token in each})
 
 
-def _owners(connection: Connection, tokens: Sequence[str]) -> set[str]:
-    found: set[str] = set()
-    for some in in_parts(tokens):
-        query = select(identity.c.subject).where(identity.c.token.in_(some))
-        found.update(connection.execute(query).scalars())
-    return found
+def _owners(connection: Connection, tokens: Iterable[str]) -> set[str]:
+    return set(subjects_of(connection, tokens).values())

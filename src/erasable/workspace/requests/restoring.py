@@ -17,7 +17,6 @@ from erasable.workspace.data.holders import tokens_held
 from erasable.workspace.evidence import log
 from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.identity.canonical import is_record_type
-from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.requests import intake
@@ -152,10 +151,7 @@ def _per_person(
     connection: Connection, entries: list[dict[str, Any]]
 ) -> list[list[tuple[str, str]]]:
     """Put together what is one request: the tokens of a subject, the records of a condition."""
-    owners: dict[str, str] = {}
-    for some in in_parts([entry["token"] for entry in entries]):
-        known = select(identity.c.token, identity.c.subject).where(identity.c.token.in_(some))
-        owners |= {row.token: row.subject for row in connection.execute(known)}
+    owners = subjects.subjects_of(connection, [entry["token"] for entry in entries])
     found: dict[str, list[tuple[str, str]]] = {}
     for entry in entries:
         one = owners.get(entry["token"], entry["request_id"])

@@ -16,7 +16,8 @@ from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, every
 from erasable.workspace.identity.canonical import canonical, check_type, kind_of
 from erasable.workspace.identity.looks import addresses_among
-from erasable.workspace.identity.subjects import DEFAULT_TYPE, held, types_tried
+from erasable.workspace.identity.subjects import DEFAULT_TYPE, types_tried
+from erasable.workspace.ledger.bulk import held
 from erasable.workspace.ledger.schema import identity
 
 if TYPE_CHECKING:

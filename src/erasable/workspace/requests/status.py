@@ -8,6 +8,7 @@ from sqlalchemy import Connection, func, select
 
 from erasable.workspace.evidence.statements import unreached
 from erasable.workspace.ledger.schema import (
+    IN_USE,
     dataset,
     fragment,
     log_entry,
@@ -45,10 +46,9 @@ def status(site: Site) -> dict[str, Any]:
         models = _counted(connection, model.c.state)
         versions = connection.execute(select(dataset.c.id, dataset.c.version))
         newest = {number: version for number, version in versions}
-        on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
         fitted = connection.execute(
             select(model.c.name, model.c.datasets, model_version.c.dataset_versions)
-            .join(model_version, on)
+            .join(model_version, IN_USE)
             .where(model.c.state == "ready")
             .order_by(model.c.name)
         )

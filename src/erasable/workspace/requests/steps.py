@@ -17,9 +17,10 @@ from erasable.core.errors import ErasableError, LedgerError, TamperedError, Work
 from erasable.workspace import locking
 from erasable.workspace.data import erasing
 from erasable.workspace.evidence import reliance, seals
-from erasable.workspace.ledger.schema import model, model_version, step
+from erasable.workspace.ledger.schema import model, step
 from erasable.workspace.locking.leases import label
-from erasable.workspace.models import deleting
+from erasable.workspace.models import catalogue, deleting
+from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.requests.batches import NOT_THE_MODELS, Batch
 from erasable.workspace.requests.failures import Setback
@@ -165,9 +166,8 @@ def _carry_out(site: Site, row: Any, reader: Reader) -> int:
         if connection.execute(select(step.c.model_id).where(still)).first() is None:
             return 0
         reliance.check(site, connection)
-        of = connection.execute(select(model).where(model.c.id == row.model_id)).one()
-        newest = (model_version.c.model_id == of.id) & (model_version.c.number == of.version)
-        version = connection.execute(select(model_version).where(newest)).first()
+        of = catalogue.find(connection, row.name)
+        version = catalogue.current(connection, of)
     values: dict[str, Any]
     prepared = _prepare_model(site, of, version, _gone(site, row, of, version), reader)
     if isinstance(prepared, Setback):
@@ -183,7 +183,7 @@ def _carry_out(site: Site, row: Any, reader: Reader) -> int:
 
 
 def _prepare_model(
-    site: Site, of: Any, version: Any, gone: dict[int, list[Any]], reader: Reader
+    site: Site, of: Model, version: Version | None, gone: dict[int, list[Any]], reader: Reader
 ) -> deleting.Prepared | Setback:
     """Prepare a model; see `erasable.workspace.models.deleting.prepare`."""
     try:
@@ -199,7 +199,7 @@ def _prepare_model(
     return Setback("model", of.id, of.name, line, cause)
 
 
-def _gone(site: Site, row: Any, of: Any, version: Any) -> dict[int, list[Any]]:
+def _gone(site: Site, row: Any, of: Model, version: Version | None) -> dict[int, list[Any]]:
     if version is None:
         return {}
     wanted = json.loads(site.store.open(Stored(row.wanted_key, row.wanted_sha256)))

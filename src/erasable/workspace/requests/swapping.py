@@ -11,7 +11,7 @@ from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import subjects, suppression
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.schema import failure, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, pending_hooks
@@ -185,10 +185,7 @@ def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, st
 def _forget_failures(connection: Connection, batch: Batch) -> None:
     """Drop what is told of attempts that failed, and what workers have handed in."""
     connection.execute(delete(step))
-    for some in in_parts(list(batch.requests)):
-        connection.execute(
-            delete(task).where(task.c.request_id.in_(some), task.c.state == "failed")
-        )
+    delete_in(connection, task.c.request_id, batch.requests, task.c.state == "failed")
     for erasure in batch.erasures:
         failed = (failure.c.target == "dataset") & (failure.c.target_id == erasure.dataset.id)
         connection.execute(delete(failure).where(failed))
