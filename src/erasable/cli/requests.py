@@ -225,10 +225,10 @@ def extend(
     as_json: bool = JSON,
 ) -> None:
     """Move the due date of a request, once, and print the notice to send."""
-    from erasable.workspace.requests.notices import extension
+    from erasable.workspace.requests.calendar import extension_notice
 
     changed = opened(folder).extend(request_id(id_), reason)
-    notice = extension(changed, reason)
+    notice = extension_notice(changed, reason)
     if as_json:
         show.print_json({"request": changed, "notice": notice})
         return

@@ -308,9 +308,9 @@ class RequestMethods:
 
     def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
         """Say what is kept of a person: records per data set, models, open requests."""
-        from erasable.workspace.requests import people
+        from erasable.workspace.requests import preview
 
-        return people.describe(self.site, value, type)
+        return preview.describe_person(self.site, value, type)
 
     def suppressed(self) -> list[dict[str, Any]]:
         """List whose records are kept out, by token: token, type, request_id, since."""

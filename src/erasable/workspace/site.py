@@ -27,7 +27,8 @@ from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import fragment, garbage, model_version, step
 from erasable.workspace.ledger.sqlite import sqlite_url
-from erasable.workspace.locking import Claim, FolderLock, Lock, hold
+from erasable.workspace.locking import Claim, Lock, hold
+from erasable.workspace.locking.folder import FolderLock
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, new_key, owner_of
 from erasable.workspace.store.crash_points import crash_point

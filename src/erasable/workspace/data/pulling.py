@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidIdsError, SourceError
-from erasable.workspace.data import fragments, without_subject
-from erasable.workspace.data import untyped as types_missing
+from erasable.workspace.data import fragments, subject_columns
 from erasable.workspace.data.admission import Gate, plain
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.identifiers import Ids
@@ -68,8 +67,7 @@ class Pulled:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What may not be as it was meant, a line each."""
-        messages = without_subject.remarks(self.doubtful, self.n_read)
-        return messages + types_missing.remarks(self.looks)
+        return subject_columns.remarks(self.doubtful, self.n_read, self.looks)
 
     def bucket(self, number: int) -> pa.Table:
         """Return the records of a bucket, in the columns and types of the data set, by their ids.
@@ -138,7 +136,7 @@ def pulled(
                 advance(batch.num_rows)
         _check_ids(found.ids, known.id_column)
         if new:
-            types_missing.refuse(found.looks)
+            subject_columns.refuse_untyped(found.looks)
             whole = plain(spool.wide.schema.empty_table()).schema
             columns = tuple((each.name, str(each.type)) for each in whole)
             n_buckets = fragments.buckets_for(found.n_read)
@@ -154,14 +152,14 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
     found.ids.add(raw[known.id_column])
     if raw[known.id_column].null_count:
         return  # it will be refused, once all are counted
-    for column, n in without_subject.doubtful(raw, known.subject_columns).items():
+    for column, n in subject_columns.doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
     found.looks.add(raw)
     records, stays = gate.admit(raw)
     if stays is not None:
         found.left_out.add(raw[known.id_column].filter(pc.invert(stays)))
     found.n_suppressed += raw.num_rows - records.num_rows
-    found.n_without_subject += without_subject.count(records, known.subject_columns)
+    found.n_without_subject += subject_columns.count_without(records, known.subject_columns)
     parts = fragments.parts_of(records, known.id_column, known.subject_columns)
     found.spool.add(records, parts)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from erasable.core.errors import InvalidIdsError, InvalidInputError, WorkspaceError
 from erasable.removal import Certificate, Cost, DomainRemoval
@@ -25,8 +26,9 @@ from erasable.workspace.domains.fresh import Fresh, read_fresh
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.domains.samples import alike, sample
 from erasable.workspace.domains.vectors import choose_features, vectors
+from erasable.workspace.ledger.schema import request
 from erasable.workspace.models.catalogue import models_of
-from erasable.workspace.requests.holds import held_among
+from erasable.workspace.requests.batches import gather
 from erasable.workspace.requests.preview import Preview, preview
 from erasable.workspace.site import Site
 
@@ -223,6 +225,38 @@ def on_hold(request: str, n: int) -> str:
         f"{n} of the records that would leave are asked for by request {request}, which is on "
         "hold: they would leave with the domain; look why it is on hold first"
     )
+
+
+def held_among(
+    site: Site, connection: Connection, known: DataSet, records: pa.Table
+) -> dict[str, int]:
+    """Count which of some records of a data set are asked for by requests on hold.
+
+    Parameters
+    ----------
+    site : Site
+    connection : Connection
+    known : DataSet
+    records : pa.Table
+        As the data set keeps them: subjects are tokens.
+
+    Returns
+    -------
+    dict of str to int
+        Records by the id of the request, where there are any.
+    """
+    waiting = request.c.state.in_(["pending", "in_progress"]) & request.c.hold.is_not(None)
+    batch = gather(connection, connection.execute(select(request).where(waiting)).all())
+    own = site.keys.tokens(record_type(known.name), records[known.id_column].to_pylist())
+    columns = [own, *(records[column].to_pylist() for column in known.subject_columns)]
+    counts = Counter(
+        each
+        for row in zip(*columns, strict=True)
+        for each in {asked for token in row for asked in batch.tokens.get(token, ())}
+    )
+    for each, condition in batch.conditions.get(known.id, []):
+        counts[each] += sum(condition.mask(records).to_pylist())
+    return {each: n for each, n in sorted(counts.items()) if n}
 
 
 def state_of(connection: Connection, known: DataSet) -> tuple[str, ...]:

@@ -13,9 +13,14 @@ from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.domains.judging import Judged, judges
-from erasable.workspace.domains.planning import RemovalPlan, on_hold, state_of, tokens_of
+from erasable.workspace.domains.planning import (
+    RemovalPlan,
+    held_among,
+    on_hold,
+    state_of,
+    tokens_of,
+)
 from erasable.workspace.requests import intake, process
-from erasable.workspace.requests.holds import held_among
 from erasable.workspace.site import Site
 
 _GIVEN_UP = "the removal of a domain could not be carried out"

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
-from erasable.workspace.ledger.messages import broken, no_disk
+from erasable.workspace.ledger.backend import Backend, broken, no_disk
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import may_write
 
@@ -31,7 +31,7 @@ _UNDECODED = re.compile(r"Could not decode to UTF-8 column '(\w+)'")
 _PRAGMAS_OF_A_COPY = (_PRAGMAS[0], _PRAGMAS[-1])  # the others write
 
 
-class Sqlite:
+class Sqlite(Backend):
     """What SQLite does in its own way; see `erasable.workspace.ledger.engine.Backend`.
 
     Parameters
@@ -40,7 +40,6 @@ class Sqlite:
     """
 
     upgrades_itself = True
-    unreached: tuple[str, ...] = ()
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -65,21 +64,6 @@ class Sqlite:
         connection.isolation_level = None  # transactions are begun by _begin
         for pragma in _PRAGMAS_OF_A_COPY if self.is_read_only else _PRAGMAS:
             connection.execute(pragma)
-
-    def check_rights(self, connection: Connection) -> None:
-        """Do nothing: a file is read and written as its mode says."""
-
-    def check_making(self, connection: Connection) -> None:
-        """Do nothing; see `check_rights`."""
-
-    def refuse_reader(self) -> None:
-        """Do nothing: SQLite refuses by itself."""
-
-    def make_room(self, connection: Connection) -> None:
-        """Do nothing: the file is there."""
-
-    def configure_columns(self, connection: Connection) -> None:
-        """Do nothing: columns are as the migrations make them."""
 
     def explained(self) -> Any:
         """Make errors of ours of what SQLite says inside the block."""

@@ -36,7 +36,7 @@ from sqlalchemy import Connection, text
 from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import lease
-from erasable.workspace.locking.claims import WHOLE, Claim
+from erasable.workspace.locking import WHOLE, Claim
 from erasable.workspace.locking.folder import busy
 
 SPAN = 600.0
