@@ -22,6 +22,8 @@ from erasable.workspace.data import catalogue, datasets, erasing, fragments, syn
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import log
 from erasable.workspace.identity import suppression
+from erasable.workspace.ledger.bulk import delete_in
+from erasable.workspace.ledger.schema import holding
 from erasable.workspace.site import Site
 
 SUBJECTS = [("patient", "id"), ("doctor", "id")]
@@ -46,7 +48,7 @@ def erase(site: Site, wanted: erasing.Wanted, name: str = "visits") -> erasing.E
     erasing.prepare(site, erasure)
     with site.ledger.transaction() as connection:
         erasing.swap(site, connection, erasure)
-        erasing.forget(connection, sorted(wanted.tokens))
+        delete_in(connection, holding.c.token, wanted.tokens)
     site.clean()
     return erasure
 

@@ -187,7 +187,7 @@ def test_a_receipt_of_an_abandoned_log_is_refused(
         head = log.head(scene, connection)
         parts = json.loads(body)
         position = parts["proof"]["position"]
-        hashes = [one.hex() for one in log.inclusion(connection, position)]
+        hashes = [one.hex() for one in log.tree(connection).inclusion(position)]
     parts["head"] = head["envelope"]
     parts["proof"] |= {"size": head["size"], "hashes": hashes}
     with pytest.raises(EvidenceError, match="another workspace"):

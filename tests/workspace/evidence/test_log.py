@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence import log
+from erasable.workspace.evidence.heads import read_head
 from erasable.workspace.evidence.merkle import leaf_hash, verify_consistency, verify_inclusion
 from erasable.workspace.evidence.wire import pack
 from erasable.workspace.identity.keys import Keys
@@ -103,9 +104,9 @@ def test_a_head_is_checked_with_the_public_key_alone(site: Site) -> None:
         assert log.last_head(site, connection) == made
         assert made["workspace"] == site.ledger.get(connection, "workspace")
         assert (made["size"], made["root"]) == (N, log.tree(connection).root().hex())
-    assert log.read_head(made["envelope"], site.keys.public_pem) == made
+    assert read_head(made["envelope"], site.keys.public_pem) == made
     with pytest.raises(EvidenceError, match="signature does not hold"):
-        log.read_head(made["envelope"], Keys.new().public_pem)
+        read_head(made["envelope"], Keys.new().public_pem)
 
 
 def test_a_head_may_be_signed_over_and_over(site: Site) -> None:
@@ -123,7 +124,7 @@ def test_every_entry_is_proved_under_a_head(site: Site) -> None:
         root = bytes.fromhex(signed["root"])
         bodies = connection.execute(select(log_entry.c.body).order_by(log_entry.c.position))
         for position, body in enumerate(bodies.scalars()):
-            proof = log.inclusion(connection, position)
+            proof = log.tree(connection).inclusion(position)
             assert verify_inclusion(leaf_hash(body), position, signed["size"], proof, root)
 
 
@@ -133,7 +134,7 @@ def test_a_head_is_consistent_with_a_longer_log(site: Site) -> None:
     add(site, 9)
     with site.ledger.transaction() as connection:
         new = log.head(site, connection)
-        proof = log.consistency(connection, old["size"])
+        proof = log.tree(connection).consistency(old["size"])
     roots = bytes.fromhex(old["root"]), bytes.fromhex(new["root"])
     assert verify_consistency(old["size"], new["size"], *roots, proof)
     assert log.verify_since(site, old["envelope"]) == []

@@ -11,8 +11,7 @@ import pytest
 from sites import make_site, visits, write_csv
 
 from erasable.core.errors import WorkspaceBusyError, WorkspaceError
-from erasable.workspace import Workspace
-from erasable.workspace.locking import within
+from erasable.workspace import Workspace, locking
 from erasable.workspace.models import training
 from erasable.workspace.site import Site
 
@@ -80,7 +79,7 @@ def test_another_workspace_is_none_of_it(tmp_path: Path, monkeypatch: pytest.Mon
     def run_by(*folders: Path) -> None:
         monkeypatch.delenv("ERASABLE_RUN_BY", raising=False)
         for folder in folders:
-            monkeypatch.setenv("ERASABLE_RUN_BY", within.environment(folder)["ERASABLE_RUN_BY"])
+            monkeypatch.setenv("ERASABLE_RUN_BY", locking.environment(folder)["ERASABLE_RUN_BY"])
 
     site, _ = make_site(tmp_path / "one")
     other = Site.open(site.root, wait=0.0)

@@ -24,6 +24,7 @@ from erasable.workspace.backups.manifest import Manifest
 from erasable.workspace.backups.place import Ground, marked
 from erasable.workspace.data.holders import tokens_held
 from erasable.workspace.evidence import log, receipts, seals
+from erasable.workspace.evidence.heads import read_kept
 from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS, Keys
 from erasable.workspace.identity.outside import Listed
@@ -184,7 +185,7 @@ def _check(
         with _named("suppressions"):
             listed = outside.check_list(suppressions, own, said.workspace)
     with _named("head"):
-        signed = None if head is None else log.read_kept(head, own.public_pem)
+        signed = None if head is None else read_kept(head, own.public_pem)
     if signed is not None and signed["workspace"] != said.workspace:
         raise EvidenceError(
             "the log head is of another workspace; expected one of the workspace in the backup; "

@@ -20,7 +20,7 @@ from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import reliance, seals
-from erasable.workspace.ledger.bulk import delete_in, rows_in
+from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import fragment, garbage, holding
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
@@ -180,11 +180,6 @@ def swap(site: Site, connection: Connection, erasure: Erasure) -> None:
                 )
             )  # fmt: skip
     seals.put(site, connection, "dataset", erasure.dataset.id)
-
-
-def forget(connection: Connection, tokens: Sequence[str]) -> None:
-    """Forget where tokens occur: also where fragments with them went before, by a sync."""
-    delete_in(connection, holding.c.token, tokens)
 
 
 def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int] | None:

@@ -27,25 +27,6 @@ from erasable.workspace.ledger.schema import log_entry
 if TYPE_CHECKING:
     from erasable.workspace.site import Site
 
-__all__ = [
-    "Entry",
-    "altered",
-    "append",
-    "append_many",
-    "check_unbroken",
-    "consistency",
-    "entries",
-    "head",
-    "inclusion",
-    "last_head",
-    "next_position",
-    "read_head",
-    "read_kept",
-    "tree",
-    "verify_log",
-    "verify_since",
-]
-
 _RESERVED = frozenset({"kind", "subject", "at"})
 
 
@@ -209,28 +190,6 @@ def tree(connection: Connection) -> Tree:
     """Read all leaves, for proofs. A tree is worth keeping when there are several to make."""
     leaves = select(log_entry.c.leaf).order_by(log_entry.c.position)
     return Tree(connection.execute(leaves).scalars())
-
-
-def inclusion(connection: Connection, position: int, size: int | None = None) -> list[bytes]:
-    """Prove that an entry is among the first `size`, or all; see `merkle.verify_inclusion`.
-
-    Raises
-    ------
-    EvidenceError
-        It is not.
-    """
-    return tree(connection).inclusion(position, size)
-
-
-def consistency(connection: Connection, old_size: int, size: int | None = None) -> list[bytes]:
-    """Prove that the log of an earlier size begins this one; see `merkle.verify_consistency`.
-
-    Raises
-    ------
-    EvidenceError
-        The log is shorter.
-    """
-    return tree(connection).consistency(old_size, size)
 
 
 def verify_log(site: Site) -> list[str]:

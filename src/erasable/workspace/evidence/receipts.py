@@ -19,6 +19,7 @@ from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.evidence.envelope import peek, seal, unseal
+from erasable.workspace.evidence.heads import read_head
 from erasable.workspace.evidence.merkle import leaf_hash, verify_inclusion
 from erasable.workspace.evidence.statements import (
     PREDICATE_TYPE,
@@ -182,7 +183,7 @@ def check(body: bytes, public_pem: bytes) -> Checked:
     payload = unseal(envelope, public_pem, PAYLOAD_TYPE)
     said = _read(payload)
     predicate = said["predicate"]
-    head = log.read_head(head_envelope, public_pem)
+    head = read_head(head_envelope, public_pem)
     entry = unpack(proof["entry"], "the entry of the log in the receipt")
     leaf = leaf_hash(proof["entry"].encode())
     hashes = [hexadecimal(one, "a hash of the proof") for one in proof["hashes"]]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from erasable.core.errors import EvidenceError, InvalidParameterError, NotInWorkspaceError
 from erasable.workspace.evidence import envelope, log
+from erasable.workspace.evidence.heads import read_kept
 from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.identity.suppression import listing
 from erasable.workspace.store.disk import Disk
@@ -191,7 +192,7 @@ def _is_taken_in(site: Site, outside: Disk, kept: Any) -> bool:
     with site.ledger.reading() as connection:
         restored = site.ledger.get(connection, "restored")
     try:
-        head = log.read_kept(kept, site.keys.public_pem)
+        head = read_kept(kept, site.keys.public_pem)
         listed = sha256(envelope.peek(json.loads(outside.read(_LIST)))).hexdigest()
     except (EvidenceError, NotInWorkspaceError, ValueError):
         return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select, update
@@ -16,7 +15,7 @@ from sqlalchemy import Connection, Row, select, update
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
-from erasable.workspace.ledger.bulk import delete_in, in_parts, insert_missing, rows_in
+from erasable.workspace.ledger.bulk import in_parts, insert_missing, rows_in
 from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import identity
 
@@ -26,31 +25,6 @@ if TYPE_CHECKING:
 DEFAULT_TYPE = "id"
 
 _TYPES = "identity_types"  # the entry of `meta` that lists them
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A subject that a value has led to.
-
-    Attributes
-    ----------
-    subject : str
-        Its name: random, without a meaning.
-    token, type : str
-        What the value was found as.
-    tokens : tuple of (str, str)
-        All tokens of the subject with their types, the one above included, in order.
-
-    Examples
-    --------
-    >>> Found("5d", "7c", "id", (("7c", "id"), ("91", "email"))).tokens[1]
-    ('91', 'email')
-    """
-
-    subject: str
-    token: str
-    type: str
-    tokens: tuple[tuple[str, str], ...]
 
 
 def ensure(site: Site, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
@@ -84,15 +58,15 @@ def ensure(site: Site, connection: Connection, identities: Iterable[tuple[str, s
     return n_new
 
 
-def candidates(
-    site: Site, connection: Connection, value: Any, types: Sequence[str]
-) -> list[tuple[str, str]]:
-    """Return what a value may stand for, as a request keeps it: (type, token) of each.
+def candidates_of(
+    site: Site, connection: Connection, values: Sequence[Any], types: Sequence[str]
+) -> list[list[tuple[str, str]]]:
+    """Return what values may stand for, as a request keeps it: (type, token) of each.
 
     Parameters
     ----------
-    value : str or number
-        Where it is known under some types, these are returned. Where nobody has it, all that it
+    values : sequence of str or number
+        Where one is known under some types, these are returned. Where nobody has it, all that it
         suits are.
     types : sequence of str
         The one that was named, or those in use; see `types_tried`.
@@ -100,17 +74,10 @@ def candidates(
     Raises
     ------
     InvalidIdsError
-        The value suits none of them; or it belongs to different subjects under different types.
+        A value suits none of them; or it belongs to different subjects under different types.
     InvalidParameterError
         There is no such type.
     """
-    return candidates_of(site, connection, [value], types)[0]
-
-
-def candidates_of(
-    site: Site, connection: Connection, values: Sequence[Any], types: Sequence[str]
-) -> list[list[tuple[str, str]]]:
-    """Do for many what `candidates` does for one, in as many statements."""
     tried = []
     with site.progress("reading identities", len(values)) as advance:
         for some in in_parts(values):
@@ -143,20 +110,17 @@ def fit_two_people(rows: Iterable[Any]) -> bool:
     return any(first.isdisjoint(other) for other in others)
 
 
-def find(site: Site, connection: Connection, value: Any, type: str | None = None) -> Found | None:
+def find(site: Site, connection: Connection, value: Any, type: str | None = None) -> str | None:
     """Return the subject that a value identifies, or None where there is no such subject.
 
     Raises
     ------
     InvalidIdsError, InvalidParameterError
-        See `candidates`.
+        See `candidates_of`.
     """
-    tried = candidates(site, connection, value, types_tried(connection, type))
+    (tried,) = candidates_of(site, connection, [value], types_tried(connection, type))
     rows = _rows(connection, [token for _, token in tried])
-    if not rows:
-        return None
-    row = rows[0]
-    return Found(row.subject, row.token, row.type, tuple(tokens_of(connection, row.subject)))
+    return rows[0].subject if rows else None
 
 
 def expand(connection: Connection, identities: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
@@ -218,29 +182,18 @@ def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
     )
 
 
-def tokens_of(connection: Connection, subject: str) -> list[tuple[str, str]]:
-    """Return the tokens of a subject with their types, in order of the tokens."""
-    chosen = select(identity.c.token, identity.c.type).where(identity.c.subject == subject)
-    return [(token, type) for token, type in connection.execute(chosen.order_by(identity.c.token))]
-
-
-def link(site: Site, value: Any, type: str | None, other: Any, other_type: str | None) -> Found:
+def link(site: Site, value: Any, type: str | None, other: Any, other_type: str | None) -> None:
     """Say that two identities are of one subject.
 
     One of them may be new, which then has to come with its type. All tokens of both subjects
     belong to one from then on. The log says that a link was made, not of whom.
-
-    Returns
-    -------
-    Found
-        The subject of both, found by `value`.
 
     Raises
     ------
     NotInWorkspaceError
         Neither is known, or one is not and came without a type.
     InvalidIdsError, InvalidParameterError
-        See `candidates`.
+        See `candidates_of`.
     """
     with site.ledger.transaction() as connection:
         found = find(site, connection, value, type), find(site, connection, other, other_type)
@@ -251,7 +204,7 @@ def link(site: Site, value: Any, type: str | None, other: Any, other_type: str |
             )
         subjects = []
         for one, given, named in zip(found, (value, other), (type, other_type), strict=True):
-            subjects.append(_known(site, connection, given, named) if one is None else one.subject)
+            subjects.append(one or _known(site, connection, given, named))
         if subjects[0] != subjects[1]:
             connection.execute(
                 update(identity)
@@ -259,15 +212,6 @@ def link(site: Site, value: Any, type: str | None, other: Any, other_type: str |
                 .values(subject=subjects[0])
             )
             log.append(site, connection, "subjects-linked", "subjects", {}, site.now())
-        joined = find(site, connection, value, type)
-    if joined is None:
-        raise AssertionError("what was linked is not there")
-    return joined
-
-
-def forget(connection: Connection, tokens: Iterable[str]) -> int:
-    """Forget whose tokens these are; return how many were known."""
-    return delete_in(connection, identity.c.token, tokens)
 
 
 def types_in_use(connection: Connection) -> list[str]:

@@ -10,9 +10,9 @@ from erasable.workspace.data import erasing, leavers
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every
 from erasable.workspace.evidence import entries, log
-from erasable.workspace.identity import subjects, suppression
+from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import delete_in
-from erasable.workspace.ledger.schema import failure, measurement, step, task
+from erasable.workspace.ledger.schema import failure, holding, identity, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, pending_hooks
 from erasable.workspace.requests import searching
@@ -23,11 +23,10 @@ from erasable.workspace.site import Site
 def swap(site: Site, batch: Batch) -> dict[str, int]:
     """Put all of it in place; return how many records each request met."""
     now = site.now()
-    tokens = sorted(batch.tokens)
     with site.ledger.transaction() as connection:
         tasks: list[dict[str, Any]] = []
         matched = dict.fromkeys(batch.requests, 0)
-        erasing.forget(connection, tokens)
+        delete_in(connection, holding.c.token, batch.tokens)
         for erasure in batch.erasures:
             erasing.swap(site, connection, erasure)
             leavers.forget_holdings(connection, erasure.dataset.id, erasure.vacated)
@@ -155,7 +154,7 @@ def _suppress(
         for request, ids in erasure.ids_of_conditions().items():
             tokens = site.keys.tokens(kind, ids)
             erased += [(token, kind, request) for token in tokens if token is not None]
-    subjects.forget(connection, sorted(batch.tokens))
+    delete_in(connection, identity.c.token, batch.tokens)
     erased += _without_records(connection, batch)
     return suppression.suppress(connection, erased, site.now())
 
