@@ -21,7 +21,6 @@ from erasable.core.errors import (
     NotInWorkspaceError,
     WorkspaceError,
 )
-from erasable.workspace.evidence import seals
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger
@@ -212,7 +211,7 @@ class Site:
 
     def _begin(self, connection: Connection) -> None:
         """Write down who this workspace is."""
-        from erasable.workspace.evidence import log
+        from erasable.workspace.evidence import log, seals
 
         now = self.now()
         self.ledger.set(connection, "workspace", secrets.token_hex(16))
@@ -239,6 +238,8 @@ class Site:
         site = cls.find(root, wait=wait)
         site.ledger.check()
         if not site.ledger.is_read_only:
+            from erasable.workspace.evidence import seals
+
             seals.seal_older(site)
         return site
 
@@ -289,6 +290,8 @@ class Site:
         return self._keys
 
     def _seal_setting(self, name: str, value: Any) -> str:
+        from erasable.workspace.evidence import seals
+
         return seals.of_setting(self.keys, name, value)
 
     def now(self) -> datetime:

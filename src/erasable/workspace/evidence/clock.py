@@ -7,16 +7,13 @@ due date that was met, by a clock that was set back, was perhaps not.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence.wire import stamp, unpack
 from erasable.workspace.ledger.schema import log_entry
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 _SLACK = timedelta(minutes=1)
 """Clocks are corrected by less; and who waits for another's transaction has read it before."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, select
 
@@ -32,9 +32,7 @@ from erasable.workspace.ledger.schema import (
     request,
     task,
 )
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 _THINGS = {"request": "request", "dataset": "data set", "model": "model"}
 _OPEN = ("pending", "in_progress")

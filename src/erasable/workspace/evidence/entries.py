@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from erasable.workspace.evidence.commitments import commitment
 from erasable.workspace.evidence.wire import pack, stamp
-
-if TYPE_CHECKING:
-    from erasable.workspace.identity.keys import Keys
+from erasable.workspace.identity.keys import Keys
 
 STATES = {
     "request-acknowledged": ("pending",),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
@@ -23,9 +23,7 @@ from erasable.workspace.evidence.heads import HEAD_TYPE, read_head, read_kept
 from erasable.workspace.evidence.merkle import Frontier, Tree, leaf_hash, verify_consistency
 from erasable.workspace.evidence.wire import hexadecimal, pack, stamp, unpack
 from erasable.workspace.ledger.schema import log_entry
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 _RESERVED = frozenset({"kind", "subject", "at"})
 

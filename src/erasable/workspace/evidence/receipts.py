@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
@@ -31,9 +31,7 @@ from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
 from erasable.workspace.ledger.bulk import in_parts, rows_in
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Row, select
 
@@ -21,9 +21,7 @@ from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence import consistency, entries, log, seals
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, model, request, task
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 _Value = TypeVar("_Value")
 

@@ -12,12 +12,13 @@ entries pass for the newest. For that a head of the log is kept elsewhere; see `
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, Table, select, update
 
 from erasable.core.errors import EvidenceError, LedgerError
 from erasable.workspace.evidence.wire import pack, unpack
+from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.engine import settings
 from erasable.workspace.ledger.schema import (
     IN_USE,
@@ -30,10 +31,7 @@ from erasable.workspace.ledger.schema import (
     model,
     model_version,
 )
-
-if TYPE_CHECKING:
-    from erasable.workspace.identity.keys import Keys
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 MARK = {"sealed": True}
 """The first entry of a log has it where every entry has a seal."""

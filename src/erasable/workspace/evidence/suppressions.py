@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -19,9 +19,7 @@ from erasable.workspace.evidence.commitments import commitment, matches, new_sal
 from erasable.workspace.evidence.wire import pack, stamp, unpack
 from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 KINDS = ("request-erased", "suppression-released", "suppression-imported")
 """The entries of the log that say whom a request keeps out: the last one counts."""

@@ -11,18 +11,16 @@ import os
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from erasable.core.errors import EvidenceError, InvalidParameterError, NotInWorkspaceError
 from erasable.workspace.evidence import envelope, log
 from erasable.workspace.evidence.heads import read_kept
 from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.identity.keys import Keys
 from erasable.workspace.identity.suppression import listing
+from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
-
-if TYPE_CHECKING:
-    from erasable.workspace.identity.keys import Keys
-    from erasable.workspace.site import Site
 
 OUTSIDE = "ERASABLE_EXPORT"
 """The environment variable that names a folder for what a restored backup needs."""

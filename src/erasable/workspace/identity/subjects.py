@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
@@ -18,9 +18,7 @@ from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.ledger.bulk import in_parts, insert_missing, rows_in
 from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import identity
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 DEFAULT_TYPE = "id"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress as suppress_errors
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, delete, func, select
 
@@ -25,9 +25,7 @@ from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import hashed, types_in_use
 from erasable.workspace.ledger.bulk import delete_in, held, rows_in
 from erasable.workspace.ledger.schema import suppression
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 
 @dataclass(frozen=True, slots=True)

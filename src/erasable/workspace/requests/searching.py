@@ -7,7 +7,7 @@ could not be found under. Such a request is refused before it is taken in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -19,9 +19,7 @@ from erasable.workspace.identity.looks import addresses_among
 from erasable.workspace.identity.subjects import DEFAULT_TYPE, types_tried
 from erasable.workspace.ledger.bulk import held
 from erasable.workspace.ledger.schema import identity
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
+from erasable.workspace.site import Site
 
 _ADDRESS = "email"
 
