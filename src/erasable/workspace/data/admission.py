@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data import fragments
+from erasable.workspace.data.catalogue import DataSet, Part
 from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
 from erasable.workspace.site import Site
@@ -160,3 +161,9 @@ def record_type(dataset: str) -> str:
 def tokens_in(column: pa.ChunkedArray) -> list[str]:
     """Return each token of a subject column once."""
     return [token for token in pc.unique(column).to_pylist() if token is not None]
+
+
+def tokens_of(site: Site, part: Part, known: DataSet) -> set[str]:
+    """Return the tokens in the subject columns of a fragment."""
+    table = fragments.read(site, part.key, part.sha256, known.subject_columns)
+    return {token for column in known.subject_columns for token in tokens_in(table[column])}

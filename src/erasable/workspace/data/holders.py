@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceServerError
 from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import record_type, tokens_in
+from erasable.workspace.data.admission import record_type, tokens_in, tokens_of
 from erasable.workspace.data.catalogue import DataSet, Part, every, parts
 from erasable.workspace.data.leavers import unheld
 from erasable.workspace.ledger.bulk import held, rows_in
@@ -86,15 +86,12 @@ def missed(
         for part in parts(connection, known.id) if buckets else []:
             if part.bucket in buckets:
                 try:
-                    table = fragments.read(site, part.key, part.sha256, known.subject_columns)
+                    found |= wanted & tokens_of(site, part, known)
                 except (WorkspaceDiskError, WorkspaceServerError):
                     raise
                 except WorkspaceError:
-                    if {token for token in wanted if at[token] == part.bucket} <= found_elsewhere:
-                        continue
-                    raise
-                for column in known.subject_columns:
-                    found.update(wanted.intersection(tokens_in(table[column])))
+                    if not {t for t in wanted if at[t] == part.bucket} <= found_elsewhere:
+                        raise
     return found
 
 
@@ -149,14 +146,13 @@ def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
     found = []
     for part in parts(connection, known.id):
         try:
-            table = fragments.read(site, part.key, part.sha256, known.subject_columns)
+            own = tokens_of(site, part, known)
         except (WorkspaceDiskError, WorkspaceServerError):
             raise
         except WorkspaceError as error:
             if _is_still_used(site, part):  # and not replaced by a process at work beside us
                 found.append(f"data set {known.name!r}: {error}")
             continue
-        own = {token for column in known.subject_columns for token in tokens_in(table[column])}
         missed |= {token for token in own if (token, part.bucket) not in index}
         tokens |= own
         seen |= {(token, part.bucket) for token in own}

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, select
 
-from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import tokens_in
-from erasable.workspace.data.catalogue import Part, get, parts
+from erasable.workspace.data.admission import tokens_in, tokens_of
+from erasable.workspace.data.catalogue import get, parts
 from erasable.workspace.data.erasing import Erasure
 from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import subjects_of
@@ -58,7 +57,7 @@ def find_leavers(site: Site, erasure: Erasure) -> None:
             if part.bucket != bucket:
                 continue
             if part.id not in found:
-                stay |= _tokens_of(site, part, known.subject_columns)
+                stay |= tokens_of(site, part, known)
                 continue
             each = found[part.id]
             kept = each.table.filter(pc.invert(each.leaves))
@@ -152,15 +151,10 @@ def _tidy(site: Site, dataset_id: int, buckets: set[int]) -> int:
             stale[row.bucket].add(row.token)
     with site.progress(f"looking through {known.name}", len(present)) as advance:
         for part in present:
-            stale[part.bucket] -= _tokens_of(site, part, known.subject_columns)
+            stale[part.bucket] -= tokens_of(site, part, known)
             advance()
     with site.ledger.transaction() as connection:
         forget_holdings(connection, dataset_id, stale)
         at = (vacated.c.dataset_id == dataset_id) & vacated.c.bucket.in_(sorted(buckets))
         connection.execute(delete(vacated).where(at))
         return len(forget_unheld(connection, set().union(*stale.values())))
-
-
-def _tokens_of(site: Site, part: Part, columns: list[str]) -> set[str]:
-    table = fragments.read(site, part.key, part.sha256, columns)
-    return {token for column in columns for token in tokens_in(table[column])}

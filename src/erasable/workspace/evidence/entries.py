@@ -12,6 +12,7 @@ can be held against the ledger and says nothing else:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -173,25 +174,8 @@ _TASK = ("target", "target_id", "treatment", "exactness", "n_records", "before",
 
 
 def _some(keys: Keys, row: Mapping[Any, Any], names: Iterable[str]) -> dict[str, Any]:
-    whole = request(keys, {**_EMPTY, **row})
+    whole = request(keys, defaultdict(lambda: None, row))
     return {name: whole[name] for name in names}
-
-
-_EMPTY = dict.fromkeys(
-    (
-        "tokens",
-        "condition",
-        "salt",
-        "type",
-        "types",
-        "batch",
-        "matched",
-        "searched",
-        "reason",
-        "extension",
-        *_MOMENTS,
-    )
-)
 
 
 def _moment(at: datetime | None) -> str | None:

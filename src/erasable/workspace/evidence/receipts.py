@@ -29,6 +29,7 @@ from erasable.workspace.evidence.statements import (
 )
 from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
 from erasable.workspace.ledger.bulk import in_parts, rows_in
+from erasable.workspace.ledger.kinds import fits
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.site import Site
@@ -301,18 +302,9 @@ def _read(payload: bytes) -> dict[str, Any]:
         raise _broken("its statement is of another type, or of a newer version of erasable")
     if not isinstance(predicate, dict) or not {"request", "workspace", "log"} <= predicate.keys():
         raise _broken("its statement does not say what was done")
-    if not isinstance(subject, list) or not all(map(_is_resource, subject)) or not subject:
+    if not subject or not fits(subject, [{"name": str, "digest": {"sha256": str}}]):
         raise _broken("its statement does not say what it is about")
     return said
-
-
-def _is_resource(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("name"), str)
-        and isinstance(value.get("digest"), dict)
-        and isinstance(value["digest"].get("sha256"), str)
-    )
 
 
 def _broken(why: str) -> EvidenceError:

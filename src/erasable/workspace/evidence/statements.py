@@ -95,8 +95,19 @@ def statement(
         For JSON.
     """
     tasks = sorted(tasks, key=lambda one: (one.target, one.target_id))
-    changed = [_dataset(one, known, datasets) for one in tasks if one.target == "dataset"]
-    models = [_model(one, known) for one in tasks if one.target == "model"]
+    changed = [
+        _changed(one, known["dataset"][one.target_id], after=datasets[one.target_id])
+        for one in tasks
+        if one.target == "dataset"
+    ]
+    models = [
+        _changed(
+            one, known["model"][one.target_id],
+            exactness=one.exactness, before=one.before, after=one.after,
+        )
+        for one in tasks
+        if one.target == "model"
+    ]  # fmt: skip
     subject = [("request", request.id, sha256(acknowledged).hexdigest())]
     subject += [("dataset", one["name"], one["after"]) for one in changed]
     subject += [("model", one["name"], one["after"]) for one in models]
@@ -138,31 +149,15 @@ def _times(request: Any, at: datetime) -> dict[str, Any]:
     }
 
 
-def _dataset(
-    one: Any, known: Mapping[str, Mapping[int, Any]], datasets: Mapping[int, str]
-) -> dict[str, Any]:
-    row = known["dataset"][one.target_id]
+def _changed(one: Any, row: Any, **more: Any) -> dict[str, Any]:
+    """Say what was done to a data set or a model."""
     return {
         "name": row.name,
         "version": row.version,
         "treatment": one.treatment,
         "records": one.n_records,
         "seconds": None if one.seconds is None else round(one.seconds, 3),
-        "after": datasets[one.target_id],
-    }
-
-
-def _model(one: Any, known: Mapping[str, Mapping[int, Any]]) -> dict[str, Any]:
-    row = known["model"][one.target_id]
-    return {
-        "name": row.name,
-        "version": row.version,
-        "treatment": one.treatment,
-        "exactness": one.exactness,
-        "records": one.n_records,
-        "seconds": None if one.seconds is None else round(one.seconds, 3),
-        "before": one.before,
-        "after": one.after,
+        **more,
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -56,6 +56,7 @@ class Prepared:
     exactness : str
         How the model compares with one that never saw the records: "bitwise", "converged", as its
         estimator says; "trained again" where only its program knows; "gone"; "unknown".
+    n_deleted : int
     stored : Stored or None
     salt, commitment : str or None
         Of the new version.
@@ -65,13 +66,12 @@ class Prepared:
     dataset_versions : list of int
     n_records : int
         Left.
-    n_deleted : int
     seconds : float
 
     Examples
     --------
-    >>> Prepared(1, 1, "risk", "retired", "gone", None, None, None, "c0", "", [1], 0, 2, 0.1).before
-    'c0'
+    >>> Prepared(1, 1, "risk", "retired", "gone", 2, before="c0").n_records
+    0
     """
 
     model_id: int
@@ -79,15 +79,15 @@ class Prepared:
     name: str
     treatment: str
     exactness: str
-    stored: Stored | None
-    salt: str | None
-    commitment: str | None
-    before: str | None
-    algorithm: str
-    dataset_versions: list[int]
-    n_records: int
     n_deleted: int
-    seconds: float
+    stored: Stored | None = None
+    salt: str | None = None
+    commitment: str | None = None
+    before: str | None = None
+    algorithm: str = ""
+    dataset_versions: list[int] = field(default_factory=list)
+    n_records: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +156,16 @@ def prepare(
         "model_id": model.id, "number": model.version, "name": model.name,
         "n_deleted": n_deleted,
     }  # fmt: skip
-    none: dict[str, Any] = {"stored": None, "salt": None, "commitment": None}
     if version is None:
-        return Prepared(
-            **common, **none, treatment="not covered", exactness="unknown", before=None,
-            algorithm="", dataset_versions=[], n_records=0, seconds=0.0,
-        )  # fmt: skip
+        return Prepared(**common, treatment="not covered", exactness="unknown")
     common |= {"before": version.commitment, "dataset_versions": list(version.dataset_versions)}
     left = version.n_records - n_deleted
     try:
         outcome = _without(site, model, version, gone, reader or Reader(site))
     except TooFewRecordsError:
         return Prepared(
-            **common, **none, treatment="retired", exactness="gone",
-            algorithm=version.algorithm, n_records=0, seconds=time.perf_counter() - began,
+            **common, treatment="retired", exactness="gone", algorithm=version.algorithm,
+            seconds=time.perf_counter() - began,
         )  # fmt: skip
     stored = site.store.put(f"models/{model.name}", outcome.data)
     salt, commitment = commitments.commit(outcome.digest)

@@ -12,20 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from erasable.audit import equality
-from erasable.core.errors import (
-    ArtifactError,
-    ErasableError,
-    LedgerError,
-    WorkspaceBusyError,
-    WorkspaceDiskError,
-    WorkspaceError,
-    WorkspaceServerError,
-)
+from erasable.core.errors import ArtifactError, ErasableError, WorkspaceError
 from erasable.core.estimator import Erasable
 from erasable.workspace import locking
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue, recipes
-from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.outdated import read_quietly
 from erasable.workspace.models.reading import Reader
@@ -37,9 +29,6 @@ from erasable.workspace.models.training import (
     train,
 )
 from erasable.workspace.site import Site
-
-_TELLS_NOTHING = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
-"""Errors that come of the workspace, and say nothing of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +134,7 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
         data = site.store.open(version.stored)
         stored = read_quietly(data) if _is_ours(version) else None
         digest = digest_of(model.kind, data) if stored is None else stored.digest()
-    except _TELLS_NOTHING:
+    except NOT_THE_MODELS:
         raise
     except ArtifactError as error:
         return ("other version", other) if other else ("damaged", _line(error))
@@ -162,7 +151,7 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
         return "not checked", "its command is run again with --retrain"
     try:
         made = _again(site, model, version)
-    except _TELLS_NOTHING:
+    except NOT_THE_MODELS:
         raise
     except ErasableError as error:
         return ("other version", other) if other else ("different", _line(error))
@@ -209,7 +198,7 @@ def _other_causes(site: Site, model: Model, version: Version, made: Made) -> str
 def _repeats(site: Site, model: Model, version: Version, made: Made) -> bool:
     try:
         return _again(site, model, version).digest == made.digest
-    except _TELLS_NOTHING:
+    except NOT_THE_MODELS:
         raise
     except ErasableError:  # now it fails
         return False

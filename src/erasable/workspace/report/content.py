@@ -9,7 +9,8 @@ from sqlalchemy import Connection, func, select
 from erasable.core.errors import TamperedError
 from erasable.workspace.data import overview
 from erasable.workspace.evidence import consistency, log, suppressions
-from erasable.workspace.ledger.schema import IN_USE, measurement, model, model_version, task
+from erasable.workspace.ledger.schema import measurement, model, task
+from erasable.workspace.models import overview as of_models
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, Request, listing
 from erasable.workspace.requests.status import status
@@ -135,41 +136,27 @@ def _treatments(connection: Connection) -> dict[str, int]:
 
 
 def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, Any]]:
-    states = {
-        **dict.fromkeys(counts["stale"], "stale"), **dict.fromkeys(counts["outdated"], "outdated")
-    }  # fmt: skip
-    costs: dict[tuple[int, str], list[tuple[float, int]]] = {}
-    measured = connection.execute(
-        select(
-            measurement.c.model_id,
-            measurement.c.kind,
-            measurement.c.seconds,
-            measurement.c.n_deleted,
-        ).where(measurement.c.model_id.is_not(None))
+    costs: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    measured = select(
+        model.c.name, measurement.c.kind, measurement.c.seconds, measurement.c.n_deleted
     )
-    for one in measured:
-        costs.setdefault((one.model_id, one.kind), []).append((one.seconds, one.n_deleted))
-    joined = select(model, model_version).join(model_version, IN_USE, isouter=True)
+    joined = measured.join(measurement, measurement.c.model_id == model.c.id)
+    for one in connection.execute(joined.order_by(measurement.c.id)):
+        costs.setdefault((one.name, one.kind), []).append((one.seconds, one.n_deleted))
     found = []
-    joined_rows = connection.execute(joined.order_by(model.c.name)).mappings()
-    for each in joined_rows:
-        row: Any = each
-        number = row[model.c.id]
-        fits = [s for s, _ in costs.get((number, "fit"), [])]
+    for each in of_models.models(connection):
+        name = each["name"]
+        fits = [s for s, _ in costs.get((name, "fit"), [])]
         erasures = [
-            (s, n)
-            for kind in ("delete", "refit", "retrain")
-            for s, n in costs.get((number, kind), [])
+            pair for kind in ("delete", "refit", "retrain") for pair in costs.get((name, kind), [])
         ]
         found.append(
             {
-                "name": row[model.c.name],
-                "kind": row[model.c.kind],
-                "estimator": _recipe(row[model.c.kind], row[model.c.recipe]),
-                "state": states.get(row[model.c.name], row[model.c.state]),
-                "version": row[model.c.version],
-                "n_records": row[model_version.c.n_records],
-                "commitment": row[model_version.c.commitment],
+                **{
+                    key: each[key] for key in ("name", "kind", "version", "n_records", "commitment")
+                },
+                "estimator": _recipe(each["kind"], each["estimator"]),
+                "state": "outdated" if name in counts["outdated"] else each["state"],
                 "fit_seconds": fits[-1] if fits else None,
                 "erase_seconds": sum(s for s, _ in erasures) / len(erasures) if erasures else None,
                 "n_batches": len(erasures),
@@ -179,8 +166,7 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
     return found
 
 
-def _recipe(kind: str, recipe: Any) -> str:
+def _recipe(kind: str, estimator: str) -> str:
     if kind in ("command", "uncovered"):
         return "trained elsewhere" if kind == "uncovered" else "retrained by a command"
-    name = recipe.get("estimator", "") if isinstance(recipe, dict) else str(recipe)
-    return " → ".join(name) if isinstance(name, list) else str(name)
+    return "" if kind == "entry" else estimator.replace(" -> ", " → ")

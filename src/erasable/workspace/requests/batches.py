@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, delete, select, update
 
-from erasable.core.errors import (
-    LedgerError,
-    TamperedError,
-    WorkspaceBusyError,
-    WorkspaceDiskError,
-    WorkspaceError,
-    WorkspaceServerError,
-)
+from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.data import erasing, holders
 from erasable.workspace.data.admission import record_type
@@ -33,7 +26,7 @@ from erasable.workspace.ledger.bulk import in_parts, rows_in
 from erasable.workspace.ledger.schema import holding, identity, step
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue, deleting
-from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.failures import Setback
 from erasable.workspace.site import Site
@@ -76,10 +69,6 @@ class Batch:
                 for request, n in erasure.n_by_request(at[erasure.dataset.id]).items():
                     counts[request] += n
         return counts
-
-
-NOT_THE_MODELS = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
-"""What goes wrong with them says nothing of a model."""
 
 
 def concerned(

@@ -20,9 +20,9 @@ from erasable.workspace.evidence import reliance, seals
 from erasable.workspace.ledger.schema import model, step
 from erasable.workspace.locking.leases import label
 from erasable.workspace.models import catalogue, deleting
-from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.requests.batches import NOT_THE_MODELS, Batch
+from erasable.workspace.requests.batches import Batch
 from erasable.workspace.requests.failures import Setback
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
