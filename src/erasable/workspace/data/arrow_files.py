@@ -135,6 +135,14 @@ def _arrows_own(data: bytes) -> pa.Buffer:
     return sink.getvalue()
 
 
+def csv_bytes(table: pa.Table) -> bytes:
+    """Return a table as text with commas and a header."""
+    sink = pa.BufferOutputStream()
+    pa.csv.write_csv(table, sink)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
 def write_csv(table: pa.Table, path: Path) -> None:
     """Write a table into a text file with commas and a header."""
     pa.csv.write_csv(table, path)
