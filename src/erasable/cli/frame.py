@@ -100,6 +100,14 @@ class Command(_Plain, TyperCommand):
         return list(super().parse_args(ctx, args))
 
 
+class NoSuchCommandError(typer.BadParameter):
+    """A group has no command of the name that was given."""
+
+    def __init__(self, name: str, ctx: Any) -> None:
+        super().__init__(name, ctx=ctx)
+        self.name = name
+
+
 class Group(_Plain, TyperGroup):
     """Commands in the order they were registered.
 
@@ -108,6 +116,12 @@ class Group(_Plain, TyperGroup):
     >>> Group(name="dataset").name
     'dataset'
     """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return a command that is there, or say which name was given."""
+        if not args[0].startswith("-") and args[0] not in self.commands:
+            raise NoSuchCommandError(args[0], ctx)
+        return super().resolve_command(ctx, args)
 
 
 def _as_typed(param: Any) -> Any:

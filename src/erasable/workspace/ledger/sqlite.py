@@ -28,6 +28,9 @@ _PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
 )
 _UNDECODED = re.compile(r"Could not decode to UTF-8 column '(\w+)'")
+_DISK = (
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
+)  # fmt: skip
 _PRAGMAS_OF_A_COPY = (_PRAGMAS[0], _PRAGMAS[-1])  # the others write
 
 
@@ -147,13 +150,14 @@ def _explained() -> Iterator[None]:
     except OSError as error:
         raise no_disk(error.strerror or str(error)) from None
     except (OperationalError, sqlite3.OperationalError) as error:
-        message = str(getattr(error, "orig", error))
-        if "locked" in message or "busy" in message:
+        raised = getattr(error, "orig", error)
+        message, code = str(raised), getattr(raised, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise WorkspaceBusyError(
                 "another process is writing to the ledger; expected it to end within "
                 f"{_WAIT:.0f} seconds; run the command again"
             ) from None
-        if any(word in message for word in ("full", "I/O", "readonly", "unable to open")):
+        if code in _DISK:
             raise no_disk(message) from None
         if undecoded := _UNDECODED.match(message):  # the rest repeats the value
             message = f"column {undecoded[1]!r} holds text that is not UTF-8"
