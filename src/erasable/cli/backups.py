@@ -28,8 +28,7 @@ def backup(
 ) -> None:
     """Write the whole workspace, as of one moment, into a file; records are in it."""
     found = opened(folder).back_up(path, with_keys=with_keys)
-    if as_json:
-        show.print_json(asdict(found))
+    if show.printed(as_json, asdict(found)):
         return
     rows = show.words(sum(found.rows.values()), "row")
     show.line(f"wrote {show.one_line(found.path)}: {rows}, {show.words(found.n_files, 'file')}")

@@ -82,8 +82,7 @@ def sync(
 def list_datasets(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """List the data sets."""
     found = opened(folder).datasets()
-    if as_json:
-        show.print_json({"datasets": found})
+    if show.printed(as_json, {"datasets": found}):
         return
     show.table(
         ["name", "version", "records", "id", "subjects", "since"],
@@ -102,8 +101,7 @@ def list_datasets(folder: str = FOLDER, as_json: bool = JSON) -> None:
 def show_dataset(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Show a data set: its columns, its versions, and the models trained on it."""
     found = opened(folder).dataset(name)
-    if as_json:
-        show.print_json(found)
+    if show.printed(as_json, found):
         return
     columns = ", ".join(f"{each['name']} ({each['type']})" for each in found["columns"])
     show.facts(
@@ -137,8 +135,7 @@ def _subjects(found: dict[str, Any]) -> str:
 
 def _print_change(change: Any, as_json: bool) -> None:
     show.warn(change.warnings)
-    if as_json:
-        show.print_json(asdict(change))
+    if show.printed(as_json, asdict(change)):
         return
     parts = [
         f"{n:,} {verb}"

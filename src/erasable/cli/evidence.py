@@ -91,8 +91,7 @@ def show_log(
     if not (since.isascii() and since.isdigit() and len(since) < 16):
         fail(f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from 0")
     found = opened(folder).log_entries(int(since))
-    if as_json:
-        show.print_json({"entries": found})
+    if show.printed(as_json, {"entries": found}):
         return
     show.table(
         ["entry", "time", "what", "about"],

@@ -134,8 +134,7 @@ def register(
 def list_models(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """List the models."""
     found = opened(folder).models()
-    if as_json:
-        show.print_json({"models": found})
+    if show.printed(as_json, {"models": found}):
         return
     show.table(
         ["name", "state", "version", "estimator", "data", "records", "trained"],
@@ -155,8 +154,7 @@ def list_models(folder: str = FOLDER, as_json: bool = JSON) -> None:
 def show_model(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Show a model: its recipe, its data, its versions, and what deletions cost."""
     found = opened(folder).model(name)
-    if as_json:
-        show.print_json(found)
+    if show.printed(as_json, found):
         return
     _print_model(found)
 
@@ -277,8 +275,7 @@ def _params(given: list[str] | None) -> dict[str, str] | None:
 
 def _print_fitted(fitted: Any, as_json: bool) -> None:
     show.warn(fitted.warnings)
-    if as_json:
-        show.print_json(asdict(fitted))
+    if show.printed(as_json, asdict(fitted)):
         return
     learned = "" if not fitted.features else f" on {show.words(len(fitted.features), 'feature')}"
     target = f" to predict {fitted.target}" if fitted.target else ""

@@ -49,8 +49,7 @@ def show_subject(
     from erasable.cli.identities import one
 
     found = opened(folder).subject(one(identity, file), type=type_)
-    if as_json:
-        show.print_json(found)
+    if show.printed(as_json, found):
         return
     kept_out = found["suppressed"]
     if not found["known"] and not found["requests"]:
@@ -110,8 +109,7 @@ def _kept_out(entry: Mapping[str, Any]) -> str:
 def list_suppressed(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """List who is kept out, by pseudonym."""
     found = opened(folder).suppressed()
-    if as_json:
-        show.print_json({"suppressed": found})
+    if show.printed(as_json, {"suppressed": found}):
         return
     rows = [
         (each["token"], each["type"], each["request_id"], show.day(each["since"])) for each in found
@@ -165,8 +163,7 @@ def import_list(
     """Bring a restored backup up to date: ask for the erasure of who was erased since."""
     listed = load_json(file, "a list of who is kept out")
     found = opened(folder).import_suppression_list(listed)
-    if as_json:
-        show.print_json(asdict(found))
+    if show.printed(as_json, asdict(found)):
         return
     many = partial(show.words, noun="identity", several="identities")
     show.line(f"{many(found.n_listed)} in the list: {found.n_new:,} not kept out before")

@@ -69,8 +69,7 @@ def request(
     taken = found.request(
         values, regulation=regulation, hold=hold, received_at=received_at, **asked
     )
-    if as_json:
-        show.print_json({"requests": taken})
+    if show.printed(as_json, {"requests": taken}):
         return
     now = datetime.now(UTC)
     rows = [(each.id, show.due(each.due_at, now)) for each in taken]
@@ -155,8 +154,7 @@ def requests(state: list[str] | None = STATE, folder: str = FOLDER, as_json: boo
     for each in state or ():
         _check_one_of("--state", each, STATES)
     found = opened(folder).requests(state or None)
-    if as_json:
-        show.print_json({"requests": found})
+    if show.printed(as_json, {"requests": found}):
         return
     now = datetime.now(UTC)
     show.table(
@@ -229,8 +227,7 @@ def extend(
 
     changed = opened(folder).extend(request_id(id_), reason)
     notice = extension_notice(changed, reason)
-    if as_json:
-        show.print_json({"request": changed, "notice": notice})
+    if show.printed(as_json, {"request": changed, "notice": notice}):
         return
     _print_request(changed, as_json)
     show.line()

@@ -34,11 +34,16 @@ def print_json(value: Mapping[str, Any]) -> None:
     sys.stdout.write(text + "\n")
 
 
-def answer(as_json: bool, value: Mapping[str, Any], text: str) -> None:
-    """Print what was done: as one object for programs, or as a line for people."""
+def printed(as_json: bool, value: Mapping[str, Any]) -> bool:
+    """Print one object where that was asked for; tell whether it was."""
     if as_json:
         print_json(value)
-    else:
+    return as_json
+
+
+def answer(as_json: bool, value: Mapping[str, Any], text: str) -> None:
+    """Print what was done: as one object for programs, or as a line for people."""
+    if not printed(as_json, value):
         line(text)
 
 

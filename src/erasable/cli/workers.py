@@ -63,8 +63,7 @@ def work(
 def tasks(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """List who is at work on what, and what failed: tried again, or dead."""
     found = opened(folder).tasks()
-    if as_json:
-        show.print_json(found)
+    if show.printed(as_json, found):
         return
     now = datetime.now(UTC)
     if found["at_work"]:
@@ -101,8 +100,7 @@ def retry(
 ) -> None:
     """Have tasks that failed be tried again at once, those that are dead, too."""
     done = opened(folder).retry(names or ())
-    if as_json:
-        show.print_json({"tried_again": [each.name for each in done]})
+    if show.printed(as_json, {"tried_again": [each.name for each in done]}):
         return
     named = ", ".join(each.name for each in done)
     show.line(f"to be tried again: {named}" if done else "no task has failed")

@@ -54,8 +54,7 @@ def init(
 def status(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Count what there is, and what is due."""
     found = opened(folder).status()
-    if as_json:
-        show.print_json(found)
+    if show.printed(as_json, found):
         return
     show.facts(_status_lines(found))
 
@@ -91,8 +90,7 @@ def migrate(folder: str = FOLDER, as_json: bool = JSON) -> None:
     from erasable.workspace import Workspace
 
     before, after = Workspace.migrate(folder)
-    if as_json:
-        show.print_json({"before": before, "after": after, "changed": before != after})
+    if show.printed(as_json, {"before": before, "after": after, "changed": before != after}):
         return
     if before == after:
         show.line(f"the ledger has revision {after}, the newest; nothing was changed")

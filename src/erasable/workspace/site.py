@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 
-from erasable.core.errors import (
-    ErasableError,
-    EvidenceError,
-    NotInWorkspaceError,
-    WorkspaceError,
-)
+from erasable.core.errors import ErasableError, EvidenceError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger

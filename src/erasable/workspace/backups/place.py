@@ -19,12 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from sqlalchemy import text
 
-from erasable.core.errors import (
-    ErasableError,
-    LedgerError,
-    WorkspaceBusyError,
-    WorkspaceError,
-)
+from erasable.core.errors import ErasableError, LedgerError, WorkspaceBusyError, WorkspaceError
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger

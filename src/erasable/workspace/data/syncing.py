@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, insert, select
 
 from erasable.workspace import locking
 from erasable.workspace.data import fragments, leavers
@@ -17,6 +17,7 @@ from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import reliance, seals
+from erasable.workspace.ledger.bulk import delete_in, update_in
 from erasable.workspace.ledger.schema import IN_USE, fragment, garbage, model, model_version
 from erasable.workspace.site import Site
 
@@ -104,10 +105,7 @@ def sync(site: Site, name: str, source: Source) -> Change:
         ended = [part.id for part in present if part.bucket in compared.buckets]
         with site.ledger.transaction() as connection:
             reliance.check_one(site, connection, "dataset", name)
-            if ended:
-                connection.execute(
-                    update(fragment).where(fragment.c.id.in_(ended)).values(until=version)
-                )
+            update_in(connection, fragment.c.id, ended, until=version)
             record_version(site, connection, known.id, "sync", change, known)
             keep(site, connection, known.id, version, compared.stored)
             drop_unused(site, connection, known.id)
@@ -131,7 +129,7 @@ def drop_unused(site: Site, connection: Connection, dataset_id: int) -> int:
         if not any(part.belongs_to(version) for version in wanted)
     ]
     if unused:
-        connection.execute(delete(fragment).where(fragment.c.id.in_([part.id for part in unused])))
+        delete_in(connection, fragment.c.id, [part.id for part in unused])
         connection.execute(insert(garbage), [{"key": part.key} for part in unused])
         leavers.note_vacated(connection, dataset_id, [part.bucket for part in unused])
         seals.put(site, connection, "dataset", dataset_id)

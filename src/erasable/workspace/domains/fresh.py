@@ -7,9 +7,10 @@ because its models were trained on all of it; nor is one that equals a record of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from erasable.core.errors import NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.core.ids import name_some
@@ -21,9 +22,6 @@ from erasable.workspace.data.sources import Source
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.domains.samples import alike
 from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,6 @@ def _read(site: Site, given: str, known: DataSet) -> tuple[pa.Table, int | None]
 
 
 def _cast(found: pa.Table, known: DataSet) -> pa.Table:
-    import pyarrow as pa
 
     columns = []
     for name in found.column_names:

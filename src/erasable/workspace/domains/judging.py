@@ -7,9 +7,11 @@ of fresh ones; a model that cannot be judged is named, with the reason.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import get_tags
 
@@ -27,9 +29,6 @@ from erasable.workspace.models.model_columns import ModelColumns, target_of
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.models.using import asked, opened
 from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MOST = 10_000
 """Records of a group that a model is judged by, drawn by their ids where there are more."""
@@ -169,7 +168,6 @@ class Judge:
             found[name] = self._group(fresh.table, rows, None, name)
 
     def _complete(self, table: pa.Table) -> Any:
-        import pyarrow.compute as pc
 
         takes_gaps = get_tags(self._fitted).input_tags.allow_nan and not self._design.documents
         wanted = [str(self._design.target), *(() if takes_gaps else self._design.features)]

@@ -6,9 +6,10 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import issparse
 from sqlalchemy import Connection, select
 
@@ -31,9 +32,6 @@ from erasable.workspace.models.catalogue import models_of
 from erasable.workspace.requests.batches import gather
 from erasable.workspace.requests.preview import Preview, preview
 from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from erasable.workspace.evidence.statements import (
     unreached,
 )
 from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
-from erasable.workspace.ledger.bulk import in_parts, rows_in
+from erasable.workspace.ledger.bulk import rows_in, update_in
 from erasable.workspace.ledger.kinds import fits
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
@@ -149,8 +149,7 @@ def issue(
     kept = [{"request_id": id, "body": body} for id, body in made.items()]
     connection.execute(receipt.insert(), kept)
     ended = {"state": "completed", "completed_at": at, "changed_at": at, "salt": None}
-    for some in in_parts(requests):
-        connection.execute(update(request_table).where(request_table.c.id.in_(some)).values(ended))
+    update_in(connection, request_table.c.id, requests, **ended)
     return made
 
 

@@ -58,7 +58,7 @@ def unreached(ledger: Ledger, store: ArtifactStore, connection: Connection) -> l
         f"versions of {to}, where it is published no longer"
         for to in ledger.get(connection, "published_before", [])
     ]
-    return [*OUT_OF_REACH, *ledger.unreached, *store.unreached, *published, *left]
+    return [*OUT_OF_REACH, *ledger.backend.unreached, *store.unreached, *published, *left]
 
 
 def statement(

@@ -17,6 +17,7 @@ from sqlalchemy import (
     delete,
     func,
     select,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -67,6 +68,14 @@ def delete_in(
         connection.execute(delete(column.table).where(column.in_(some), *where)).rowcount
         for some in in_parts(list(values))
     )
+
+
+def update_in(
+    connection: Connection, column: Column[Any], values: Iterable[Any], **changes: Any
+) -> None:
+    """Change the rows in which a column has one of many values."""
+    for some in in_parts(list(values)):
+        connection.execute(update(column.table).where(column.in_(some)).values(**changes))
 
 
 def insert_missing(

@@ -86,11 +86,6 @@ class Ledger:
         """Whether nothing can be written to it: it is a copy, or the role may only read."""
         return self.backend.is_read_only
 
-    @property
-    def unreached(self) -> tuple[str, ...]:
-        """What may hold deleted rows where `purge` does not reach."""
-        return self.backend.unreached
-
     def create(self) -> None:
         """Make the tables, by the migrations.
 

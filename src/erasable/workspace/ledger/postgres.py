@@ -29,11 +29,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 
-from erasable.core.errors import (
-    WorkspaceBusyError,
-    WorkspaceServerError,
-    WorkspaceVersionError,
-)
+from erasable.core.errors import WorkspaceBusyError, WorkspaceServerError, WorkspaceVersionError
 from erasable.workspace.ledger import rights
 from erasable.workspace.ledger.backend import Backend
 from erasable.workspace.ledger.refusals import WAIT, explained

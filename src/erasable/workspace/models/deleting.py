@@ -15,17 +15,12 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 
-from erasable.core.errors import (
-    ArtifactError,
-    TooFewRecordsError,
-    WorkspaceError,
-)
+from erasable.core.errors import ArtifactError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.refit import Refit
 from erasable.workspace.evidence import reliance
-from erasable.workspace.ledger import schema
 from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
@@ -36,7 +31,7 @@ from erasable.workspace.models.training import (
     to_bytes,
     train,
 )
-from erasable.workspace.models.versions import new_version, supersede, tell
+from erasable.workspace.models.versions import new_version, retire, tell
 from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
@@ -182,10 +177,7 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
         return
     reliance.check_one(site, connection, "model", prepared.name)
     if prepared.stored is None:
-        supersede(site, connection, prepared.model_id)
-        at = schema.model.c.id == prepared.model_id
-        connection.execute(update(schema.model).where(at).values(state="retired"))
-        tell(site, connection, "model-retired", prepared.name, now)
+        retire(site, connection, prepared.model_id, prepared.name, now)
     else:
         new_version(
             site, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,

@@ -23,13 +23,13 @@ from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, estimates, pending_hooks, recipes, unused
+from erasable.workspace.models import catalogue, estimates, pending_hooks, recipes, unused, versions
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
 from erasable.workspace.models.model_columns import ModelColumns
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
-from erasable.workspace.models.versions import new_version, supersede, tell
+from erasable.workspace.models.versions import new_version, tell
 from erasable.workspace.site import Site
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
@@ -213,11 +213,8 @@ def retire(site: Site, name: str) -> None:
                     "list them with `erasable model list`"
                 )
             reliance.check_one(site, connection, "model", name)
-            supersede(site, connection, model.id)
-            at = schema.model.c.id == model.id
-            connection.execute(update(schema.model).where(at).values(state="retired"))
             pending_hooks.discard(site, connection, name)  # another of that name owes nothing
-            tell(site, connection, "model-retired", name, site.now())
+            versions.retire(site, connection, model.id, name, site.now())
         site.clean()
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from sklearn.utils import get_tags
 
 from erasable.core.errors import TooFewRecordsError, WorkspaceError
@@ -25,7 +27,6 @@ from erasable.workspace.data.features import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from sklearn.base import BaseEstimator
 
     from erasable.workspace.data.catalogue import DataSet
@@ -154,7 +155,6 @@ class ModelColumns:
         return Records(self._given(tables))
 
     def _given(self, tables: Tables) -> Any:
-        import pyarrow as pa
 
         whole = _stacked(tables, self.features)
         return whole[self.features[0]].cast(pa.string()).to_pylist() if self.documents else whole
@@ -194,9 +194,6 @@ def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> li
 
 def without(tables: Tables, gone: Mapping[int, Iterable[Any]]) -> list[tuple[DataSet, pa.Table]]:
     """Return tables without the records that are to be erased."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     left = []
     for known, table in tables:
         ids = list(gone.get(known.id, ()))
@@ -213,8 +210,6 @@ def joined(tables: Tables) -> pa.Table:
 
     Several data sets must have the same columns; their ids are prefixed by their names.
     """
-    import pyarrow as pa
-
     several = len(tables) > 1
     parts = []
     for known, table in tables:
@@ -227,7 +222,6 @@ def joined(tables: Tables) -> pa.Table:
 
 
 def _ids(tables: Tables) -> Any:
-    import pyarrow as pa
 
     if len(tables) == 1:
         known, table = tables[0]
@@ -254,7 +248,6 @@ def _groups(tables: Tables) -> list[str] | None:
 
 
 def _stacked(tables: Tables, columns: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
 
     parts = [table.select(list(columns)) for _, table in tables]
     return pa.concat_tables(parts, promote_options="permissive")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from erasable.core.records import Records
 from erasable.core.targets import read_target
 from erasable.workspace.data.catalogue import get, table
@@ -16,7 +18,6 @@ from erasable.workspace.models.model_columns import ModelColumns, Tables, named,
 from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from sklearn.base import BaseEstimator
 
 

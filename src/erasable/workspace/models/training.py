@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 import erasable
 from erasable.core.errors import ErasableError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
@@ -30,8 +32,6 @@ from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from erasable.core.records import Records
 
 _PACKAGES = ("numpy", "scikit-learn", "scipy")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.workspace import locking
@@ -17,9 +19,6 @@ from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.site import Site
 from erasable.workspace.store.own import refuse_own, write_for_user
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _NAMED = 4  # fields in a warning
 
@@ -104,8 +103,6 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
     SourceError
         The source cannot be read.
     """
-    import pyarrow as pa
-
     from erasable.workspace.data.admission import plain
     from erasable.workspace.data.catalogue import get
     from erasable.workspace.data.sources import Source

@@ -55,6 +55,14 @@ def supersede(site: Site, connection: Connection, model_id: int) -> None:
     connection.execute(delete(schema.failure).where(failed))
 
 
+def retire(site: Site, connection: Connection, model_id: int, name: str, now: datetime) -> None:
+    """Write down that there is a model no longer."""
+    supersede(site, connection, model_id)
+    at = schema.model.c.id == model_id
+    connection.execute(update(schema.model).where(at).values(state="retired"))
+    tell(site, connection, "model-retired", name, now)
+
+
 def tell(site: Site, connection: Connection, kind: str, name: str, now: datetime) -> None:
     """Log what a model is now, and seal its file, in the caller's transaction."""
     model = catalogue.find(connection, name)

@@ -10,8 +10,9 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from sqlalchemy import Connection, delete, select, update
 
 from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
@@ -22,7 +23,7 @@ from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
-from erasable.workspace.ledger.bulk import in_parts, rows_in
+from erasable.workspace.ledger.bulk import rows_in, update_in
 from erasable.workspace.ledger.schema import holding, identity, step
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue, deleting
@@ -30,9 +31,6 @@ from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.failures import Setback
 from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 
@@ -125,12 +123,8 @@ def plan(
         batch.name = name
         if claimed is not None and not _concerned(connection, batch) <= set(claimed):
             return Setback()
-        for ids in in_parts([row.id for row in rows]):
-            connection.execute(
-                update(request_table)
-                .where(request_table.c.id.in_(ids))
-                .values(state="in_progress", batch=name, changed_at=now)
-            )
+        started = {"state": "in_progress", "batch": name, "changed_at": now}
+        update_in(connection, request_table.c.id, batch.requests, **started)
         log.append_many(
             site, connection, [("request-started", row.id, {"batch": name}, now) for row in rows]
         )
@@ -178,11 +172,8 @@ def put_back(site: Site, batch: Batch) -> None:
     """Have requests wait again that could not be carried out, so that they can be answered."""
     now = site.now()
     with site.ledger.transaction() as connection:
-        for request in batch.requests:
-            at = request_table.c.id == request
-            connection.execute(
-                update(request_table).where(at).values(state="pending", changed_at=now)
-            )
+        postponed = {"state": "pending", "changed_at": now}
+        update_in(connection, request_table.c.id, batch.requests, **postponed)
         log.append_many(
             site,
             connection,

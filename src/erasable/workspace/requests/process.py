@@ -14,13 +14,14 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace import locking
 from erasable.workspace.data import catalogue, leavers
 from erasable.workspace.evidence import clock, receipts
 from erasable.workspace.identity import suppression
+from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.locking.leases import Leases, OvertakenError
@@ -317,10 +318,8 @@ def finish(site: Site) -> list[str]:
     if not waiting:
         return []
     with site.ledger.transaction() as connection:
-        connection.execute(
-            update(request_table)
-            .where(request_table.c.state == "swapped")
-            .values(state="purged", changed_at=site.now())
+        update_in(
+            connection, request_table.c.state, ["swapped"], state="purged", changed_at=site.now()
         )
     with site.ledger.transaction() as connection:
         receipts.issue(site, connection, waiting, site.now())
