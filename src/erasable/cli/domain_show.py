@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from erasable.cli import show
-
-if TYPE_CHECKING:
-    from erasable.removal import RemovalReport
-    from erasable.workspace.domains.planning import RemovalPlan
-    from erasable.workspace.domains.removing import Removed
+from erasable.removal import RemovalReport
+from erasable.workspace.domains.planning import RemovalPlan
+from erasable.workspace.domains.removing import Removed
 
 LARGE_BIAS, NOTHING = 0.05, 1e-12  # nats
 CAUTION = (

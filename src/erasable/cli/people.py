@@ -13,6 +13,7 @@ import typer
 from erasable.cli import show
 from erasable.cli.files import load_json, perhaps
 from erasable.cli.frame import Group, command, opened
+from erasable.cli.identities import one, pair
 from erasable.cli.options import FOLDER, JSON, argument, option
 
 app = typer.Typer()
@@ -46,8 +47,6 @@ def show_subject(
     as_json: bool = JSON,
 ) -> None:
     """Say what is kept of a person: records, models, open requests."""
-    from erasable.cli.identities import one
-
     found = opened(folder).subject(one(identity, file), type=type_)
     if show.printed(as_json, found):
         return
@@ -89,8 +88,6 @@ def link(
     as_json: bool = JSON,
 ) -> None:
     """Say that two identities are one person."""
-    from erasable.cli.identities import pair
-
     first, second = pair([each for each in (identity, other) if each is not None], file)
     opened(folder).link(first, second, type=type_, other_type=other_type)
     show.answer(
@@ -126,8 +123,6 @@ def release(
     as_json: bool = JSON,
 ) -> None:
     """Let a person's records in again: they have given consent anew."""
-    from erasable.cli.identities import one
-
     warnings = opened(folder).release(one(identity, file), type=type_)
     show.warn(warnings)
     show.answer(

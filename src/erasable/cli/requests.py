@@ -9,6 +9,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.frame import command, fail, opened, request_id
+from erasable.cli.identities import gathered
 from erasable.cli.options import FOLDER, JSON, argument, option, switch
 
 app = typer.Typer()
@@ -56,8 +57,6 @@ def request(
     as_json: bool = JSON,
 ) -> None:
     """Take in requests to erase, one per identity; print their ids and due dates."""
-    from erasable.cli.identities import gathered
-
     _check_one_of("--regulation", regulation, REGULATIONS)
     received_at = _moment(received)
     values = gathered(identities or (), file)

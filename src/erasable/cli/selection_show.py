@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from erasable.cli import show
-
-if TYPE_CHECKING:
-    from erasable.workspace.selection.choice import Selection
+from erasable.workspace.selection.choice import Selection
 
 SHOWN = 12
 """Classes that are printed for people."""

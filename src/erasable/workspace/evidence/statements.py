@@ -13,15 +13,13 @@ from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Connection
 
 from erasable.workspace.evidence.wire import stamp
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from erasable.workspace.ledger.engine import Ledger
-    from erasable.workspace.store.artifacts import ArtifactStore
+from erasable.workspace.ledger.engine import Ledger
+from erasable.workspace.store.artifacts import ArtifactStore
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:erasable:receipt:v1"

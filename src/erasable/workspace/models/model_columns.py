@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from erasable.core.errors import TooFewRecordsError, WorkspaceError
 from erasable.core.ids import name_some
 from erasable.core.records import Records
+from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.features import (
     NUMBERS,
     TEXT,
@@ -25,11 +27,6 @@ from erasable.workspace.data.features import (
     default_columns,
     refuse_gaps,
 )
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from erasable.workspace.data.catalogue import DataSet
 
 Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
 """The records of data sets."""

@@ -7,18 +7,16 @@ one moment, which are immutable, and dropped with the batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from sklearn.base import BaseEstimator
 
 from erasable.core.records import Records
 from erasable.core.targets import read_target
 from erasable.workspace.data.catalogue import get, table
 from erasable.workspace.models.model_columns import ModelColumns, Tables, named, target_of
 from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 
 class Reader:

@@ -16,7 +16,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,15 +24,13 @@ import erasable
 from erasable.core.errors import ErasableError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.core.params import class_path
+from erasable.core.records import Records
 from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
 from erasable.workspace.models.model_columns import ModelColumns, Tables, joined
 from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
-
-if TYPE_CHECKING:
-    from erasable.core.records import Records
 
 _PACKAGES = ("numpy", "scikit-learn", "scipy")
 

@@ -6,14 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from erasable.core.errors import WorkspaceError
 from erasable.core.ids import shorten
-
-if TYPE_CHECKING:
-    from erasable.workspace.requests.history import History
-    from erasable.workspace.selection.candidates import Candidates
+from erasable.workspace.requests.history import History
+from erasable.workspace.selection.candidates import Candidates
 
 UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
