@@ -324,12 +324,12 @@ def test_a_file_of_the_first_revision_is_brought_up_to_date(
 def test_a_migration_that_fails_changes_nothing(
     server: Server, database: str, tmp_path: Path, newer: str
 ) -> None:
-    from erasable.workspace.ledger import migrate
+    from erasable.workspace.ledger import engine
 
     path = tmp_path / "ws"
     Workspace.create(path, database=server.url(database))
     set_back(Site.find(path).ledger)
-    (last,) = (migrate._MIGRATIONS / "versions").glob("9999*")
+    (last,) = (engine._MIGRATIONS / "versions").glob("9999*")
     failing = "def upgrade():\n    upgrade_not()\n    raise OSError(28, 'No space')\n"
     said = last.read_text().replace("def upgrade", "def upgrade_not")
     last.write_text(f"{said}\n\n{failing}")
@@ -344,9 +344,9 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     import shutil
 
     from erasable.workspace import facade
-    from erasable.workspace.ledger import engine, migrate
+    from erasable.workspace.ledger import engine
 
-    shutil.copytree(migrate._MIGRATIONS, tmp_path / "migrations")
+    shutil.copytree(engine._MIGRATIONS, tmp_path / "migrations")
     (tmp_path / "migrations" / "versions" / "9999_note.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n\n"
         f"revision, down_revision = '9999', '{REVISION}'\n"
@@ -355,7 +355,7 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "def downgrade():\n    with op.batch_alter_table('garbage') as table:\n"
         "        table.drop_column('note')\n"
     )
-    monkeypatch.setattr(migrate, "_MIGRATIONS", tmp_path / "migrations")
+    monkeypatch.setattr(engine, "_MIGRATIONS", tmp_path / "migrations")
     for module in (engine, facade):
         monkeypatch.setattr(module, "REVISION", "9999")
     return "9999"
@@ -366,10 +366,10 @@ def set_back(ledger: Ledger) -> None:
     from alembic import command
     from alembic.config import Config
 
-    from erasable.workspace.ledger import migrate
+    from erasable.workspace.ledger import engine
 
     config = Config()
-    config.set_main_option("script_location", str(migrate._MIGRATIONS))
+    config.set_main_option("script_location", str(engine._MIGRATIONS))
     with ledger.transaction() as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, REVISION)

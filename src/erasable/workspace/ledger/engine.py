@@ -25,6 +25,7 @@ from erasable.workspace.store.crash_points import crash_point
 REVISION = "0004"
 """The newest migration; a test compares it with Alembic's."""
 
+_MIGRATIONS = Path(__file__).parent / "migrations"
 _SETTING = select(meta.c.value).where(meta.c.name == bindparam("wanted"))
 
 
@@ -107,7 +108,7 @@ class Ledger:
 
         self.backend.make_room(connection)
         config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        config.set_main_option("script_location", str(_MIGRATIONS))
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
         self.backend.configure_columns(connection)
