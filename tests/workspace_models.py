@@ -51,7 +51,7 @@ def loaded(site, name):
 
 def prepared(site, name, ids, dataset=1):
     model, version = found(site, name)
-    return deleting.prepare(site, model, version, {dataset: list(ids)})
+    return deleting.prepare_model(site, model, version, {dataset: list(ids)})
 
 
 def erased(site, name, ids, dataset=1):

@@ -45,7 +45,7 @@ def erase(site: Site, wanted: erasing.Wanted, name: str = "visits") -> erasing.E
     with site.ledger.reading() as connection:
         known = catalogue.find(connection, name)
         erasure = erasing.find_records(site, connection, known.id, wanted)
-    erasing.prepare(site, erasure)
+    erasing.rewrite_fragments(site, erasure)
     with site.ledger.transaction() as connection:
         erasing.swap(site, connection, erasure)
         delete_in(connection, holding.c.token, wanted.tokens)
@@ -241,7 +241,7 @@ def test_an_erasure_that_is_not_swapped_leaves_garbage_that_is_cleaned(tmp_path:
     with site.ledger.reading() as connection:
         token = site.keys.token("id", "marker-patient-2")
         erasure = erasing.find_records(site, connection, 1, erasing.Wanted({token: ["R"]}))
-    erasing.prepare(site, erasure)
+    erasing.rewrite_fragments(site, erasure)
     assert len(list(site.store.list())) == len(before) + 1
     site.clean()
     assert sorted(site.store.list()) == before

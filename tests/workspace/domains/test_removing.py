@@ -336,7 +336,7 @@ def test_a_model_that_cannot_be_updated_stops_it_and_nothing_waits(
         raise WorkspaceError("no; expected yes; try")
 
     with monkeypatch.context() as broken:
-        broken.setattr(deleting, "prepare", fail)
+        broken.setattr(deleting, "prepare_model", fail)
         with pytest.raises(WorkspaceError, match="no; expected yes"):
             workspace.remove_domain(plan)
     (request,) = workspace.requests()

@@ -45,14 +45,14 @@ def sizes(workspace: Workspace) -> dict[str, int]:
 def test_records_that_come_in_before_the_swap(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks_again: bool
 ) -> None:
-    prepare = process._prepare
+    prepare = process._find_and_prepare
 
     def late(*given: Any) -> None:
         prepare(*given)
-        monkeypatch.setattr(process, "_prepare", prepare)
+        monkeypatch.setattr(process, "_find_and_prepare", prepare)
         somebody_else(workspace).append("others", tmp_path / "more.csv")
 
-    monkeypatch.setattr(process, "_prepare", late)
+    monkeypatch.setattr(process, "_find_and_prepare", late)
     if not looks_again:
         monkeypatch.setattr(process, "check_claimed", lambda *given: None)
     workspace.process()

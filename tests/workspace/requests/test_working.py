@@ -270,7 +270,7 @@ class TestSeveral:
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Its session ends while it prepares a model: the model is prepared again."""
-        prepare = deleting.prepare
+        prepare = deleting.prepare_model
         prepared: list[str] = []
 
         def cut_off(site: Any, model: Any, *given: Any) -> deleting.Prepared:
@@ -288,7 +288,7 @@ class TestSeveral:
                     pass  # it is taken
             return prepare(site, model, *given)
 
-        monkeypatch.setattr(deleting, "prepare", cut_off)
+        monkeypatch.setattr(deleting, "prepare_model", cut_off)
         workspace.request(["marker-patient-1"])
         worker = Worker(workspace.site, SOON, poll=0.01)
         assert not worker.turn()  # it was told that it lost what it had
@@ -308,7 +308,7 @@ class TestSeveral:
 
         workspace.request(["marker-patient-1"])
         with monkeypatch.context() as patched:
-            patched.setattr(deleting, "prepare", die)
+            patched.setattr(deleting, "prepare_model", die)
             patched.setattr(steps, "_take_back", lambda *given: None)
             with pytest.raises(PowerFailure):
                 Worker(workspace.site).turn()
@@ -327,7 +327,7 @@ class TestSeveral:
         other = Workspace.open(workspace.site.root)
         other.site._wait = 0.0
         seen: list[str] = []
-        prepare: Callable[..., Any] = deleting.prepare
+        prepare: Callable[..., Any] = deleting.prepare_model
 
         def look(*given: Any) -> Any:
             if not seen:
@@ -343,7 +343,7 @@ class TestSeveral:
             return prepare(*given)
 
         write_csv(tmp_path / "more.csv", visits(3, start=900))
-        monkeypatch.setattr(deleting, "prepare", look)
+        monkeypatch.setattr(deleting, "prepare_model", look)
         workspace.request(["marker-patient-1"])
         work(workspace)
         assert seen == ["fitted"]

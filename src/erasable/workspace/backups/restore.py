@@ -342,10 +342,10 @@ def check_receipts(site: Site, public_key: bytes) -> int:
 def _erase_again(site: Site, listed: Listed, done: Restored) -> None:
     """Carry out what was asked of the people on the list, and see that they are gone."""
     taken = restoring.take_in(site, listed.entries)
-    _carry_out(site, [each.id for each in taken.requests] + _asked_already(site), done)
+    _process(site, [each.id for each in taken.requests] + _asked_already(site), done)
     if _back(site):  # an open request that has to wait, as it fits two people, asks for them, too
         taken = restoring.take_in(site, listed.entries, anew=True)
-        _carry_out(site, [each.id for each in taken.requests], done)
+        _process(site, [each.id for each in taken.requests], done)
     if back := _back(site):
         raise EvidenceError(
             f"{len(back)} identities that are kept out are in the data still; expected none; "
@@ -354,7 +354,7 @@ def _erase_again(site: Site, listed: Listed, done: Restored) -> None:
     done.n_listed = len(listed.entries)
 
 
-def _carry_out(site: Site, requests: Sequence[str], done: Restored) -> None:
+def _process(site: Site, requests: Sequence[str], done: Restored) -> None:
     advice = "or restore without the model: --retire {model}"
     found = process.process(site, requests, delivers=False, advice=advice)
     done.requests += found.requests

@@ -151,7 +151,7 @@ def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wa
     return erasure
 
 
-def prepare(site: Site, erasure: Erasure) -> None:
+def rewrite_fragments(site: Site, erasure: Erasure) -> None:
     """Put the fragments without the records into the store."""
     began = time.perf_counter()
     with site.progress(f"rewriting {erasure.dataset.name}", len(erasure.found)) as advance:

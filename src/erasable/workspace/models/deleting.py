@@ -1,7 +1,7 @@
 """Take records out of models, beside what is there, and put the outcome in its place.
 
 The law kept here: what comes out is the model that its recipe makes of the records that are left,
-or no model at all. `prepare` changes no pointer; `adopt` changes all of them in the caller's
+or no model at all. `prepare_model` changes no pointer; `adopt` changes all of them in the caller's
 transaction. Too few records to learn from never stop an erasure: the model is retired.
 """
 
@@ -114,7 +114,7 @@ def foresee(model: Model, version: Version | None, n_deleted: int) -> tuple[str,
     return "deleted" if deletes else "refitted", estimator.exactness
 
 
-def prepare(
+def prepare_model(
     site: Site,
     model: Model,
     version: Version | None,

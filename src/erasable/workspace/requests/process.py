@@ -160,7 +160,7 @@ def carry_out(
             checked: dict[str, Any] = {}
             claimed |= concerned(site, only, patient=patience is not None, checked=checked)
             with site.lock(claimed) if claimed else nullcontext():
-                done = _carry_out(site, only, patience, claimed, checked)
+                done = _carry_out_once(site, only, patience, claimed, checked)
             if isinstance(done, Processed):
                 break
             if done.target is not None:
@@ -204,7 +204,7 @@ def deliver_due(site: Site) -> Processed:
     return done
 
 
-def _carry_out(
+def _carry_out_once(
     site: Site,
     only: Sequence[str] | None,
     patience: Patience | None,
@@ -225,7 +225,7 @@ def _carry_out(
     if batch is None:
         return done
     try:
-        setback = _prepare(site, batch, patience)
+        setback = _find_and_prepare(site, batch, patience)
         if setback is None:
             # Who let records in until now did not know whom to keep out: they are waited for.
             longest = None if patience is None else _LONGEST_ADMISSION
@@ -281,7 +281,7 @@ def _put_back(site: Site, batch: Batch, setback: Setback, patience: Patience | N
 # -- what is to be done ----------------------------------------------------------------------------
 
 
-def _prepare(site: Site, batch: Batch, patience: Patience | None) -> Setback | None:
+def _find_and_prepare(site: Site, batch: Batch, patience: Patience | None) -> Setback | None:
     with site.ledger.reading() as connection:
         setback = look(site, connection, batch)
         if setback is not None:
@@ -292,7 +292,7 @@ def _prepare(site: Site, batch: Batch, patience: Patience | None) -> Setback | N
         if ("model", row.id) in later:
             return Setback("model", row.id, row.name)
     shared = patience is not None and isinstance(site.locks, Leases)
-    found = steps.prepare(site, batch, shared=shared)
+    found = steps.prepare_batch(site, batch, shared=shared)
     if isinstance(found, Setback):
         return found
     for erasure in batch.erasures:

@@ -30,7 +30,9 @@ from erasable.workspace.store.artifacts import Stored
 _PATIENCE = 0.05  # seconds between two looks at what others have done
 
 
-def prepare(site: Site, batch: Batch, *, shared: bool) -> dict[int, deleting.Prepared] | Setback:
+def prepare_batch(
+    site: Site, batch: Batch, *, shared: bool
+) -> dict[int, deleting.Prepared] | Setback:
     """Write the fragments that are left of a batch, then the models of these, by their ids.
 
     Parameters
@@ -48,13 +50,13 @@ def prepare(site: Site, batch: Batch, *, shared: bool) -> dict[int, deleting.Pre
     if shared:
         return _share(site, batch)
     for erasure in batch.erasures:
-        erasing.prepare(site, erasure)
+        erasing.rewrite_fragments(site, erasure)
     reader = Reader(site, batch.held())
     found = {}
     with site.progress("updating models", len(batch.models)) as advance:
         # Those that learn from the same columns come one after the other: they read them once.
         for row, version, ids in sorted(batch.models, key=lambda each: each[0].features or []):
-            prepared = _prepare_model(site, row, version, ids, reader)
+            prepared = _prepare_or_fail(site, row, version, ids, reader)
             if isinstance(prepared, Setback):
                 return prepared
             found[row.id] = prepared
@@ -67,7 +69,7 @@ def _share(site: Site, batch: Batch) -> dict[int, deleting.Prepared] | Setback:
     wanted = _offer(site, batch)
     try:
         for erasure in batch.erasures:
-            erasing.prepare(site, erasure)
+            erasing.rewrite_fragments(site, erasure)
         reader = Reader(site, batch.held())
         with site.progress("updating models", len(models)) as advance:
             n_done = 0
@@ -113,7 +115,7 @@ def help_out(site: Site, reader: Reader | None = None, batch: str | None = None)
                 stack.enter_context(site.lock(own, reads=[locking.STEPS], wait=0))
             except WorkspaceBusyError:  # somebody is at it
                 continue
-            n += _carry_out(site, row, reader)
+            n += _take_step(site, row, reader)
     return n
 
 
@@ -158,7 +160,7 @@ def _steps(site: Site, batch: str | None) -> list[Any]:
     return sorted(rows, key=lambda row: row.features or [])
 
 
-def _carry_out(site: Site, row: Any, reader: Reader) -> int:
+def _take_step(site: Site, row: Any, reader: Reader) -> int:
     """Prepare a model, and hand it in; return whether there was something to do."""
     at = (step.c.model_id == row.model_id) & (step.c.batch == row.batch)
     still = at & (step.c.state == "planned")
@@ -169,7 +171,7 @@ def _carry_out(site: Site, row: Any, reader: Reader) -> int:
         of = catalogue.find(connection, row.name)
         version = catalogue.current(connection, of)
     values: dict[str, Any]
-    prepared = _prepare_model(site, of, version, _gone(site, row, of, version), reader)
+    prepared = _prepare_or_fail(site, of, version, _gone(site, row, of, version), reader)
     if isinstance(prepared, Setback):
         values = {"state": "failed", "error": prepared.error}
     else:
@@ -182,12 +184,12 @@ def _carry_out(site: Site, row: Any, reader: Reader) -> int:
     return 1
 
 
-def _prepare_model(
+def _prepare_or_fail(
     site: Site, of: Model, version: Version | None, gone: dict[int, list[Any]], reader: Reader
 ) -> deleting.Prepared | Setback:
-    """Prepare a model; see `erasable.workspace.models.deleting.prepare`."""
+    """Prepare a model; see `erasable.workspace.models.deleting.prepare_model`."""
     try:
-        return deleting.prepare(site, of, version, gone, reader)
+        return deleting.prepare_model(site, of, version, gone, reader)
     except NOT_THE_MODELS:
         raise
     except ErasableError as error:
