@@ -214,7 +214,7 @@ def opened(folder: str) -> Any:
     from erasable.workspace import Workspace
 
     workspace = Workspace.open(folder)
-    workspace.site.progress = Meter(sys.stderr)
+    workspace.context.progress = Meter(sys.stderr)
     return workspace
 
 

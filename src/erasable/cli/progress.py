@@ -16,7 +16,7 @@ PATIENCE = 1.0
 
 
 class Meter:
-    r"""What `erasable.workspace.site.Site.progress` is set to.
+    r"""What `erasable.workspace.context.Context.progress` is set to.
 
     Parameters
     ----------

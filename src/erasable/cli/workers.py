@@ -38,7 +38,7 @@ def work(
     tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")
     found = opened(folder)
     turns: list[Any] = []
-    with _until_stopped(found.site.root) as stopped:
+    with _until_stopped(found.context.root) as stopped:
 
         def tell(done: Any) -> None:
             turns.append(done)
@@ -48,7 +48,7 @@ def work(
                 print(json.dumps(_as_json([done]), default=str), flush=True)
 
         if not as_json:
-            show.line(f"working on {show.one_line(str(found.site.root))}; stop with Ctrl-C")
+            show.line(f"working on {show.one_line(str(found.context.root))}; stop with Ctrl-C")
         found.work(
             drain=drain, poll=seconds, attempts=tries, backoff=first, tell=tell, stopped=stopped
         )

@@ -34,9 +34,9 @@ def init(
     from erasable.workspace import Workspace
 
     made = Workspace.create(folder, export=export, database=database, schema=schema, store=store)
-    place = str(made.site.root)
+    place = str(made.context.root)
     if as_json:
-        show.print_json({"workspace": place, "key_id": made.site.keys.key_id, "export": export})
+        show.print_json({"workspace": place, "key_id": made.context.keys.key_id, "export": export})
         return
     show.line(f"made a workspace in {show.one_line(place)}")
     if database is not None:
@@ -76,7 +76,9 @@ def key(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Print the public key, with which anybody checks receipts and heads of the log."""
     found = opened(folder)
     text = found.public_key.decode()
-    show.answer(as_json, {"key_id": found.site.keys.key_id, "public_key": text}, text.rstrip("\n"))
+    show.answer(
+        as_json, {"key_id": found.context.keys.key_id, "public_key": text}, text.rstrip("\n")
+    )
 
 
 group = typer.Typer(cls=Group, help="Bring the workspace up to date, or copy it.")

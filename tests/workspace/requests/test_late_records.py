@@ -11,9 +11,9 @@ from sites import scan, visits, write_csv
 
 from erasable.core.errors import WorkspaceBusyError
 from erasable.workspace import Workspace, locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import datasets
 from erasable.workspace.requests import process
-from erasable.workspace.site import Site
 
 pytestmark = pytest.mark.backend("postgres")  # with SQLite there is one at work at a time
 PERSON = "marker-patient-7"
@@ -33,7 +33,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def somebody_else(workspace: Workspace) -> Workspace:
-    return Workspace(Site.open(workspace.site.root, wait=0.05))
+    return Workspace(Context.open(workspace.context.root, wait=0.05))
 
 
 def sizes(workspace: Workspace) -> dict[str, int]:
@@ -57,7 +57,7 @@ def test_records_that_come_in_before_the_swap(
         monkeypatch.setattr(process, "check_claimed", lambda *given: None)
     workspace.process()
     assert {each.state for each in workspace.requests()} == {"completed"}
-    assert (scan(workspace.site.root, PERSON) == []) is looks_again
+    assert (scan(workspace.context.root, PERSON) == []) is looks_again
     if looks_again:
         assert sizes(workspace) == {"visits": 27, "others": 33}
 
@@ -83,6 +83,6 @@ def test_records_that_are_coming_in_at_the_swap(
     assert (done == []) is waits
     workspace.process()
     assert {each.state for each in workspace.requests()} == {"completed"}
-    assert (scan(workspace.site.root, PERSON) == []) is waits
+    assert (scan(workspace.context.root, PERSON) == []) is waits
     if waits:
         assert sizes(workspace) == {"visits": 27, "others": 33}

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
+from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts
@@ -22,7 +23,6 @@ from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import reliance, seals
 from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import fragment, garbage, holding
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
 
@@ -127,7 +127,9 @@ class Erasure:
         return counts
 
 
-def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wanted) -> Erasure:
+def find_records(
+    context: Context, connection: Connection, dataset_id: int, wanted: Wanted
+) -> Erasure:
     """Look up what is to be erased, and change nothing.
 
     Returns
@@ -141,9 +143,9 @@ def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wa
     buckets = _buckets(connection, known, wanted)
     every = [part for part in every if buckets is None or part.bucket in buckets]
     erasure = Erasure(known, asked=wanted.tokens)
-    with site.progress(f"looking through {known.name}", len(every)) as advance:
+    with context.progress(f"looking through {known.name}", len(every)) as advance:
         for part in every:
-            found = _look(site, known, part, wanted)
+            found = _look(context, known, part, wanted)
             if found is not None:
                 erasure.found.append(found)
             advance()
@@ -151,21 +153,21 @@ def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wa
     return erasure
 
 
-def rewrite_fragments(site: Site, erasure: Erasure) -> None:
+def rewrite_fragments(context: Context, erasure: Erasure) -> None:
     """Put the fragments without the records into the store."""
     began = time.perf_counter()
-    with site.progress(f"rewriting {erasure.dataset.name}", len(erasure.found)) as advance:
+    with context.progress(f"rewriting {erasure.dataset.name}", len(erasure.found)) as advance:
         for each in erasure.found:
             kept = each.table.filter(pc.invert(each.leaves))
             if kept.num_rows:
-                each.stored = fragments.write(site, erasure.dataset.name, kept)
+                each.stored = fragments.write(context, erasure.dataset.name, kept)
             advance()
     erasure.seconds += time.perf_counter() - began
 
 
-def swap(site: Site, connection: Connection, erasure: Erasure) -> None:
+def swap(context: Context, connection: Connection, erasure: Erasure) -> None:
     """Put the new fragments in the place of the old."""
-    reliance.check_one(site, connection, "dataset", erasure.dataset.name)
+    reliance.check_one(context, connection, "dataset", erasure.dataset.name)
     for each in erasure.found:
         at = fragment.c.id == each.part.id
         connection.execute(insert(garbage).values(key=each.part.key))
@@ -179,7 +181,7 @@ def swap(site: Site, connection: Connection, erasure: Erasure) -> None:
                     n_records=each.table.num_rows - len(each.ids),
                 )
             )  # fmt: skip
-    seals.put(site, connection, "dataset", erasure.dataset.id)
+    seals.put(context, connection, "dataset", erasure.dataset.id)
 
 
 def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int] | None:
@@ -191,11 +193,11 @@ def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int]
     return {row.bucket for row in rows}
 
 
-def _look(site: Site, known: DataSet, part: Part, wanted: Wanted) -> _Found | None:
-    table = fragments.read(site, part.key, part.sha256)
+def _look(context: Context, known: DataSet, part: Part, wanted: Wanted) -> _Found | None:
+    table = fragments.read(context, part.key, part.sha256)
     named = [(table[column], wanted.tokens) for column in known.subject_columns]
     if wanted.records:
-        own = site.keys.tokens(record_type(known.name), table[known.id_column].to_pylist())
+        own = context.keys.tokens(record_type(known.name), table[known.id_column].to_pylist())
         named.append((pa.chunked_array([pa.array(own, pa.string())]), wanted.records))
     masks = [pc.is_in(column, pa.array(sorted(asked), pa.string())) for column, asked in named]
     met = [(request, condition.mask(table)) for request, condition in wanted.conditions]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, select
 
+from erasable.workspace.context import Context
 from erasable.workspace.data.admission import tokens_in, tokens_of
 from erasable.workspace.data.catalogue import get, parts
 from erasable.workspace.data.erasing import Erasure
@@ -21,7 +22,6 @@ from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.bulk import delete_in, held, insert_missing, rows_in
 from erasable.workspace.ledger.schema import holding, identity, vacated
-from erasable.workspace.site import Site
 
 
 class Leaver(NamedTuple):
@@ -37,7 +37,7 @@ class Leaver(NamedTuple):
     subject: str
 
 
-def find_leavers(site: Site, erasure: Erasure) -> None:
+def find_leavers(context: Context, erasure: Erasure) -> None:
     """Note which tokens an erasure takes out of which buckets, and whose they are besides.
 
     An identity in a record that is erased is of the same person as the one that was asked for if
@@ -47,7 +47,7 @@ def find_leavers(site: Site, erasure: Erasure) -> None:
     known = erasure.dataset
     if not known.subjects or not erasure.found:
         return
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         every_part = parts(connection, known.id)
     found = {each.part.id: each for each in erasure.found}
     for bucket in {each.part.bucket for each in erasure.found}:
@@ -57,7 +57,7 @@ def find_leavers(site: Site, erasure: Erasure) -> None:
             if part.bucket != bucket:
                 continue
             if part.id not in found:
-                stay |= tokens_of(site, part, known)
+                stay |= tokens_of(context, part, known)
                 continue
             each = found[part.id]
             kept = each.table.filter(pc.invert(each.leaves))
@@ -115,21 +115,21 @@ def note_vacated(connection: Connection, dataset_id: int, buckets: Iterable[int]
         insert_missing(connection, vacated, rows)
 
 
-def tidy(site: Site, dataset_ids: Iterable[int] | None = None) -> int:
+def tidy(context: Context, dataset_ids: Iterable[int] | None = None) -> int:
     """Look through vacated buckets; forget who has no record left; return how many tokens went.
 
     Hold locks of the data sets: no record may come in meanwhile. By default all data sets are
     looked through, and whom no bucket ever led to is forgotten, too.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         wanted = list(connection.execute(select(vacated)).all())
     n = 0
     for dataset_id in sorted({row.dataset_id for row in wanted}):
         if dataset_ids is None or dataset_id in set(dataset_ids):
             buckets = {row.bucket for row in wanted if row.dataset_id == dataset_id}
-            n += _tidy(site, dataset_id, buckets)
+            n += _tidy(context, dataset_id, buckets)
     if wanted and dataset_ids is None:
-        with site.ledger.transaction() as connection:
+        with context.ledger.transaction() as connection:
             n += len(forget_unheld(connection, unheld(connection)))
     return n
 
@@ -141,19 +141,19 @@ def unheld(connection: Connection) -> list[str]:
     return list(connection.execute(query.order_by(identity.c.token)).scalars())
 
 
-def _tidy(site: Site, dataset_id: int, buckets: set[int]) -> int:
-    with site.ledger.reading() as connection:
+def _tidy(context: Context, dataset_id: int, buckets: set[int]) -> int:
+    with context.ledger.reading() as connection:
         known = get(connection, dataset_id)
         present = [part for part in parts(connection, dataset_id) if part.bucket in buckets]
         at = (holding.c.dataset_id == dataset_id) & holding.c.bucket.in_(sorted(buckets))
         stale: dict[int, set[str]] = {bucket: set() for bucket in buckets}
         for row in connection.execute(select(holding.c.token, holding.c.bucket).where(at)):
             stale[row.bucket].add(row.token)
-    with site.progress(f"looking through {known.name}", len(present)) as advance:
+    with context.progress(f"looking through {known.name}", len(present)) as advance:
         for part in present:
-            stale[part.bucket] -= tokens_of(site, part, known)
+            stale[part.bucket] -= tokens_of(context, part, known)
             advance()
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         forget_holdings(connection, dataset_id, stale)
         at = (vacated.c.dataset_id == dataset_id) & vacated.c.bucket.in_(sorted(buckets))
         connection.execute(delete(vacated).where(at))

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidIdsError, SourceError
+from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, subject_columns
 from erasable.workspace.data.admission import Gate, plain
 from erasable.workspace.data.catalogue import DataSet
@@ -27,7 +28,6 @@ from erasable.workspace.data.spooling import Spool, overflow_errors
 from erasable.workspace.data.widening import Widening
 from erasable.workspace.identity.looks import Looks
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
-from erasable.workspace.site import Site
 
 _WHOLE = ("int64", "uint64")
 _AT_ONCE = 1 << 16  # records whose identities are in memory as Python objects
@@ -84,7 +84,7 @@ class Pulled:
 
 @contextmanager
 def pulled(
-    site: Site,
+    context: Context,
     source: Source,
     known: DataSet,
     *,
@@ -95,7 +95,7 @@ def pulled(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     source : Source
     known : DataSet
         That the records are to come into.
@@ -116,13 +116,13 @@ def pulled(
     """
     names = known.subject_columns
     _check_named_once(known.id_column, names)
-    wide, gate = Widening(source.place), Gate(site, known)
-    with Spool(site, source.place) as spool:
+    wide, gate = Widening(source.place), Gate(context, known)
+    with Spool(context, source.place) as spool:
         watched = untyped if new else [c for c, kind in known.subjects if kind == DEFAULT_TYPE]
         found = Pulled(known, spool, Looks(watched), doubtful=dict.fromkeys(names, 0))
         with (
             closing(source.batches([known.id_column, *names])) as batches,
-            site.progress(f"reading {known.name}", None) as advance,
+            context.progress(f"reading {known.name}", None) as advance,
         ):
             for batch in batches:
                 wide.add(batch.schema)

@@ -19,6 +19,7 @@ from erasable.core.errors import WorkspaceError
 from erasable.removal import RemovalReport, measure, removal_report
 from erasable.removal.evaluation import GROUPS
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.domains.planning import RemovalPlan, columns_of
@@ -28,7 +29,6 @@ from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.model_columns import ModelColumns, target_of
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.models.using import asked, opened
-from erasable.workspace.site import Site
 
 MOST = 10_000
 """Records of a group that a model is judged by, drawn by their ids where there are more."""
@@ -57,17 +57,17 @@ class Judge:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     plan : RemovalPlan
     name : str
         Of a model that is live.
     """
 
-    def __init__(self, site: Site, plan: RemovalPlan, name: str) -> None:
-        self._site, self._plan, self.name = site, plan, name
+    def __init__(self, context: Context, plan: RemovalPlan, name: str) -> None:
+        self._site, self._plan, self.name = context, plan, name
         self.remarks: list[str] = []
         self._before: Any = None
-        self._model, self._version, stored = opened(site, name)
+        self._model, self._version, stored = opened(context, name)
         design = design_of(self._model)
         self._fitted: Any = None if design is None else of_bytes(stored)
         reason = _unfit(design, self._fitted)
@@ -185,7 +185,7 @@ class Judge:
         return labels[0] if labels.size == 1 else None
 
 
-def judges(site: Site, plan: RemovalPlan) -> list[Judge]:
+def judges(context: Context, plan: RemovalPlan) -> list[Judge]:
     """Measure every live model of a data set, before a removal.
 
     Raises
@@ -193,11 +193,11 @@ def judges(site: Site, plan: RemovalPlan) -> list[Judge]:
     ErasableError
         A model or its records cannot be read, or fresh ones cannot be predicted for.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         concerned = catalogue.models_of(connection, [plan.known.id])
         names = [each.name for each in concerned if each.is_live]
-    with site.lock(reads=locking.models(names) or locking.datasets([plan.known.name])):
-        return [Judge(site, plan, name) for name in names]
+    with context.lock(reads=locking.models(names) or locking.datasets([plan.known.name])):
+        return [Judge(context, plan, name) for name in names]
 
 
 def _line(error: Exception) -> str:

@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence.wire import stamp, unpack
 from erasable.workspace.ledger.schema import log_entry
-from erasable.workspace.site import Site
 
 _SLACK = timedelta(minutes=1)
 """Clocks are corrected by less; and who waits for another's transaction has read it before."""
 
 
-def set_back(site: Site, connection: Connection) -> list[str]:
+def set_back(context: Context, connection: Connection) -> list[str]:
     """Say whether it is earlier now than when the log was last written to.
 
     Returns
@@ -28,7 +28,7 @@ def set_back(site: Site, connection: Connection) -> list[str]:
         One line, or none.
     """
     newest = select(log_entry.c.body).order_by(log_entry.c.position.desc()).limit(1)
-    last, now = _time(connection.execute(newest).scalar()), site.now()
+    last, now = _time(connection.execute(newest).scalar()), context.now()
     if last is None or last - now <= _SLACK:
         return []
     return [
@@ -38,7 +38,7 @@ def set_back(site: Site, connection: Connection) -> list[str]:
     ]
 
 
-def remarks(site: Site) -> list[str]:
+def remarks(context: Context) -> list[str]:
     """Say where the times of the log go back, and whether it is earlier now; see `set_back`.
 
     Returns
@@ -46,7 +46,7 @@ def remarks(site: Site) -> list[str]:
     list of str
         A line each; nothing of it is a proof that anything was altered.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         latest, back = None, []
         order = select(log_entry.c.position, log_entry.c.body).order_by(log_entry.c.position)
         for position, body in connection.execute(order):
@@ -56,7 +56,7 @@ def remarks(site: Site) -> list[str]:
             if latest is not None and latest - at > _SLACK:
                 back.append(position)
             latest = at
-        messages = set_back(site, connection)
+        messages = set_back(context, connection)
     if back:
         messages.append(
             f"the clock was set back before entry {back[0]} of the log"

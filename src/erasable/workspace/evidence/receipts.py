@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from erasable.core.errors import EvidenceError, TamperedError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.evidence.envelope import peek, seal, unseal
@@ -32,7 +33,6 @@ from erasable.workspace.ledger.bulk import rows_in, update_in
 from erasable.workspace.ledger.kinds import fits
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.site import Site
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
@@ -66,7 +66,7 @@ class Checked:
 
 
 def issue(
-    site: Site, connection: Connection, requests: Sequence[str], at: datetime
+    context: Context, connection: Connection, requests: Sequence[str], at: datetime
 ) -> dict[str, bytes]:
     """Write requests down as completed, with a receipt each, in the caller's transaction.
 
@@ -75,7 +75,7 @@ def issue(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
         Of a transaction.
     requests : sequence of str
@@ -99,7 +99,7 @@ def issue(
 
     if not requests:
         return {}
-    reliance.check(site, connection, requests)
+    reliance.check(context, connection, requests)
     rows = {
         row.id: row
         for row in rows_in(connection, select(request_table), request_table.c.id, requests)
@@ -115,12 +115,12 @@ def issue(
     touched = {one.target_id for id in requests for one in tasks[id] if one.target == "dataset"}
     commitments = {id: _commit_to(connection, id) for id in sorted(touched)}
     common = {
-        "out_of_reach": unreached(site.ledger, site.store, connection),
-        "workspace": site.ledger.get(connection, "workspace"),
-        "key": site.ledger.get(connection, "key_id"),
-        **_branch(site, connection),
+        "out_of_reach": unreached(context.ledger, context.store, connection),
+        "workspace": context.ledger.get(connection, "workspace"),
+        "key": context.ledger.get(connection, "key_id"),
+        **_branch(context, connection),
     }
-    first = log.next_position(site, connection)
+    first = log.next_position(context, connection)
     sealed, completions = {}, []
     for position, id in enumerate(requests, first):
         payload = pack(
@@ -129,11 +129,11 @@ def issue(
                 {**common, "log": {"position": position}},
             )
         )  # fmt: skip
-        sealed[id] = seal(site.keys.signer, payload, PAYLOAD_TYPE)
+        sealed[id] = seal(context.keys.signer, payload, PAYLOAD_TYPE)
         body = entries.completed(at, sha256(payload).hexdigest())
         completions.append(log.Entry("request-completed", id, body, at))
-    log.append_many(site, connection, completions)
-    head = log.head(site, connection)
+    log.append_many(context, connection, completions)
+    head = log.head(context, connection)
     tree = log.tree(connection)
     appended = select(log_entry.c.position, log_entry.c.body).where(log_entry.c.position >= first)
     written = {row.position: row.body for row in connection.execute(appended)}
@@ -254,9 +254,9 @@ def _commit_to(connection: Connection, dataset_id: int) -> str:
     return commitment
 
 
-def _branch(site: Site, connection: Connection) -> dict[str, Any]:
+def _branch(context: Context, connection: Connection) -> dict[str, Any]:
     """Say that the log goes another way since a backup was restored, and from where on."""
-    restored = site.ledger.get(connection, "restored")
+    restored = context.ledger.get(connection, "restored")
     if restored is None:
         return {}
     named = ("position", "at", "made_at", "log_size", "head_size")

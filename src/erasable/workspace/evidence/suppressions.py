@@ -15,11 +15,11 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, TamperedError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence.commitments import commitment, matches, new_salt
 from erasable.workspace.evidence.wire import pack, stamp, unpack
 from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
-from erasable.workspace.site import Site
 
 KINDS = ("request-erased", "suppression-released", "suppression-imported")
 """The entries of the log that say whom a request keeps out: the last one counts."""
@@ -149,7 +149,7 @@ def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
     return kept.rows
 
 
-def compare_list_with_log(site: Site) -> list[str]:
+def compare_list_with_log(context: Context) -> list[str]:
     """Tell of tokens that were taken off the suppression list, put on it or altered.
 
     Returns
@@ -157,7 +157,7 @@ def compare_list_with_log(site: Site) -> list[str]:
     list of str
         What does not hold, a line for each request; empty where all is well.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         every = sorted(kept_out(connection).items())
     return [
         _difference(request, kept, message)

@@ -13,24 +13,24 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.ledger.bulk import in_parts, insert_missing, rows_in
 from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import identity
-from erasable.workspace.site import Site
 
 DEFAULT_TYPE = "id"
 
 _TYPES = "identity_types"  # the entry of `meta` that lists them
 
 
-def ensure(site: Site, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
+def ensure(context: Context, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
     """Make a subject of each token that nobody has yet.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
         Of a transaction.
     identities : iterable of (token, type)
@@ -52,12 +52,12 @@ def ensure(site: Site, connection: Connection, identities: Iterable[tuple[str, s
             "subject": [names[at : at + 32] for at in range(0, len(names), 32)],
         },
     )
-    _note_types(site, connection, wanted.values())
+    _note_types(context, connection, wanted.values())
     return n_new
 
 
 def candidates_of(
-    site: Site, connection: Connection, values: Sequence[Any], types: Sequence[str]
+    context: Context, connection: Connection, values: Sequence[Any], types: Sequence[str]
 ) -> list[list[tuple[str, str]]]:
     """Return what values may stand for, as a request keeps it: (type, token) of each.
 
@@ -77,9 +77,9 @@ def candidates_of(
         There is no such type.
     """
     tried = []
-    with site.progress("reading identities", len(values)) as advance:
+    with context.progress("reading identities", len(values)) as advance:
         for some in in_parts(values):
-            tried += [hashed(site, value, types) for value in some]
+            tried += [hashed(context, value, types) for value in some]
             advance(len(some))
     known = {row.token: row for row in _rows(connection, {t for each in tried for t in each})}
     return [_told_apart(each, known) for each in tried]
@@ -108,7 +108,9 @@ def fit_two_people(rows: Iterable[Any]) -> bool:
     return any(first.isdisjoint(other) for other in others)
 
 
-def find(site: Site, connection: Connection, value: Any, type: str | None = None) -> str | None:
+def find(
+    context: Context, connection: Connection, value: Any, type: str | None = None
+) -> str | None:
     """Return the subject that a value identifies, or None where there is no such subject.
 
     Raises
@@ -116,7 +118,7 @@ def find(site: Site, connection: Connection, value: Any, type: str | None = None
     InvalidIdsError, InvalidParameterError
         See `candidates_of`.
     """
-    (tried,) = candidates_of(site, connection, [value], types_tried(connection, type))
+    (tried,) = candidates_of(context, connection, [value], types_tried(connection, type))
     rows = _rows(connection, [token for _, token in tried])
     return rows[0].subject if rows else None
 
@@ -153,7 +155,7 @@ def expand_many(
     return [[(each[token], token) for token in sorted(each)] for each in asked]
 
 
-def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
+def hashed(context: Context, value: Any, types: Sequence[str]) -> dict[str, str]:
     """Return the token of a value under each type that it suits, with the type.
 
     Raises
@@ -164,8 +166,8 @@ def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
     found, refusal = {}, None
     for type in types or [DEFAULT_TYPE]:
         try:
-            found[site.keys.token(type, value)] = type
-            before = site.keys.former_token(type, value)
+            found[context.keys.token(type, value)] = type
+            before = context.keys.former_token(type, value)
             if before is not None:
                 found[before] = type
         except InvalidIdsError as error:
@@ -180,7 +182,9 @@ def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
     )
 
 
-def link(site: Site, value: Any, type: str | None, other: Any, other_type: str | None) -> None:
+def link(
+    context: Context, value: Any, type: str | None, other: Any, other_type: str | None
+) -> None:
     """Say that two identities are of one subject.
 
     One of them may be new, which then has to come with its type. All tokens of both subjects
@@ -193,8 +197,8 @@ def link(site: Site, value: Any, type: str | None, other: Any, other_type: str |
     InvalidIdsError, InvalidParameterError
         See `candidates_of`.
     """
-    with site.ledger.transaction() as connection:
-        found = find(site, connection, value, type), find(site, connection, other, other_type)
+    with context.ledger.transaction() as connection:
+        found = find(context, connection, value, type), find(context, connection, other, other_type)
         if not any(found):
             raise NotInWorkspaceError(
                 "neither identity is known here; expected one that a data set holds; "
@@ -202,14 +206,14 @@ def link(site: Site, value: Any, type: str | None, other: Any, other_type: str |
             )
         subjects = []
         for one, given, named in zip(found, (value, other), (type, other_type), strict=True):
-            subjects.append(one or _known(site, connection, given, named))
+            subjects.append(one or _known(context, connection, given, named))
         if subjects[0] != subjects[1]:
             connection.execute(
                 update(identity)
                 .where(identity.c.subject == subjects[1])
                 .values(subject=subjects[0])
             )
-            log.append(site, connection, "subjects-linked", "subjects", {}, site.now())
+            log.append(context, connection, "subjects-linked", "subjects", {}, context.now())
 
 
 def types_in_use(connection: Connection) -> list[str]:
@@ -226,12 +230,12 @@ def types_tried(connection: Connection, type: str | None) -> list[str]:
     return [type] if type is not None else types_in_use(connection) or [DEFAULT_TYPE]
 
 
-def _note_types(site: Site, connection: Connection, types: Iterable[str]) -> None:
+def _note_types(context: Context, connection: Connection, types: Iterable[str]) -> None:
     """Add to what `types_in_use` returns."""
     before = types_in_use(connection)
     after = sorted({*before, *map(check_type, set(types))})
     if after != before:
-        site.ledger.set(connection, _TYPES, after)
+        context.ledger.set(connection, _TYPES, after)
 
 
 def subjects_of(connection: Connection, tokens: Iterable[str]) -> dict[str, str]:
@@ -246,15 +250,15 @@ def _rows(connection: Connection, tokens: Iterable[str]) -> list[Row[Any]]:
     return list(rows_in(connection, known, identity.c.token, sorted(tokens)))
 
 
-def _known(site: Site, connection: Connection, value: Any, type: str | None) -> str:
+def _known(context: Context, connection: Connection, value: Any, type: str | None) -> str:
     """Return the subject of an identity that is new, and has to come with its type."""
     if type is None:
         raise NotInWorkspaceError(
             "one of the identities is not known here; expected its type, to keep it under; "
             "name it with --type or --other-type"
         )
-    token = site.keys.token(type, value)
-    ensure(site, connection, [(token, type)])
+    token = context.keys.token(type, value)
+    ensure(context, connection, [(token, type)])
     return str(
         connection.execute(select(identity.c.subject).where(identity.c.token == token)).scalar_one()
     )

@@ -20,12 +20,12 @@ from erasable.core.errors import (
     NotInWorkspaceError,
     WorkspaceBusyError,
 )
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, suppressions
 from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import hashed, types_in_use
 from erasable.workspace.ledger.bulk import delete_in, held, rows_in
 from erasable.workspace.ledger.schema import suppression
-from erasable.workspace.site import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def suppress(
     return suppressions.commit_to(connection, rows)
 
 
-def release(site: Site, value: Any, type: str | None = None) -> str:
+def release(context: Context, value: Any, type: str | None = None) -> str:
     """Take a person off the list: they have consented again.
 
     With it go the identities beside it in the records that were erased, or one of these would keep
@@ -136,9 +136,9 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
     EvidenceError
         The list was changed behind the log's back.
     """
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         types = {*types_in_use(connection), *connection.execute(_TYPES).scalars()}
-        tried = hashed(site, value, [type] if type is not None else sorted(types))
+        tried = hashed(context, value, [type] if type is not None else sorted(types))
         rows = connection.execute(
             select(suppression).where(suppression.c.token.in_(list(tried)))
         ).all()
@@ -154,13 +154,13 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
                 "name the type with --type"
             )
         for row in rows:
-            _release(site, connection, row)
+            _release(context, connection, row)
     with suppress_errors(WorkspaceBusyError):  # then the next one that processes empties it
-        site.ledger.purge()
+        context.ledger.purge()
     return str(rows[0].type)
 
 
-def _release(site: Site, connection: Connection, row: Any) -> None:
+def _release(context: Context, connection: Connection, row: Any) -> None:
     kept = suppressions.vouched(connection, row.request_id)
     theirs = {each["token"] for each in kept if may_be_one_person(each["type"], row.type)}
     gone = {row.token, *theirs}
@@ -168,7 +168,7 @@ def _release(site: Site, connection: Connection, row: Any) -> None:
     left = [each for each in kept if each["token"] not in gone]
     made = suppressions.commit_to(connection, {row.request_id: left})
     body = {"suppressed": made[row.request_id]}
-    log.append(site, connection, "suppression-released", row.request_id, body, site.now())
+    log.append(context, connection, "suppression-released", row.request_id, body, context.now())
 
 
 def uses(connection: Connection, type: str) -> bool:
@@ -199,7 +199,7 @@ def entries_of(connection: Connection, tokens: Iterable[str]) -> list[dict[str, 
     return sorted(found, key=lambda each: (each["since"], each["type"]))
 
 
-def take_in(site: Site, connection: Connection, listed: Sequence[dict[str, Any]]) -> TakenIn:
+def take_in(context: Context, connection: Connection, listed: Sequence[dict[str, Any]]) -> TakenIn:
     """Put on the list what an exported one holds, as after a backup was restored.
 
     Of a request that the log does not know to keep anybody out, it is put on the list. Of one that
@@ -209,7 +209,7 @@ def take_in(site: Site, connection: Connection, listed: Sequence[dict[str, Any]]
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
         Of a transaction.
     listed : sequence of dict
@@ -250,9 +250,9 @@ def take_in(site: Site, connection: Connection, listed: Sequence[dict[str, Any]]
             )
     if new:
         connection.execute(suppression.insert(), new)
-    made, now = suppressions.commit_to(connection, rows), site.now()
+    made, now = suppressions.commit_to(connection, rows), context.now()
     log.append_many(
-        site,
+        context,
         connection,
         [
             ("suppression-imported", request, {"suppressed": one}, now)

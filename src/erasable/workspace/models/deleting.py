@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from erasable.core.errors import ArtifactError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.refit import Refit
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
@@ -32,7 +33,6 @@ from erasable.workspace.models.training import (
     train,
 )
 from erasable.workspace.models.versions import new_version, retire, tell
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
 _KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
@@ -115,7 +115,7 @@ def foresee(model: Model, version: Version | None, n_deleted: int) -> tuple[str,
 
 
 def prepare_model(
-    site: Site,
+    context: Context,
     model: Model,
     version: Version | None,
     gone: Mapping[int, Iterable[Any]],
@@ -125,7 +125,7 @@ def prepare_model(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     model, version : rows of the ledger
         `version` is None for a model that is not covered.
     gone : dict of data set to ids
@@ -156,13 +156,13 @@ def prepare_model(
     common |= {"before": version.commitment, "dataset_versions": list(version.dataset_versions)}
     left = version.n_records - n_deleted
     try:
-        outcome = _without(site, model, version, gone, reader or Reader(site))
+        outcome = _without(context, model, version, gone, reader or Reader(context))
     except TooFewRecordsError:
         return Prepared(
             **common, treatment="retired", exactness="gone", algorithm=version.algorithm,
             seconds=time.perf_counter() - began,
         )  # fmt: skip
-    stored = site.store.put(f"models/{model.name}", outcome.data)
+    stored = context.store.put(f"models/{model.name}", outcome.data)
     salt, commitment = commitments.commit(outcome.digest)
     return Prepared(
         **common, treatment=outcome.treatment, exactness=outcome.exactness, stored=stored,
@@ -171,21 +171,21 @@ def prepare_model(
     )  # fmt: skip
 
 
-def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime) -> None:
+def adopt(context: Context, connection: Connection, prepared: Prepared, now: datetime) -> None:
     """Put what was prepared in the place of the version before, in the caller's transaction."""
     if prepared.treatment == "not covered":
         return
-    reliance.check_one(site, connection, "model", prepared.name)
+    reliance.check_one(context, connection, "model", prepared.name)
     if prepared.stored is None:
-        retire(site, connection, prepared.model_id, prepared.name, now)
+        retire(context, connection, prepared.model_id, prepared.name, now)
     else:
         new_version(
-            site, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
+            context, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
             dataset_versions=prepared.dataset_versions, salt=prepared.salt,
             commitment=prepared.commitment, algorithm=prepared.algorithm,
             n_records=prepared.n_records, seconds=prepared.seconds,
         )  # fmt: skip
-        tell(site, connection, "model-updated", prepared.name, now)
+        tell(context, connection, "model-updated", prepared.name, now)
     estimates.note(
         connection, prepared.model_id, _KINDS[prepared.treatment], prepared.n_records,
         prepared.n_deleted, prepared.seconds, now,
@@ -193,12 +193,16 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
 
 
 def _without(
-    site: Site, model: Model, version: Version, gone: Mapping[int, Iterable[Any]], reader: Reader
+    context: Context,
+    model: Model,
+    version: Version,
+    gone: Mapping[int, Iterable[Any]],
+    reader: Reader,
 ) -> _Outcome:
     design = design_of(model)
     tables = reader.tables(model.datasets, version.dataset_versions, design)
     if design is not None:
-        outcome = _deleted(site, model, version, reader, tables, design, gone)
+        outcome = _deleted(context, model, version, reader, tables, design, gone)
         if outcome is not None:
             return outcome
     left = without(tables, gone)
@@ -208,8 +212,8 @@ def _without(
         own = ids_of([known for known, _ in tables], gone)
         rows = records.attach().select(own)
         records = records.take(np.delete(np.arange(records.n_rows), rows))
-    recipe = reliance.recorded(site, model.name, model.recipe, "recipe")
-    made = train(site, recipe, left, design, records)
+    recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
+    made = train(context, recipe, left, design, records)
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
     if model.kind == "estimator":
@@ -219,7 +223,7 @@ def _without(
 
 
 def _deleted(
-    site: Site,
+    context: Context,
     model: Model,
     version: Version,
     reader: Reader,
@@ -231,7 +235,7 @@ def _deleted(
     fresh = recipes.make(model.recipe)
     if not _deletes(fresh, version, sum(len(list(ids)) for ids in gone.values())):
         return None
-    data = site.store.open(version.stored)
+    data = context.store.open(version.stored)
     records = reader.records(design, fresh)
     try:
         # The files of the model and of the data have the hashes that the ledger knows.

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from erasable.core.errors import TamperedError
+from erasable.workspace.context import Context
 from erasable.workspace.data import overview
 from erasable.workspace.evidence import consistency, log, suppressions
 from erasable.workspace.ledger.schema import measurement, model, task
@@ -14,13 +15,12 @@ from erasable.workspace.models import overview as of_models
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, Request, listing
 from erasable.workspace.requests.status import status
-from erasable.workspace.site import Site
 
 _REQUESTS, _ENTRIES = 200, 12
 _ANSWERED = ("completed", NO_MATCH)
 
 
-def gather(site: Site) -> dict[str, Any]:
+def gather(context: Context) -> dict[str, Any]:
     """Collect what the page shows.
 
     Returns
@@ -34,28 +34,30 @@ def gather(site: Site) -> dict[str, Any]:
     TamperedError
         Rows of the ledger are not what the log says of them.
     """
-    messages = consistency.compare_ledger_with_log(site) + suppressions.compare_list_with_log(site)
+    messages = consistency.compare_ledger_with_log(context) + suppressions.compare_list_with_log(
+        context
+    )
     if messages:
         raise TamperedError(
             f"the ledger was tampered with: {messages[0]}; expected what erasable wrote; no report "
             "was written, run `erasable log verify`, and restore the ledger from a backup"
         )
-    now = site.now()
-    counts = status(site)
-    if site.ledger.is_read_only:  # a copy is told of as it was signed last
-        with site.ledger.reading() as connection:
+    now = context.now()
+    counts = status(context)
+    if context.ledger.is_read_only:  # a copy is told of as it was signed last
+        with context.ledger.reading() as connection:
             root = log.tree(connection).root().hex()
-            unsigned = {"size": log.next_position(site, connection), "root": root}
-            head = log.last_head(site, connection) or unsigned
+            unsigned = {"size": log.next_position(context, connection), "root": root}
+            head = log.last_head(context, connection) or unsigned
     else:
-        with site.ledger.transaction() as connection:
-            head = log.head(site, connection)
-    with site.ledger.reading() as connection:
+        with context.ledger.transaction() as connection:
+            head = log.head(context, connection)
+    with context.ledger.reading() as connection:
         requests = listing(connection)
         entries = log.entries(connection, max(0, counts["log_size"] - _ENTRIES))
         return {
-            "workspace": site.ledger.get(connection, "workspace"),
-            "key_id": site.ledger.get(connection, "key_id"),
+            "workspace": context.ledger.get(connection, "workspace"),
+            "key_id": context.ledger.get(connection, "key_id"),
             "now": now,
             "status": counts,
             "requests": [_shown(each, now) for each in _most_urgent(requests)],
@@ -66,7 +68,7 @@ def gather(site: Site) -> dict[str, Any]:
             "models": _models(connection, counts),
             "datasets": overview.datasets(connection),
             "waiting": _waiting(connection, counts),
-            "verification": site.ledger.get(connection, "verification"),
+            "verification": context.ledger.get(connection, "verification"),
             "head": head,
             "entries": entries[::-1],
         }

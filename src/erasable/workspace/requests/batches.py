@@ -17,6 +17,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, holders
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
@@ -30,7 +31,6 @@ from erasable.workspace.models import catalogue, deleting
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.failures import Setback
-from erasable.workspace.site import Site
 
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 
@@ -70,7 +70,7 @@ class Batch:
 
 
 def concerned(
-    site: Site,
+    context: Context,
     only: Sequence[str] | None = None,
     *,
     patient: bool = False,
@@ -80,11 +80,11 @@ def concerned(
 
     Their rows, which were held against the log, are put into `checked`, by their ids.
     """
-    with site.ledger.reading() as connection:
-        rows = _waiting(connection, only, site.now() if patient else None)
-        reliance.check(site, connection, [row.id for row in rows])
+    with context.ledger.reading() as connection:
+        rows = _waiting(connection, only, context.now() if patient else None)
+        reliance.check(context, connection, [row.id for row in rows])
         if rows:
-            log.check_unbroken(site, connection)  # or all would be done, and nothing be signed
+            log.check_unbroken(context, connection)  # or all would be done, and nothing be signed
         if checked is not None:
             checked.update({row.id: row for row in rows})
         _check_scopes(rows)
@@ -92,7 +92,7 @@ def concerned(
 
 
 def plan(
-    site: Site,
+    context: Context,
     only: Sequence[str] | None,
     *,
     patient: bool = False,
@@ -109,14 +109,14 @@ def plan(
         Setback: by now they concern more than was claimed; nothing was taken up.
     """
     name = f"B-{secrets.token_hex(8)}"
-    now = site.now()
-    with site.ledger.transaction() as connection:
+    now = context.now()
+    with context.ledger.transaction() as connection:
         connection.execute(delete(step))  # of a batch whose process has died
         rows = _waiting(connection, only, now if patient else None)
         before = checked or {}
-        reliance.check(site, connection, [row.id for row in rows if before.get(row.id) != row])
+        reliance.check(context, connection, [row.id for row in rows if before.get(row.id) != row])
         _check_scopes(rows)
-        rows = _hold_doubtful(site, connection, rows, now)
+        rows = _hold_doubtful(context, connection, rows, now)
         if not rows:
             return None
         batch = gather(connection, rows)
@@ -126,14 +126,14 @@ def plan(
         started = {"state": "in_progress", "batch": name, "changed_at": now}
         update_in(connection, request_table.c.id, batch.requests, **started)
         log.append_many(
-            site, connection, [("request-started", row.id, {"batch": name}, now) for row in rows]
+            context, connection, [("request-started", row.id, {"batch": name}, now) for row in rows]
         )
         return batch
 
 
-def check_claimed(site: Site, batch: Batch, claimed: Collection[str]) -> Setback | None:
+def check_claimed(context: Context, batch: Batch, claimed: Collection[str]) -> Setback | None:
     """See whether records to erase have come in since, in a data set that was not claimed."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         return None if _concerned(connection, batch) <= set(claimed) else Setback()
 
 
@@ -168,14 +168,14 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
     }
 
 
-def put_back(site: Site, batch: Batch) -> None:
+def put_back(context: Context, batch: Batch) -> None:
     """Have requests wait again that could not be carried out, so that they can be answered."""
-    now = site.now()
-    with site.ledger.transaction() as connection:
+    now = context.now()
+    with context.ledger.transaction() as connection:
         postponed = {"state": "pending", "changed_at": now}
         update_in(connection, request_table.c.id, batch.requests, **postponed)
         log.append_many(
-            site,
+            context,
             connection,
             [("request-postponed", request, {}, now) for request in batch.requests],
         )
@@ -191,7 +191,9 @@ def _check_scopes(rows: Sequence[Any]) -> None:
             )
 
 
-def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any) -> list[Any]:
+def _hold_doubtful(
+    context: Context, connection: Connection, rows: list[Any], now: Any
+) -> list[Any]:
     """Have those wait that fit two people by now, because their type was not said."""
     kept = []
     for row in rows:
@@ -202,8 +204,8 @@ def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any
         changes = {"hold": _DOUBT, "state": "pending", "changed_at": now}
         connection.execute(update(request_table).where(at).values(**changes))
         changed = connection.execute(select(request_table).where(at)).one()
-        body = entries.changed(site.keys, changed._mapping)
-        log.append(site, connection, "request-held", row.id, body, now)
+        body = entries.changed(context.keys, changed._mapping)
+        log.append(context, connection, "request-held", row.id, body, now)
     return kept
 
 
@@ -232,7 +234,7 @@ def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
     return batch
 
 
-def look(site: Site, connection: Connection, batch: Batch) -> Setback | None:
+def look(context: Context, connection: Connection, batch: Batch) -> Setback | None:
     """Find the records of a batch in every data set; nothing is written.
 
     Returns
@@ -245,7 +247,7 @@ def look(site: Site, connection: Connection, batch: Batch) -> Setback | None:
         records = {t: asked for t, asked in batch.tokens.items() if batch.types[t] == kind}
         wanted = erasing.Wanted(batch.tokens, batch.conditions.get(known.id, []), records)
         try:
-            erasure = erasing.find_records(site, connection, known.id, wanted)
+            erasure = erasing.find_records(context, connection, known.id, wanted)
         except NOT_THE_MODELS:
             raise
         except WorkspaceError as error:
@@ -253,11 +255,11 @@ def look(site: Site, connection: Connection, batch: Batch) -> Setback | None:
             return Setback("dataset", known.id, known.name, line, error)
         if erasure.found:
             batch.erasures.append(erasure)
-    check_missed(site, connection, batch)
+    check_missed(context, connection, batch)
     return None
 
 
-def check_missed(site: Site, connection: Connection, batch: Batch) -> None:
+def check_missed(context: Context, connection: Connection, batch: Batch) -> None:
     """Look into the data itself for people whom the index lacks in some data set.
 
     Raises
@@ -272,7 +274,7 @@ def check_missed(site: Site, connection: Connection, batch: Batch) -> None:
     matched = {
         token for token, asked in batch.tokens.items() if all(counts[request] for request in asked)
     }
-    if holders.missed(site, connection, batch.types, matched):
+    if holders.missed(context, connection, batch.types, matched):
         raise TamperedError(
             "the ledger was tampered with: its index lacks a person whose records are in the data; "
             "expected the index as erasable wrote it; nothing was executed or signed, run "

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import select
 
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import every
 from erasable.workspace.evidence import reliance
 from erasable.workspace.identity import subjects, suppression
@@ -17,7 +18,6 @@ from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import affected, gather, look
 from erasable.workspace.requests.intake import OPEN, asked
-from erasable.workspace.site import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Preview:
 
 
 def preview(
-    site: Site,
+    context: Context,
     wanted: Sequence[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]],
     types: Sequence[str] = (),
 ) -> Preview:
@@ -93,7 +93,7 @@ def preview(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     wanted : sequence of (tokens, condition)
         As the ledger keeps them; see `erasable.workspace.requests.intake.asked`.
     types : sequence of str, default=()
@@ -114,12 +114,12 @@ def preview(
     effects = []
     # Without the lock, files may go while they are looked through; and for as long as a state of
     # the ledger is looked at, no process could purge it.
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         names = [each.name for each in every(connection)]
-    with site.lock(reads=locking.datasets(names)), site.ledger.reading() as connection:
-        reliance.check(site, connection)
+    with context.lock(reads=locking.datasets(names)), context.ledger.reading() as connection:
+        reliance.check(context, connection)
         batch = gather(connection, rows)
-        if (setback := look(site, connection, batch)) is not None:
+        if (setback := look(context, connection, batch)) is not None:
             setback.reraise("")
         searched = searching.columns_searched(connection, {*types, *batch.types.values()})
         matched: set[str] = set()
@@ -145,12 +145,12 @@ class _Row:
     condition: dict[str, Any] | None
 
 
-def describe_person(site: Site, value: Any, type: str | None = None) -> dict[str, Any]:
+def describe_person(context: Context, value: Any, type: str | None = None) -> dict[str, Any]:
     """Say what is kept of a person, without repeating who it is.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     value : str or int
     type : str, default=None
         By default every type that is in use is tried.
@@ -163,8 +163,8 @@ def describe_person(site: Site, value: Any, type: str | None = None) -> dict[str
         models (name: records), requests (ids of open ones), suppressed (what is on the list of
         whom to keep out: type, request_id and since of each).
     """
-    with site.ledger.reading() as connection:
-        wanted = asked(site, connection, [value], type, None, None)
+    with context.ledger.reading() as connection:
+        wanted = asked(context, connection, [value], type, None, None)
         types = subjects.types_tried(connection, type)
         pairs = subjects.expand(connection, wanted[0][0] or [])
         tokens = {token for _, token in pairs}
@@ -175,7 +175,7 @@ def describe_person(site: Site, value: Any, type: str | None = None) -> dict[str
             .order_by(request_table.c.received_at)
         )
         waiting = [row.id for row in open_ones if tokens & {token for _, token in row.tokens or ()}]
-    looked = preview(site, wanted, types)
+    looked = preview(context, wanted, types)
     effects = looked.effects
     found = {
         kind: {each.name: each.n_records for each in effects if each.target == kind}

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
+from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, leavers
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every
@@ -17,36 +18,35 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, pending_hooks
 from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import Batch
-from erasable.workspace.site import Site
 
 
-def swap(site: Site, batch: Batch) -> dict[str, int]:
+def swap(context: Context, batch: Batch) -> dict[str, int]:
     """Put all of it in place; return how many records each request met."""
-    now = site.now()
-    with site.ledger.transaction() as connection:
+    now = context.now()
+    with context.ledger.transaction() as connection:
         tasks: list[dict[str, Any]] = []
         matched = dict.fromkeys(batch.requests, 0)
         delete_in(connection, holding.c.token, batch.tokens)
         for erasure in batch.erasures:
-            erasing.swap(site, connection, erasure)
+            erasing.swap(context, connection, erasure)
             leavers.forget_holdings(connection, erasure.dataset.id, erasure.vacated)
             tasks += _dataset_tasks(batch, erasure, matched)
             connection.execute(insert(measurement).values(_measured(erasure, now)))
         for row, prepared, counts in batch.prepared:
-            deleting.adopt(site, connection, prepared, now)
+            deleting.adopt(context, connection, prepared, now)
             tasks += _model_tasks(row, prepared, counts, matched)
         for row, prepared, _ in batch.prepared:
             if prepared.treatment == "retired":
-                pending_hooks.discard(site, connection, row.name)
+                pending_hooks.discard(context, connection, row.name)
             elif row.hook:
-                pending_hooks.add(site, connection, row.name)
+                pending_hooks.add(context, connection, row.name)
         by_request: dict[str, list[dict[str, Any]]] = {}
         for each in tasks:
             by_request.setdefault(each["request_id"], []).append(each)
         _forget_failures(connection, batch)
         if tasks:
             connection.execute(insert(task), tasks)
-        kept_out = _suppress(site, connection, batch, matched)
+        kept_out = _suppress(context, connection, batch, matched)
         searched = _searched(connection, batch)
         ended = {"state": "swapped", "tokens": None, "condition": None, "type": None, "salt": None}
         found: dict[str, Any] = {"matched": bindparam("count"), "searched": bindparam("columns")}
@@ -60,7 +60,7 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
                 ],
             )
         log.append_many(
-            site,
+            context,
             connection,
             [
                 (
@@ -137,7 +137,7 @@ def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
 
 
 def _suppress(
-    site: Site, connection: Connection, batch: Batch, matched: dict[str, int]
+    context: Context, connection: Connection, batch: Batch, matched: dict[str, int]
 ) -> dict[str, str]:
     """Keep out what was erased: people by their tokens, records that met a condition by ids.
 
@@ -152,11 +152,11 @@ def _suppress(
     for erasure in batch.erasures:
         kind = record_type(erasure.dataset.name)
         for request, ids in erasure.ids_of_conditions().items():
-            tokens = site.keys.tokens(kind, ids)
+            tokens = context.keys.tokens(kind, ids)
             erased += [(token, kind, request) for token in tokens if token is not None]
     delete_in(connection, identity.c.token, batch.tokens)
     erased += _without_records(connection, batch)
-    return suppression.suppress(connection, erased, site.now())
+    return suppression.suppress(connection, erased, context.now())
 
 
 def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, str, str]]:
