@@ -6,14 +6,7 @@ Alembic's migrations make these tables; a test compares the two.
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    ForeignKey,
-    Index,
-    MetaData,
-    Table,
-)
+from sqlalchemy import Boolean, Column, ForeignKey, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
 from erasable.workspace.ledger.kinds import Bytes, Json, Moment, Real, Whole, Words, name_columns

@@ -26,12 +26,7 @@ from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import (
-    algorithm_of,
-    software,
-    to_bytes,
-    train,
-)
+from erasable.workspace.models.training import algorithm_of, software, to_bytes, train
 from erasable.workspace.models.versions import new_version, retire, tell
 from erasable.workspace.store.artifacts import Stored
 

@@ -22,13 +22,7 @@ from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.outdated import read_quietly
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import (
-    Made,
-    algorithm_of,
-    digest_of,
-    software,
-    train,
-)
+from erasable.workspace.models.training import Made, algorithm_of, digest_of, software, train
 
 
 @dataclass(frozen=True, slots=True)
