@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log, receipts, seals
-from erasable.workspace.evidence.commitments import commit, new_salt
+from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.ledger.schema import (
     dataset,
     dataset_version,
@@ -75,7 +76,7 @@ def acknowledge(context: Context, connection: Connection, id: str, **values: Any
     row = {
         "id": id, "state": "pending", "regulation": "gdpr", "received_at": RECEIVED,
         "due_at": DUE, "hold": None, "type": "email", "types": ["email"],
-        "tokens": [("email", token)], "condition": None, "salt": new_salt(),
+        "tokens": [("email", token)], "condition": None, "salt": secrets.token_hex(32),
         "changed_at": RECEIVED, **values,
     }  # fmt: skip
     connection.execute(insert(request).values(row))

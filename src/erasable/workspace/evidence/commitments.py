@@ -14,17 +14,6 @@ import secrets
 _SALT = 32  # bytes
 
 
-def new_salt() -> str:
-    """Draw a salt, for a commitment that is made later.
-
-    Examples
-    --------
-    >>> len(new_salt())
-    64
-    """
-    return secrets.token_hex(_SALT)
-
-
 def commit(digest: str) -> tuple[str, str]:
     """Commit to a digest, under a new salt.
 
@@ -44,7 +33,7 @@ def commit(digest: str) -> tuple[str, str]:
     >>> matches(salt, made, "erasable:1:ab"), matches(salt, made, "erasable:1:ac")
     (True, False)
     """
-    salt = new_salt()
+    salt = secrets.token_hex(_SALT)
     return salt, commitment(salt, digest)
 
 

@@ -77,7 +77,7 @@ def put(context: Context, connection: Connection, thing: str, id: int | None = N
     table, facts, _ = _THINGS[thing]
     query = select(table) if id is None else select(table).where(table.c.id == id)
     for owner, seal in facts(context, connection, connection.execute(query).all()).items():
-        _put(context, connection, f"{thing}:{owner}", seal)
+        context.ledger.set(connection, f"{SEAL}{thing}:{owner}", seal)
 
 
 def unsealed_files(
@@ -160,7 +160,8 @@ def seal_all(context: Context, connection: Connection) -> None:
     for name in sorted(SEALED):
         value = context.ledger.get(connection, name)
         if value is not None:
-            _put(context, connection, name, of_setting(context.keys, name, value))
+            seal = of_setting(context.keys, name, value)
+            context.ledger.set(connection, f"{SEAL}{name}", seal)
     log.append(context, connection, _LATER, context.keys.key_id, {}, context.now())
     log.head(context, connection)
 
@@ -220,7 +221,3 @@ def _kept(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
     """Return the seals of files and settings that there are, by what they are of."""
     found = settings(connection, [f"{SEAL}{name}" for name in names])
     return {name.removeprefix(SEAL): seal for name, seal in found.items()}
-
-
-def _put(context: Context, connection: Connection, name: str, seal: str) -> None:
-    context.ledger.set(connection, f"{SEAL}{name}", seal)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.context import Context
-from erasable.workspace.evidence.commitments import commitment, matches, new_salt
+from erasable.workspace.evidence.commitments import commit, matches
 from erasable.workspace.evidence.wire import pack, stamp, unpack
 from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
@@ -95,17 +95,14 @@ def commit_to(
         Commitments, by request.
     """
     delete_in(connection, suppression_salt.c.request_id, kept)
-    salts = {request: new_salt() for request in kept}
-    rows = [
+    made = {request: commit(_text(len(rows), rows)) for request, rows in kept.items()}
+    salts = [
         {"request_id": request, "salt": salt, "n_tokens": len(kept[request])}
-        for request, salt in salts.items()
+        for request, (salt, _) in made.items()
     ]
-    if rows:
-        connection.execute(suppression_salt.insert(), rows)
-    return {
-        request: commitment(salt, _text(len(kept[request]), kept[request]))
-        for request, salt in salts.items()
-    }
+    if salts:
+        connection.execute(suppression_salt.insert(), salts)
+    return {request: commitment for request, (_, commitment) in made.items()}
 
 
 def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> dict[str, Kept]:
