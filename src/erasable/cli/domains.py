@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import typer
 
-from erasable.cli import domain_terms as terms
 from erasable.cli import options, show
-from erasable.cli.files import ids_text, perhaps
+from erasable.cli.files import as_text, ids_text, load, perhaps
 from erasable.cli.frame import command, fail, opened
 from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option, switch
 
@@ -93,8 +95,8 @@ def remove_domain(
     sampled = None if retain_sample is None else options.whole(retain_sample, "--retain-sample", 2)
     reduced = None if components is None else options.whole(components, "--components")
     found = opened(folder)
-    words = terms.keywords(keywords)
-    wanted, cost = terms.budget(budget)
+    words = read_keywords(keywords)
+    wanted, cost = read_budget(budget)
     from erasable.cli import domain_show
     from erasable.removal import SCORES
 
@@ -133,3 +135,83 @@ def remove_domain(
             if plan.ids
             else "dry run: the budget is met without a deletion, so there is none to make"
         )
+
+
+_FORMS = (
+    "expected a number of records (100), a share of the domain (20% or 0.2), coverage:SHARE, "
+    "min-removal:ALPHA, max-shift:EPSILON, or cost:COLUMN:AMOUNT"
+)
+
+
+def read_budget(text: str | None) -> tuple[Any, str | None]:
+    """Return a budget and, where records cost differently, the column that says what they do.
+
+    Raises
+    ------
+    WorkspaceError
+        The text is none; whether it is in range, the budget says.
+
+    Examples
+    --------
+    >>> read_budget("100"), read_budget("20%"), read_budget("min-removal:0.5")
+    ((100, None), (Share(share=0.2), None), (MinRemoval(alpha=0.5), None))
+    >>> read_budget("cost:minutes:90")
+    (90.0, 'minutes')
+    """
+    from erasable.removal import Coverage, MaxShift, MinRemoval, Share
+
+    if text is None:
+        return None, None
+    given = text.strip()
+    digits = given.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) < 100:
+        return int(given), None
+    kind, colon, rest = given.partition(":")
+    if not colon:
+        return Share(_number(text, given)), None
+    if kind == "cost":
+        column, _, amount = rest.rpartition(":")
+        if not column:
+            _refuse(text)
+        return _number(text, amount, percent=False), column
+    kinds = {"coverage": Coverage, "min-removal": MinRemoval, "max-shift": MaxShift}
+    if kind not in kinds:
+        _refuse(text)
+    return kinds[kind](_number(text, rest, percent=kind == "coverage")), None
+
+
+def read_keywords(path: str | None) -> list[str] | None:
+    """Read keywords from a file, one a line; empty lines are skipped.
+
+    Raises
+    ------
+    WorkspaceError, NotInWorkspaceError
+        There is no such file, it is no text, or has none.
+
+    Examples
+    --------
+    >>> read_keywords(None) is None
+    True
+    """
+    if path is None:
+        return None
+    text = as_text(load(path, "keywords, one a line"), repr(path), "keywords, one a line")
+    found = [each.strip() for each in text.splitlines() if each.strip()]
+    if not found:
+        fail(f"{path!r} is empty; expected keywords, one a line")
+    return found
+
+
+def _number(text: str, part: str, *, percent: bool = True) -> float:
+    percent = percent and part.endswith("%")
+    try:
+        value = float(part.removesuffix("%") if percent else part)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        _refuse(text)
+    return value / 100 if percent else value
+
+
+def _refuse(text: str) -> None:
+    fail(f"--budget is {show.one_line(text)[:60]!r}; {_FORMS}")
