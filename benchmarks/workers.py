@@ -34,8 +34,8 @@ from typing import Any
 from workspace_mix import FEATURES, person, write_records
 
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.ledger.address import Address
-from erasable.workspace.site import Site
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "workers.json"
@@ -62,7 +62,7 @@ def database(url: str | None) -> Iterator[str]:
 def make(folder: Path, url: str, n_records: int) -> Workspace:
     """Make a workspace of one data set and eight models."""
     write_records(folder / "records.parquet", n_records, n_records // PER_PERSON)
-    workspace = Workspace(Site.create(folder / "ws", Address.parse(url, "workers")))
+    workspace = Workspace(Context.create(folder / "ws", Address.parse(url, "workers")))
     workspace.add_dataset(
         "records", folder / "records.parquet", id_column="record", subjects=["person"]
     )

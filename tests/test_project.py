@@ -25,7 +25,8 @@ import erasable
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 MAXIMUM_LINES = 400
-# Rooms that nobody imports from outside: what they do is reached through `Workspace`.
+# Rooms that nobody imports from outside: what they do is reached through `Workspace`. Their modules
+# need no list of what they export: a name with an underscore is their own.
 INNER = ("erasable.workspace.", "erasable.cli", "erasable.__main__")
 
 
@@ -62,7 +63,7 @@ def missing_from_all(module: ModuleType) -> set[str]:
     return shown - set(module.__all__)
 
 
-@pytest.mark.parametrize("name", public_modules())
+@pytest.mark.parametrize("name", [each for each in public_modules() if not each.startswith(INNER)])
 def test_all_is_complete(name: str) -> None:
     module = importlib.import_module(name)
     assert hasattr(module, "__all__"), f"{name} does not say what it exports"

@@ -38,62 +38,62 @@ def rows_of_visits(numbers, columns=COLUMNS):
     return "\n".join(lines) + "\n"
 
 
-def found(site, name):
+def found(context, name):
     """Return the model and its version in use."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         model = catalogue.find(connection, name)
         return model, catalogue.current(connection, model)
 
 
-def loaded(site, name):
-    return erasable.load(io.BytesIO(site.store.open(found(site, name)[1].stored)))
+def loaded(context, name):
+    return erasable.load(io.BytesIO(context.store.open(found(context, name)[1].stored)))
 
 
-def prepared(site, name, ids, dataset=1):
-    model, version = found(site, name)
-    return deleting.prepare(site, model, version, {dataset: list(ids)})
+def prepared(context, name, ids, dataset=1):
+    model, version = found(context, name)
+    return deleting.prepare_model(context, model, version, {dataset: list(ids)})
 
 
-def erased(site, name, ids, dataset=1):
+def erased(context, name, ids, dataset=1):
     """Take records out of a model and adopt it; the data set keeps them."""
-    made = prepared(site, name, ids, dataset)
-    with site.ledger.transaction() as connection:
-        deleting.adopt(site, connection, made, site.now())
+    made = prepared(context, name, ids, dataset)
+    with context.ledger.transaction() as connection:
+        deleting.adopt(context, connection, made, context.now())
     return made
 
 
-def take_out_of_data(site, ids, dataset=1):
+def take_out_of_data(context, ids, dataset=1):
     """Rewrite the fragments of a data set without some records."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         known = data.get(connection, dataset)
         parts = data.parts(connection, dataset)
     for part in parts:
-        table = fragments.read(site, part.key, part.sha256)
+        table = fragments.read(context, part.key, part.sha256)
         leaves = pc.is_in(table[known.id_column], pa.array(ids, table[known.id_column].type))
         kept = table.filter(pc.invert(leaves))
-        stored = fragments.write(site, known.name, kept)
-        with site.ledger.transaction() as connection:
+        stored = fragments.write(context, known.name, kept)
+        with context.ledger.transaction() as connection:
             connection.execute(
                 schema.fragment.update()
                 .where(schema.fragment.c.id == part.id)
                 .values(key=stored.key, sha256=stored.sha256, n_records=kept.num_rows)
             )
-            seals.put(site, connection, "dataset", dataset)
+            seals.put(context, connection, "dataset", dataset)
 
 
-def written_down(site):
+def written_down(context):
     """Have the log say of every model what its rows are now: another version made it so."""
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         for model in catalogue.every(connection):
-            versions.tell(site, connection, "model-updated", model.name, site.now())
+            versions.tell(context, connection, "model-updated", model.name, context.now())
 
 
-def add_visits(site, folder, name, numbers, columns=COLUMNS, subjects=(("patient", "id"),)):
+def add_visits(context, folder, name, numbers, columns=COLUMNS, subjects=(("patient", "id"),)):
     path = folder / f"{name}.csv"
     path.write_text(rows_of_visits(numbers, columns))
     source = Source.parse(str(path), None)
-    datasets.add(site, name, source, id_column="visit", subjects=list(subjects))
+    datasets.add(context, name, source, id_column="visit", subjects=list(subjects))
 
 
-def keys_in(site):
-    return set(site.store.list())
+def keys_in(context):
+    return set(context.store.list())

@@ -14,7 +14,7 @@ from domain_scene import TEXTS, bytes_of, make
 
 from cli.fuzzing import commands
 from cli.running import erasable, told
-from erasable.cli import domain_terms as terms
+from erasable.cli import domains
 from erasable.cli.domain_show import CAUTION
 from erasable.core.errors import ErasableError
 from erasable.removal import SCORES, Coverage, MaxShift, MinRemoval, Share
@@ -324,14 +324,14 @@ def test_a_budget_that_needs_no_deletion(folder: Path) -> None:
 )  # fmt: skip
 def test_what_is_no_budget(text: str) -> None:
     with pytest.raises(ErasableError) as error:
-        terms.budget(text)
+        domains.read_budget(text)
     assert str(error.value).startswith("--budget is ")
 
 
 def test_plain_budgets() -> None:
-    assert terms.budget(" 12 ") == (12, None)
-    assert terms.budget("9" * 40) == (int("9" * 40), None)
-    assert terms.budget("cost:a:b:2.5") == (2.5, "a:b")
-    share, column = terms.budget("12.5%")
+    assert domains.read_budget(" 12 ") == (12, None)
+    assert domains.read_budget("9" * 40) == (int("9" * 40), None)
+    assert domains.read_budget("cost:a:b:2.5") == (2.5, "a:b")
+    share, column = domains.read_budget("12.5%")
     assert isinstance(share, Share)
     assert (share.share, column) == (0.125, None)

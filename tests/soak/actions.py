@@ -16,6 +16,7 @@ from traces import compressed, numbers_in, texts_in, tokens_in
 
 from erasable.core.errors import WorkspaceServerError
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.evidence import log
 from erasable.workspace.ledger.schema import (
@@ -31,7 +32,6 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.requests.working import Done
-from erasable.workspace.site import Site
 
 ONCE = ("request-acknowledged", "request-erased", "request-completed", "request-denied",
         "request-cancelled")  # fmt: skip
@@ -156,13 +156,13 @@ def _work(workspace: Workspace, tell: Callable[[Any], None]) -> list[str]:
 def observe(path: Path, people: Sequence[str], heads: Sequence[Any]) -> dict[str, Any]:
     """Say what is in a workspace, and what is wrong with it."""
     workspace = Workspace.open(path)
-    site = workspace.site
-    names = dict(zip(site.keys.tokens("id", list(people)), people, strict=True))
-    with site.ledger.reading() as connection:
+    context = workspace.context
+    names = dict(zip(context.keys.tokens("id", list(people)), people, strict=True))
+    with context.ledger.reading() as connection:
         records = {}
         for known in catalogue.every(connection):
             columns = [known.id_column, *known.subject_columns]
-            table = catalogue.table(site, connection, known.id, columns=columns)
+            table = catalogue.table(context, connection, known.id, columns=columns)
             records[known.name] = {
                 row[known.id_column]: [names[row[each]] for each in known.subject_columns]
                 for row in table.to_pylist()
@@ -182,10 +182,10 @@ def observe(path: Path, people: Sequence[str], heads: Sequence[Any]) -> dict[str
             table.name: connection.execute(query(func.count()).select_from(table)).scalar()
             for table in (step, lease, failure, garbage)
         }
-        models = dict(_models(site, connection))
+        models = dict(_models(context, connection))
     problems += workspace.verify_log(*heads[:1])
     for head in heads[1:]:
-        problems += log.verify_since(site, head)
+        problems += log.verify_since(context, head)
     return {
         "records": records, "requests": requests, "problems": problems,
         "out": sorted(name for name in kept_out if name), "n_out": len(kept_out),
@@ -193,7 +193,7 @@ def observe(path: Path, people: Sequence[str], heads: Sequence[Any]) -> dict[str
     }  # fmt: skip
 
 
-def _models(site: Site, connection: Connection) -> Iterator[tuple[str, list[str] | None]]:
+def _models(context: Context, connection: Connection) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each model with the records that it has learned from; None if it is retired."""
     of = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
     columns = model.c.name, model.c.state, model.c.datasets, model_version.c.dataset_versions
@@ -203,7 +203,7 @@ def _models(site: Site, connection: Connection) -> Iterator[tuple[str, list[str]
             continue
         ((dataset, number),) = zip(row.datasets, row.dataset_versions, strict=True)
         column = catalogue.get(connection, dataset).id_column
-        table = catalogue.table(site, connection, dataset, number, [column])
+        table = catalogue.table(context, connection, dataset, number, [column])
         yield row.name, table[column].to_pylist()
 
 
@@ -230,8 +230,8 @@ def _repeated(connection: Any) -> Iterator[str]:
 
 
 def _orphans(workspace: Workspace) -> list[str]:
-    root = workspace.site.root
-    strays = set(workspace.site.store.list()) ^ set(referred_to(workspace))
+    root = workspace.context.root
+    strays = set(workspace.context.store.list()) ^ set(referred_to(workspace))
     strays |= {path.name for path in root.glob(".partial-*")}
     scratch = root / "scratch"
     return sorted(
@@ -266,6 +266,6 @@ def verify_all(
         wrong += workspace.verify_log(head)
     numbers = {weight(id, revision) for id in records for revision in range(revisions + 1)}
     wrong += [f"the number {each} is left" for each in numbers_in(path, numbers)]
-    tokens = {token for token in workspace.site.keys.tokens("id", sorted(people)) if token}
+    tokens = {token for token in workspace.context.keys.tokens("id", sorted(people)) if token}
     wrong += [f"the token {each} is left" for each in tokens_in(path, tokens)]
     return wrong + [f"{each} is compressed" for each in compressed(path)]

@@ -20,8 +20,8 @@ import backends
 from actions import do
 
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.locking import leases
-from erasable.workspace.site import Site
 from erasable.workspace.store import crash_points
 
 __all__ = ["Child", "Watch", "in_child", "steps_in_child"]
@@ -212,7 +212,7 @@ def steps_in_child(
 
     def run(tell: Callable[[Any], None]) -> None:
         passed, stops = 0, stop_at is not None
-        site = None
+        context = None
         if lapses:
             leases.SPAN, leases._RENEWAL = SHORT_SPAN, SHORT_RENEWAL
 
@@ -221,15 +221,15 @@ def steps_in_child(
             passed += 1
             if passed == die_at:
                 os.kill(os.getpid(), signal.SIGKILL)
-            holds = site is not None and site.locks.owner and effect != "commit"
+            holds = context is not None and context.locks.owner and effect != "commit"
             if stops and stop_at is not None and passed >= stop_at[0] and holds:
                 stops = False
                 tell({"stops": stop_at[1]})
                 os.kill(os.getpid(), signal.SIGSTOP)
 
         with crash_points.watch(watch):
-            site = Site.open(path, wait=PATIENT)
-            workspace = Workspace(site)
+            context = Context.open(path, wait=PATIENT)
+            workspace = Workspace(context)
             tell({"opened": True})
             for step in steps:
                 tell({"done": do(workspace, step, sources, tell)})

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from erasable.core.errors import TooFewRecordsError
+from erasable.workspace.context import Context
 from erasable.workspace.data import admission
 from erasable.workspace.evidence import log, receipts
 from erasable.workspace.identity import suppression
 from erasable.workspace.locking.leases import Leases
 from erasable.workspace.models import deleting
 from erasable.workspace.requests import process, swapping
-from erasable.workspace.site import Site
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "workspace")]
@@ -53,21 +53,21 @@ def test_too_few_kills_fail(kills: Script, capsys: pytest.CaptureFixture[str]) -
 
 
 def nothing_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Site, "clean", lambda self: None)
+    monkeypatch.setattr(Context, "clean", lambda self: None)
 
 
 def completed_before_the_purge(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hasty(site: Site) -> list[str]:
-        with site.ledger.reading() as connection:
+    def hasty(context: Context) -> list[str]:
+        with context.ledger.reading() as connection:
             query = process.select(process.request_table.c.id)
             waiting = list(
                 connection.execute(
                     query.where(process.request_table.c.state == "swapped")
                 ).scalars()
             )
-        with site.ledger.transaction() as connection:
-            receipts.issue(site, connection, waiting, site.now())
-        site.clean()
+        with context.ledger.transaction() as connection:
+            receipts.issue(context, connection, waiting, context.now())
+        context.clean()
         return waiting
 
     monkeypatch.setattr(process, "finish", hasty)
@@ -135,11 +135,11 @@ def steps_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
 def requests_are_carried_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
     finish = process.finish
 
-    def twice(site: Site) -> list[str]:
-        done = finish(site)
-        with site.ledger.transaction() as connection:
+    def twice(context: Context) -> list[str]:
+        done = finish(context)
+        with context.ledger.transaction() as connection:
             for request in done:
-                log.append(site, connection, "request-erased", request, {}, site.now())
+                log.append(context, connection, "request-erased", request, {}, context.now())
         return done
 
     monkeypatch.setattr(process, "finish", twice)

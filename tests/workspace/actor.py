@@ -14,7 +14,7 @@ from typing import Any
 from sites import visits, write_csv
 
 from erasable.workspace import Workspace
-from erasable.workspace.site import Site
+from erasable.workspace.context import Context
 from erasable.workspace.store import crash_points
 
 
@@ -67,11 +67,11 @@ def main() -> None:
         watch = stop_at(*asked["stop"]) if "stop" in asked else lambda effect, where: None
         began = time.monotonic()
         try:
-            workspace = Workspace(Site.open(asked["path"], wait=asked.get("wait", 60)))
+            workspace = Workspace(Context.open(asked["path"], wait=asked.get("wait", 60)))
             say(event="started")
             with crash_points.watch(watch):
                 told = do(workspace, asked["do"], asked)
-            workspace.site.ledger.close()
+            workspace.context.ledger.close()
             say(event="done", told=told, seconds=time.monotonic() - began)
         except Exception as error:
             say(event="failed", kind=type(error).__name__, message=str(error))

@@ -18,8 +18,8 @@ import stores
 from postgres_server import Server
 from sqlalchemy import make_url
 
+from erasable.workspace.context import Context
 from erasable.workspace.ledger.address import PLACE, Address
-from erasable.workspace.site import Site
 
 _server: Server | None = None
 
@@ -28,21 +28,21 @@ _server: Server | None = None
 def on(server: Server) -> Iterator[None]:
     """Have workspaces made on a server inside the block, unless they are given an address."""
     global _server
-    made = Site.__dict__["create"]
+    made = Context.__dict__["create"]
 
     def create(
-        cls: type[Site], root: Any, address: Address | None = None, location: Any = None
-    ) -> Site:
+        cls: type[Context], root: Any, address: Address | None = None, location: Any = None
+    ) -> Context:
         if address is None:
             address = Address.parse(server.url(server.database()), "ws")
-        found: Site = made.__func__(cls, root, address, location)
+        found: Context = made.__func__(cls, root, address, location)
         return found
 
-    _server, Site.create = server, classmethod(create)  # type: ignore[assignment,method-assign]
+    _server, Context.create = server, classmethod(create)  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
-        _server, Site.create = None, made
+        _server, Context.create = None, made
 
 
 def after_fork() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from sites import write_csv
 
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.requests.working import Done
-from erasable.workspace.site import Site
 
 MODELS = {"risk": "visits", "scale": "visits", "tree": "visits", "lengths": "letters"}
 WAIT = 240.0  # seconds that a command waits for others
@@ -54,7 +54,7 @@ def plan(client: int, n_rounds: int) -> list[dict[str, Any]]:
 
 
 def be_client(path: Path, client: int, n_rounds: int) -> dict[str, Any]:
-    workspace = Workspace(Site.open(path, wait=WAIT))
+    workspace = Workspace(Context.open(path, wait=WAIT))
     requests: list[str] = []
     for number, step in enumerate(plan(client, n_rounds)):
         if "append" in step:
@@ -80,5 +80,5 @@ def be_worker(path: Path) -> dict[str, Any]:
         if one.failure is not None or one.error is not None:
             done["trouble"].append(str(one.failure or one.error))
 
-    Workspace(Site.open(path, wait=WAIT)).work(poll=0.05, tell=hear, stopped=stopped)
+    Workspace(Context.open(path, wait=WAIT)).work(poll=0.05, tell=hear, stopped=stopped)
     return done

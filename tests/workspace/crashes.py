@@ -142,7 +142,7 @@ def restart_and_check(path: Path, n_requests: int = 5) -> None:
     assert {verdict.verdict for verdict in workspace.verify()} == {"equal"}
     assert {row["name"]: row["n_records"] for row in workspace.datasets()} == LEFT
     assert scan(path, *MARKERS) == []
-    assert sorted(workspace.site.store.list()) == sorted(referred_to(workspace))
+    assert sorted(workspace.context.store.list()) == sorted(referred_to(workspace))
     assert not (path / "scratch").exists() or not list((path / "scratch").iterdir())
     for request in requests:
         body = workspace.receipt(request.id)
@@ -159,7 +159,7 @@ def referred_to(workspace: Workspace) -> list[str]:
 
     from erasable.workspace.ledger.schema import fragment, model_version
 
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         keys = list(connection.execute(select(fragment.c.key)).scalars())
         keys += list(connection.execute(select(model_version.c.key)).scalars())
     return [key for key in keys if key is not None]

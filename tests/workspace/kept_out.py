@@ -6,41 +6,41 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import suppression
-from erasable.workspace.site import Site
 
 EARLY = datetime(2026, 1, 1, tzinfo=UTC)
 LATE = datetime(2026, 2, 1, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 def suppress(
-    site: Site, *identities: tuple[str, Any], request: str = "R-1", now: datetime = EARLY
+    context: Context, *identities: tuple[str, Any], request: str = "R-1", now: datetime = EARLY
 ) -> int:
     """Put identities on the list, and say so in the log, as a batch does; return how many."""
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         before = len(suppression.listing(connection))
-        named = [(site.keys.token(type, value), type, request) for type, value in identities]
+        named = [(context.keys.token(type, value), type, request) for type, value in identities]
         made = suppression.suppress(connection, named, now)
         body = entries.erased(len(named), (), made.get(request))
-        log.append(site, connection, "request-erased", request, body, now)
+        log.append(context, connection, "request-erased", request, body, now)
         return len(suppression.listing(connection)) - before
 
 
-def listing(site: Site) -> list[dict[str, Any]]:
-    with site.ledger.reading() as connection:
+def listing(context: Context) -> list[dict[str, Any]]:
+    with context.ledger.reading() as connection:
         return suppression.listing(connection)
 
 
-def restored(site: Site, tmp_path: Path) -> Site:
+def restored(context: Context, tmp_path: Path) -> Context:
     """Make a workspace with the keys and the name of another, and nothing else: a backup."""
     (tmp_path / "restored").mkdir()
-    keys = site.disk.read("keys.json")
+    keys = context.disk.read("keys.json")
     (tmp_path / "restored" / "keys.json").write_bytes(keys)
     (tmp_path / "restored" / "keys.json").chmod(0o600)
-    made = Site.create(tmp_path / "restored")
-    with site.ledger.reading() as connection:
-        name = site.ledger.get(connection, "workspace")
+    made = Context.create(tmp_path / "restored")
+    with context.ledger.reading() as connection:
+        name = context.ledger.get(connection, "workspace")
     with made.ledger.transaction() as connection:
         made.ledger.set(connection, "workspace", name)
     return made

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from erasable.workspace import Workspace
-from erasable.workspace.site import ARTIFACTS, LEDGER
+from erasable.workspace.context import ARTIFACTS, LEDGER
 from erasable.workspace.store import crash_points
 from erasable.workspace.store.artifacts import LocalStore
 from erasable.workspace.store.disk import Disk
@@ -38,8 +38,8 @@ class ForgetfulDisk(Disk):
                 self.synced[path.stat().st_ino] = path.read_bytes()
             self._remember(Path(folder))
 
-    def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-        super()._write(path, data, mode)
+    def _sync(self, path: Path, handle: int) -> None:
+        super()._sync(path, handle)
         self.synced[path.stat().st_ino] = path.read_bytes()
 
     def _sync_folder(self, path: Path) -> None:
@@ -86,7 +86,7 @@ def losses(
     workspace = Workspace.open(path)
     disk = kind(path / ARTIFACTS)
     disk.settle()
-    workspace.site.store = LocalStore(disk)
+    workspace.context.store = LocalStore(disk)
     left: list[tuple[str, Path]] = []
 
     def keep(effect: str, where: str) -> None:
@@ -104,5 +104,5 @@ def losses(
     with crash_points.watch(keep):
         action(workspace)
     keep("nothing", "")
-    workspace.site.ledger.close()
+    workspace.context.ledger.close()
     return left

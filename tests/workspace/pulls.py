@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from erasable.workspace.context import Context
 from erasable.workspace.data import (
     admission,
     arrow_files,
@@ -22,7 +23,6 @@ from erasable.workspace.data import (
     spooling,
 )
 from erasable.workspace.data.sources import Source
-from erasable.workspace.site import Site
 
 SCHEMA = pa.schema(
     [("visit", pa.string()), ("patient", pa.string()), ("doctor", pa.string()),
@@ -57,8 +57,8 @@ def put(folder: Path, *parts: list[Row], schema: pa.Schema = SCHEMA) -> Source:
     return Source.parse(str(folder))
 
 
-def add(site: Site, source: Source, name: str = "visits") -> datasets.Change:
-    return datasets.add(site, name, source, id_column="visit", subjects=SUBJECTS)
+def add(context: Context, source: Source, name: str = "visits") -> datasets.Change:
+    return datasets.add(context, name, source, id_column="visit", subjects=SUBJECTS)
 
 
 @contextmanager
@@ -73,42 +73,42 @@ def small(at_once: int = 3, held: int = 400, each: int = 4) -> Iterator[None]:
         yield
 
 
-def contents(site: Site, name: str = "visits") -> dict[int, list[str]]:
+def contents(context: Context, name: str = "visits") -> dict[int, list[str]]:
     """Return the hashes of the fragments of the newest version, by bucket."""
     found: dict[int, list[str]] = {}
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         known = catalogue.find(connection, name)
         for part in catalogue.parts(connection, known.id, known.version):
             found.setdefault(part.bucket, []).append(part.sha256)
     return found
 
 
-def rows(site: Site, name: str = "visits") -> dict[str, Row]:
-    with site.ledger.reading() as connection:
-        table = catalogue.table(site, connection, catalogue.find(connection, name).id)
+def rows(context: Context, name: str = "visits") -> dict[str, Row]:
+    with context.ledger.reading() as connection:
+        table = catalogue.table(context, connection, catalogue.find(connection, name).id)
     return {row["visit"]: row for row in table.to_pylist()}
 
 
-def as_kept(site: Site, row: Row) -> Row:
+def as_kept(context: Context, row: Row) -> Row:
     """Return a record as a data set has it."""
     tokens = {
-        column: None if row[column] is None else site.keys.token("id", row[column])
+        column: None if row[column] is None else context.keys.token("id", row[column])
         for column, _ in SUBJECTS
     }
     return {**row, **tokens}
 
 
-def nothing_beside(site: Site) -> None:
+def nothing_beside(context: Context) -> None:
     """Hold that there is no scratch, and no file that the ledger does not know."""
-    scratch = site.root / "scratch"
+    scratch = context.root / "scratch"
     assert not scratch.exists() or not list(scratch.iterdir())
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         kept = {
             part.key
             for known in catalogue.every(connection)
             for part in catalogue.parts(connection, known.id)
         }
-    assert set(site.store.list()) == kept
+    assert set(context.store.list()) == kept
 
 
 NAMES = iter(range(10**6))

@@ -10,8 +10,8 @@ import backends
 import pyarrow as pa
 import pyarrow.csv
 
+from erasable.workspace.context import Context
 from erasable.workspace.data.sources import Source
-from erasable.workspace.site import Site
 
 START = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
@@ -30,11 +30,11 @@ class Clock:
         self.at += timedelta(days=days)
 
 
-def make_site(folder: Path) -> tuple[Site, Clock]:
+def make_site(folder: Path) -> tuple[Context, Clock]:
     """Make a workspace whose time stands still."""
     clock = Clock()
 
-    class Still(Site):
+    class Still(Context):
         def now(self) -> datetime:
             return clock()
 

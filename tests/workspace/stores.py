@@ -17,8 +17,8 @@ import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 from s3_server import Server
 
+from erasable.workspace.context import Context
 from erasable.workspace.ledger.address import Address
-from erasable.workspace.site import Site
 from erasable.workspace.store import crash_points
 from erasable.workspace.store.location import STORE, Location
 
@@ -110,20 +110,20 @@ def on(server: Server) -> Iterator[None]:
 
 @contextmanager
 def _made_at(place: Any) -> Iterator[None]:
-    made = Site.__dict__["create"]
+    made = Context.__dict__["create"]
 
     def create(
-        cls: type[Site], root: Any, address: Address | None = None, location: Any = None
-    ) -> Site:
+        cls: type[Context], root: Any, address: Address | None = None, location: Any = None
+    ) -> Context:
         location = location or Location.parse(place(Path(root)))
-        found: Site = made.__func__(cls, root, address, location)
+        found: Context = made.__func__(cls, root, address, location)
         return found
 
-    Site.create = classmethod(create)  # type: ignore[assignment,method-assign]
+    Context.create = classmethod(create)  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
-        Site.create = made
+        Context.create = made
 
 
 def move_copy(folder: Path) -> None:

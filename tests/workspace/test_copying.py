@@ -30,12 +30,12 @@ from erasable.core.errors import (
     WorkspaceServerError,
 )
 from erasable.workspace import Workspace
+from erasable.workspace.context import LEDGER, LOCK, Context
 from erasable.workspace.evidence import consistency, receipts
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS
 from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.schema import PASSING, dataset, metadata
-from erasable.workspace.site import LEDGER, LOCK, Site
 from erasable.workspace.store import crash_points
 
 
@@ -52,14 +52,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace.deny(denied.id, "a legal duty")
     workspace.hold(held.id, "identity in doubt")
     workspace.verify()
-    workspace.site.ledger.close()
+    workspace.context.ledger.close()
     return path
 
 
 @pytest.fixture
 def source(made: Path, tmp_path: Path) -> Path:
     path = copy_of(made, tmp_path / "ws")
-    ledger = Site.open(path).ledger
+    ledger = Context.open(path).ledger
     ledger.checkpoint()  # or whoever closes it last writes to the file
     ledger.close()
     return path
@@ -67,7 +67,7 @@ def source(made: Path, tmp_path: Path) -> Path:
 
 def content(workspace: Workspace) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows as the rest of the workspace sees them, by the types of its columns."""
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         return {
             table.name: sorted(map(tuple, connection.execute(select(table))), key=repr)
             for table in metadata.sorted_tables
@@ -96,8 +96,8 @@ def test_a_copy_is_the_source(server: Server, database: str, source: Path, tmp_p
         n for n, k in copied.rows.items() if k
     }
     assert copied.path == str(tmp_path / "copy")
-    assert copied.n_files == len(list(workspace.site.store.list())) > 4
-    assert sorted(other.site.store.list()) == sorted(workspace.site.store.list())
+    assert copied.n_files == len(list(workspace.context.store.list())) > 4
+    assert sorted(other.context.store.list()) == sorted(workspace.context.store.list())
     assert copied.n_receipts == 5
     assert (copied.log_size, copied.log_root) == (workspace.head()["size"], other.head()["root"])
     assert other.verify_log() == []
@@ -114,16 +114,16 @@ def test_null_and_nothing_stay_apart(
     monkeypatch.setattr(consistency, "_strays", lambda _: [])
     workspace = Workspace.open(source)
     values = {"n": 1, "x": 1.5, "text": "1", "none": None, "deep": [{"a": "\0\u20ac\\"}, 10**18]}
-    with workspace.site.ledger.transaction() as connection:
+    with workspace.context.ledger.transaction() as connection:
         for name, value in values.items():
-            workspace.site.ledger.set(connection, name, value)
+            workspace.context.ledger.set(connection, name, value)
     workspace.copy(tmp_path / "copy", database=server.url(database))
     nothing = "SELECT count(*), count(tokens), count(condition) FROM request"
     counts = []
     for path in (source, tmp_path / "copy"):
-        site = Site.open(path)
-        with site.ledger.reading() as connection:
-            found = {name: site.ledger.get(connection, name, "?") for name in values}
+        context = Context.open(path)
+        with context.ledger.reading() as connection:
+            found = {name: context.ledger.get(connection, name, "?") for name in values}
             assert found == values
             assert list(map(type, found.values())) == list(map(type, values.values()))
             counts.append(tuple(connection.exec_driver_sql(nothing).one()))
@@ -138,7 +138,7 @@ def test_work_goes_on_in_the_copy(
     workspace = Workspace.open(tmp_path / "copy")
     write_csv(tmp_path / "others.csv", visits(9, start=900))
     workspace.add_dataset("others", tmp_path / "others.csv", id_column="visit")
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         ids = list(connection.execute(select(dataset.c.id).order_by(dataset.c.id)).scalars())
     assert ids == [1, 2, 3]  # counted on from the last
     done = workspace.process()
@@ -181,7 +181,7 @@ def refused(source: Path, target: Path, url: str, error: type[ErasableError], ma
     """See that nothing is copied, and nothing changed."""
     before, there = digest_of(source), target.exists()
     with pytest.raises(error, match=match) as told:
-        Workspace(Site.open(source, wait=0.01)).copy(target, database=url, schema="team")
+        Workspace(Context.open(source, wait=0.01)).copy(target, database=url, schema="team")
     assert "\n" not in str(told.value)
     assert "; expected " in str(told.value)
     assert digest_of(source) == before
@@ -420,4 +420,4 @@ def test_the_source_takes_no_change_meanwhile(
     with crash_points.watch(ask):
         Workspace.open(source).copy(tmp_path / "copy", database=server.url(database))
     assert tried
-    assert Address.read(Site.find(tmp_path / "copy").disk) is not None
+    assert Address.read(Context.find(tmp_path / "copy").disk) is not None

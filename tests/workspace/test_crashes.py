@@ -155,31 +155,31 @@ def test_the_server_dies_while_processing(
 
 
 def append(workspace: Workspace) -> None:
-    folder = workspace.site.root.parent
+    folder = workspace.context.root.parent
     write_csv(folder / "more.csv", visits(9, start=500))
     workspace.append("visits", folder / "more.csv")
 
 
 def sync(workspace: Workspace) -> None:
-    folder = workspace.site.root.parent
+    folder = workspace.context.root.parent
     write_csv(folder / "more.csv", visits(90, start=40))
     workspace.sync("visits", folder / "more.csv")
 
 
 def import_list(workspace: Workspace) -> None:
     """Take in a list of two who were erased since a backup was made: one is there, one is not."""
-    token, since = workspace.site.keys.token, "2026-03-01T00:00:00+00:00"
-    with workspace.site.ledger.reading() as connection:
-        name = workspace.site.ledger.get(connection, "workspace")
+    token, since = workspace.context.keys.token, "2026-03-01T00:00:00+00:00"
+    with workspace.context.ledger.reading() as connection:
+        name = workspace.context.ledger.get(connection, "workspace")
     entries = [
         {"token": token("id", person), "type": "id", "request_id": request, "since": since}
         for person, request in (("marker-patient-022", "R-1"), ("marker-patient-900", "R-2"))
     ]
     kept = {
-        "version": 1, "workspace": name, "secret": workspace.site.keys.fingerprint,
+        "version": 1, "workspace": name, "secret": workspace.context.keys.fingerprint,
         "entries": entries,
     }  # fmt: skip
-    payload, signer = json.dumps(kept).encode(), workspace.site.keys.signer
+    payload, signer = json.dumps(kept).encode(), workspace.context.keys.signer
     workspace.import_suppression_list(seal(signer, payload, outside.PAYLOAD_TYPE))
 
 
@@ -197,7 +197,7 @@ OTHERS: dict[str, Callable[[Workspace], object]] = {
 def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows of the ledger but those that only say when."""
     workspace = Workspace.open(path)
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         return {
             table.name: sorted(map(tuple, connection.execute(select(table))), key=repr)
             for table in metadata.sorted_tables
@@ -221,9 +221,9 @@ def die_and_check(prepared: Path, folder: Path, name: str, number: int) -> bool:
     done = content(path) != content(prepared)
     workspace = Workspace.open(path)
     assert workspace.verify_log() == []
-    with workspace.site.lock():
-        workspace.site.clean()
-    assert sorted(workspace.site.store.list()) == sorted(referred_to(workspace))
+    with workspace.context.lock():
+        workspace.context.clean()
+    assert sorted(workspace.context.store.list()) == sorted(referred_to(workspace))
     if not done:
         OTHERS[name](workspace)
         assert workspace.verify_log() == []

@@ -23,10 +23,10 @@ from erasable.core.errors import (
     WorkspaceVersionError,
 )
 from erasable.workspace import Workspace
+from erasable.workspace.context import LEDGER, Context
 from erasable.workspace.evidence import receipts, seals
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.engine import REVISION, Ledger
-from erasable.workspace.site import LEDGER, Site
 from erasable.workspace.store import crash_points
 
 
@@ -46,7 +46,7 @@ def test_the_folder_says_where_the_ledger_is(server: Server, database: str, tmp_
     assert (tmp_path / "ws" / PLACE).stat().st_mode & 0o077 == 0
     workspace = Workspace.open(tmp_path / "ws")
     assert workspace.verify_log() == []
-    assert workspace.site.ledger.engine.dialect.name == "postgresql"
+    assert workspace.context.ledger.engine.dialect.name == "postgresql"
 
 
 def test_what_is_out_of_reach_is_told(server: Server, database: str, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_request_is_not_completed_while_somebody_may_see_what_was_erased(
         "visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"]
     )
     (request,) = workspace.request(["marker-patient-3"])
-    token = workspace.site.keys.token("id", "marker-patient-3")
+    token = workspace.context.keys.token("id", "marker-patient-3")
     looking = psycopg.connect(server.url(database))
     with looking:
         looking.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -273,7 +273,7 @@ def test_an_older_ledger_waits_until_it_is_told_to_go_on(
 ) -> None:
     path = tmp_path / "ws"
     Workspace.create(path, database=server.url(database))
-    set_back(Site.find(path).ledger)
+    set_back(Context.find(path).ledger)
     with pytest.raises(WorkspaceVersionError, match="run `erasable workspace migrate`") as told:
         Workspace.open(path)
     assert "\n" not in str(told.value)
@@ -284,9 +284,9 @@ def test_an_older_ledger_waits_until_it_is_told_to_go_on(
 
 def test_an_older_file_is_brought_up_to_date_when_it_is_opened(tmp_path: Path, newer: str) -> None:
     Workspace.create(tmp_path)
-    set_back(Site.find(tmp_path).ledger)
-    assert Workspace.open(tmp_path).site.ledger.revision() == newer
-    set_back(Site.find(tmp_path).ledger)
+    set_back(Context.find(tmp_path).ledger)
+    assert Workspace.open(tmp_path).context.ledger.revision() == newer
+    set_back(Context.find(tmp_path).ledger)
     assert Workspace.migrate(tmp_path) == (REVISION, newer)
 
 
@@ -302,7 +302,7 @@ def test_a_file_of_the_first_revision_is_brought_up_to_date(
         "visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"]
     )
     (request,) = workspace.request(["marker-patient-3"])
-    with workspace.site.ledger.transaction() as connection:
+    with workspace.context.ledger.transaction() as connection:
         for name in ("failure", "step", "lease", "vacated"):
             connection.execute(text(f"DROP TABLE {name}"))
         connection.execute(text("ALTER TABLE request DROP COLUMN searched"))
@@ -311,10 +311,10 @@ def test_a_file_of_the_first_revision_is_brought_up_to_date(
         connection.execute(text("ALTER TABLE log_entry DROP COLUMN seal"))
         connection.execute(text("DELETE FROM meta WHERE name LIKE 'seal:%'"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
-    workspace.site.ledger.close()
+    workspace.context.ledger.close()
     monkeypatch.undo()
     workspace = Workspace.open(tmp_path / "ws")
-    assert workspace.site.ledger.revision() == REVISION
+    assert workspace.context.ledger.revision() == REVISION
     assert workspace.log_entries()[-1]["kind"] == "log-sealed"
     assert workspace.process().requests == [request.id]
     assert workspace.tasks() == {"at_work": [], "failed": []}
@@ -324,18 +324,18 @@ def test_a_file_of_the_first_revision_is_brought_up_to_date(
 def test_a_migration_that_fails_changes_nothing(
     server: Server, database: str, tmp_path: Path, newer: str
 ) -> None:
-    from erasable.workspace.ledger import migrate
+    from erasable.workspace.ledger import engine
 
     path = tmp_path / "ws"
     Workspace.create(path, database=server.url(database))
-    set_back(Site.find(path).ledger)
-    (last,) = (migrate._MIGRATIONS / "versions").glob("9999*")
+    set_back(Context.find(path).ledger)
+    (last,) = (engine._MIGRATIONS / "versions").glob("9999*")
     failing = "def upgrade():\n    upgrade_not()\n    raise OSError(28, 'No space')\n"
     said = last.read_text().replace("def upgrade", "def upgrade_not")
     last.write_text(f"{said}\n\n{failing}")
     with pytest.raises(WorkspaceError, match="No space"):
         Workspace.migrate(path)
-    assert Site.find(path).ledger.revision() == REVISION
+    assert Context.find(path).ledger.revision() == REVISION
 
 
 @pytest.fixture
@@ -344,9 +344,9 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     import shutil
 
     from erasable.workspace import facade
-    from erasable.workspace.ledger import engine, migrate
+    from erasable.workspace.ledger import engine
 
-    shutil.copytree(migrate._MIGRATIONS, tmp_path / "migrations")
+    shutil.copytree(engine._MIGRATIONS, tmp_path / "migrations")
     (tmp_path / "migrations" / "versions" / "9999_note.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n\n"
         f"revision, down_revision = '9999', '{REVISION}'\n"
@@ -355,7 +355,7 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "def downgrade():\n    with op.batch_alter_table('garbage') as table:\n"
         "        table.drop_column('note')\n"
     )
-    monkeypatch.setattr(migrate, "_MIGRATIONS", tmp_path / "migrations")
+    monkeypatch.setattr(engine, "_MIGRATIONS", tmp_path / "migrations")
     for module in (engine, facade):
         monkeypatch.setattr(module, "REVISION", "9999")
     return "9999"
@@ -366,10 +366,10 @@ def set_back(ledger: Ledger) -> None:
     from alembic import command
     from alembic.config import Config
 
-    from erasable.workspace.ledger import migrate
+    from erasable.workspace.ledger import engine
 
     config = Config()
-    config.set_main_option("script_location", str(migrate._MIGRATIONS))
+    config.set_main_option("script_location", str(engine._MIGRATIONS))
     with ledger.transaction() as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, REVISION)
@@ -381,7 +381,7 @@ def test_a_text_column_of_a_later_revision_keeps_no_samples_either(
 ) -> None:
     path = tmp_path / "ws"
     Workspace.create(path, database=server.url(database))
-    set_back(Site.find(path).ledger)
+    set_back(Context.find(path).ledger)
     Workspace.migrate(path)
     with psycopg.connect(server.url(database)) as connection:
         kept = connection.execute(
@@ -405,6 +405,6 @@ def test_nothing_is_left_in_the_files_of_the_server(
     after = b"".join(each.read_bytes() for each in server.files(database))
     assert b"zqliteral0001" not in after
     assert request.id.encode() in after
-    tokens = workspace.site.keys.tokens("id", MARKERS)
+    tokens = workspace.context.keys.tokens("id", MARKERS)
     assert scan(tmp_path / "copy" / "artifacts", *MARKERS) == []
     assert all(after.count(token.encode()) > 0 for token in tokens if token)  # the list keeps them

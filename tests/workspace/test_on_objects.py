@@ -17,8 +17,8 @@ from sites import visits, write_csv
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError, WorkspaceServerError
 from erasable.workspace import Workspace
+from erasable.workspace.context import ARTIFACTS, LEDGER
 from erasable.workspace.evidence import receipts
-from erasable.workspace.site import ARTIFACTS, LEDGER
 from erasable.workspace.store import crash_points
 from erasable.workspace.store.location import STORE
 from erasable.workspace.store.objects import CLAIM
@@ -122,7 +122,7 @@ def test_the_life_of_a_workspace(
     assert workspace.fit("risk").version == 3
     assert workspace.predict("risk", tmp_path / "more.csv").num_rows == 9
     assert strays == {"PutObject": 0, "DeleteObject": 0}
-    workspace.site.store._bucket().fs.pipe_file(f"{bucket}/stray", b"x")  # type: ignore[attr-defined]
+    workspace.context.store._bucket().fs.pipe_file(f"{bucket}/stray", b"x")  # type: ignore[attr-defined]
     assert strays == {"PutObject": 1, "DeleteObject": 0}
 
 
@@ -252,11 +252,11 @@ def test_copies_from_store_to_store(
     )
     assert copied.n_files == len(referred_to(workspace)) > 4
     there = Workspace.open(tmp_path / "copy")
-    assert sorted(there.site.store.list()) == sorted(referred_to(workspace))
+    assert sorted(there.context.store.list()) == sorted(referred_to(workspace))
     again = there.copy(tmp_path / "again", database=url, schema="two")
     assert not (tmp_path / "again" / STORE).exists()
     local = Workspace.open(again.path)
-    assert sorted(local.site.store.list()) == sorted(referred_to(workspace))
+    assert sorted(local.context.store.list()) == sorted(referred_to(workspace))
     for each in (there, local):
         each.process()
         assert {one.verdict for one in each.verify()} == {"equal"}
@@ -273,7 +273,7 @@ def test_of_a_copy_that_fails_nothing_is_left(
     workspace = Workspace.open(made)
     key = referred_to(workspace)[-1]
     if what == "lost":
-        workspace.site.store.delete(key)
+        workspace.context.store.delete(key)
     elif what == "altered":
         s3.client.put_object(Bucket=bucket, Key=f"ws/{key}", Body=b"x")
 

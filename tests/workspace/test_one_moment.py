@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 import erasable
 from erasable.core.errors import NotInWorkspaceError, WorkspaceBusyError
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 
 
@@ -42,10 +42,10 @@ def workspace(tmp_path: Path) -> Workspace:
 def test_who_reads_files_that_may_go_waits_its_turn(
     workspace: Workspace, tmp_path: Path, look: Callable[[Workspace, Path], object]
 ) -> None:
-    path, out = workspace.site.root, tmp_path / "out"
-    other = Workspace(Site.open(path, wait=0.01))
+    path, out = workspace.context.root, tmp_path / "out"
+    other = Workspace(Context.open(path, wait=0.01))
     with (
-        Site.open(path).lock(),
+        Context.open(path).lock(),
         pytest.raises(WorkspaceBusyError, match="another process is at work"),
     ):
         look(other, out)
@@ -60,9 +60,9 @@ def test_a_prediction_is_of_one_model_though_another_takes_its_place(
     pyarrow.csv.write_csv(pa.table(visits(60)), tmp_path / "new.csv")
     before = workspace.predict("risk", tmp_path / "new.csv")
     people = [f"marker-patient-{i}" for i in range(0, 20, 2)]
-    other = Workspace.open(workspace.site.root)
+    other = Workspace.open(workspace.context.root)
     other.request(people)
-    store, calls = workspace.site.store, []
+    store, calls = workspace.context.store, []
     read = store.open
 
     def meanwhile(stored: Stored) -> bytes:
@@ -82,7 +82,7 @@ def test_a_prediction_is_of_one_model_though_another_takes_its_place(
 
 
 def test_a_file_that_is_gone_for_good_is_told(workspace: Workspace, tmp_path: Path) -> None:
-    for path in (workspace.site.root / "artifacts" / "models" / "risk").iterdir():
+    for path in (workspace.context.root / "artifacts" / "models" / "risk").iterdir():
         path.unlink()
     with pytest.raises(NotInWorkspaceError, match="restore it from a backup"):
         workspace.predict("risk", tmp_path / "visits.csv")
@@ -93,16 +93,16 @@ def test_keys_are_read_over_the_connection_that_is_open(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, within: str
 ) -> None:
     """With a second one two processes wait for each other: a purge is between the two."""
-    site = Site.open(workspace.site.root)
-    with getattr(site.ledger, within)() as connection:
+    context = Context.open(workspace.context.root)
+    with getattr(context.ledger, within)() as connection:
         with monkeypatch.context() as patch:
-            patch.setattr(site.ledger, "reading", None)
-            assert site.keys.key_id == workspace.site.keys.key_id
-        with site.ledger.looking() as again:
+            patch.setattr(context.ledger, "reading", None)
+            assert context.keys.key_id == workspace.context.keys.key_id
+        with context.ledger.looking() as again:
             assert again is connection
-    with site.ledger.looking() as another:
+    with context.ledger.looking() as another:
         assert another is not connection
-    site.ledger.close()
+    context.ledger.close()
 
 
 def test_no_command_opens_a_second_connection_within_the_first(
@@ -127,7 +127,7 @@ def test_no_command_opens_a_second_connection_within_the_first(
 
     for name in ("transaction", "reading", "holding"):
         monkeypatch.setattr(Ledger, name, counted(name))
-    path = workspace.site.root
+    path = workspace.context.root
     (asked,) = Workspace.open(path).request(["marker-patient-1"])
     Workspace.open(path).hold(asked.id, "a reason")
     Workspace.open(path).resume(asked.id)

@@ -13,10 +13,10 @@ from sites import visits, write_csv
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
 from erasable.workspace.backups.place import RESTORING_LOCK
+from erasable.workspace.context import ARTIFACTS, LEDGER, LOCK, RESTORING, SCRATCH
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS
 from erasable.workspace.ledger.address import PLACE
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.site import ARTIFACTS, LEDGER, LOCK, RESTORING, SCRATCH
 from erasable.workspace.store import own
 from erasable.workspace.store.location import STORE
 
@@ -56,7 +56,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 def test_nothing_is_written_over_them(
     workspace: Workspace, write: Callable[[Workspace, Path], None], name: str
 ) -> None:
-    root = workspace.site.root
+    root = workspace.context.root
     before = bytes_of(root)
     with pytest.raises(WorkspaceError, match="of the workspace itself; expected another") as told:
         write(workspace, root / name)
@@ -68,7 +68,7 @@ def test_nothing_is_written_over_them(
 def test_nor_through_links(
     workspace: Workspace, tmp_path: Path, write: Callable[[Workspace, Path], None]
 ) -> None:
-    root = workspace.site.root
+    root = workspace.context.root
     before = bytes_of(root)
     (tmp_path / "ledger").symlink_to(root / "ledger.db")
     (tmp_path / "folder").symlink_to(root / "artifacts")
@@ -103,8 +103,8 @@ def test_keys_elsewhere_are_its_own_too(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_beside_them_the_user_may_write(workspace: Workspace) -> None:
-    workspace.report(workspace.site.root / "report.html")
-    workspace.export("risk", workspace.site.root / "risk.model")
+    workspace.report(workspace.context.root / "report.html")
+    workspace.export("risk", workspace.context.root / "risk.model")
 
 
 def test_what_is_exported_at_each_batch_is_not_written_there_either(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_nothing_is_left_of_the_making_of_the_ledger(
 ) -> None:
     monkeypatch.setattr(Ledger, "close", lambda ledger: None)  # so that SQLite leaves its log
     workspace = Workspace.create(tmp_path / "ws")
-    assert list(workspace.site.root.glob(f"{LEDGER}.new*")) == []
-    (workspace.site.root / f"{LEDGER}.new-wal").touch()  # as after a loss of power
+    assert list(workspace.context.root.glob(f"{LEDGER}.new*")) == []
+    (workspace.context.root / f"{LEDGER}.new-wal").touch()  # as after a loss of power
     workspace.process()
-    assert list(workspace.site.root.glob(f"{LEDGER}.new*")) == []
+    assert list(workspace.context.root.glob(f"{LEDGER}.new*")) == []

@@ -24,19 +24,19 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def add(workspace: Workspace) -> None:
-    folder = workspace.site.root.parent
+    folder = workspace.context.root.parent
     write_csv(folder / "others.csv", visits(9, start=900))
     workspace.add_dataset("others", folder / "others.csv", id_column="visit", subjects=["patient"])
 
 
 def append(workspace: Workspace) -> None:
-    folder = workspace.site.root.parent
+    folder = workspace.context.root.parent
     write_csv(folder / "more.csv", visits(9, start=500))
     workspace.append("visits", folder / "more.csv")
 
 
 def sync(workspace: Workspace) -> None:
-    folder = workspace.site.root.parent
+    folder = workspace.context.root.parent
     write_csv(folder / "less.csv", visits(90, start=40))
     workspace.sync("visits", folder / "less.csv")
 
@@ -52,15 +52,15 @@ COMMANDS: dict[str, Callable[[Workspace], object]] = {
 
 def lost(path: Path) -> list[str]:
     """Return the artifacts that the ledger refers to, and that are not there, or not whole."""
-    site = Workspace.open(path).site
+    context = Workspace.open(path).context
     missing = []
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         for table in (fragment, model_version):
             rows = connection.execute(select(table.c.key, table.c.sha256))
             for key, sha256 in rows:
                 try:
                     if key is not None:
-                        site.store.open(Stored(key, sha256))
+                        context.store.open(Stored(key, sha256))
                 except WorkspaceError as error:
                     missing.append(str(error))
     return missing
@@ -102,8 +102,8 @@ class Nameless(ForgetfulDisk):
 class Hasty(ForgetfulDisk):
     """Forgets to sync files."""
 
-    def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-        path.write_bytes(data)
+    def _sync(self, path: Path, handle: int) -> None:
+        pass
 
 
 class Lingering(ForgetfulDisk):

@@ -38,8 +38,8 @@ class Balanced(HTMLParser):
 
 @pytest.fixture
 def page(tmp_path: Path) -> str:
-    site, clock = make_site(tmp_path / "ws")
-    workspace = Workspace(site)
+    context, clock = make_site(tmp_path / "ws")
+    workspace = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(90))
     workspace.add_dataset(
         "visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"]
@@ -79,8 +79,8 @@ def test_it_needs_nothing_else_and_names_nobody(page: str) -> None:
 
 
 def test_it_shows_what_is_to_be_seen_to(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    workspace = Workspace(site)
+    context, _ = make_site(tmp_path / "ws")
+    workspace = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(90))
     workspace.add_dataset(
         "visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"]
@@ -97,11 +97,11 @@ def test_it_shows_what_is_to_be_seen_to(tmp_path: Path) -> None:
     workspace.request(["marker-patient-4"])
     workspace.work(drain=True, attempts=1)
     target = Published("risk", "mlflow:risk", None, False, 1, "7", ["5", "6"], None, 0)
-    with site.ledger.transaction() as connection:
-        keep(site, connection, [target])
+    with context.ledger.transaction() as connection:
+        keep(context, connection, [target])
         restored = {"id": "B", "position": 0, "at": "2026-02-01T00:00:00Z", "made_at": "2026-01-01",
                     "log_size": 12, "head_size": None, "head_root": None, "list": None}  # fmt: skip
-        site.ledger.set(connection, "restored", restored)
+        context.ledger.set(connection, "restored", restored)
     workspace.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     Balanced().feed(page)
@@ -124,8 +124,8 @@ def test_nothing_is_to_be_seen_to(page: str) -> None:
 
 
 def test_an_empty_workspace_has_a_page_too(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    workspace = Workspace(site)
+    context, _ = make_site(tmp_path / "ws")
+    workspace = Workspace(context)
     workspace.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     Balanced().feed(text)

@@ -18,9 +18,9 @@ from sqlalchemy import select
 from traces import compressed, numbers_in, texts_in, tokens_in
 
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.ledger import engine, sqlite
 from erasable.workspace.ledger.schema import suppression
-from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 
 FEW = Crowd(300)
@@ -34,12 +34,12 @@ def prepared(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def prepare(folder: Path, n: int) -> Path:
     workspace = build(folder, n)
-    workspace.site.ledger.close()
-    return workspace.site.root
+    workspace.context.ledger.close()
+    return workspace.context.root
 
 
 def tokens(workspace: Workspace, crowd: Crowd, people: Iterable[int]) -> set[str]:
-    found = workspace.site.keys.tokens("id", [crowd.person(i) for i in people])
+    found = workspace.context.keys.tokens("id", [crowd.person(i) for i in people])
     return {token for token in found if token is not None}
 
 
@@ -74,7 +74,7 @@ def test_nothing_is_left_of_every_fifth(tmp_path: Path, n: int) -> None:
     assert treatments["small"] == "retired"
     assert left(path, crowd, people) == []
     assert compressed(path) == []
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         kept = set(connection.execute(select(suppression.c.token)).scalars())
     assert kept == tokens(workspace, crowd, people)
     verdicts = {each.model: each.verdict for each in workspace.verify(retrain=True)}
@@ -144,7 +144,7 @@ def test_the_literal_is_gone_when_a_process_died_right_after_it_denied(
     def deny() -> None:
         workspace = Workspace.open(path)
         (request,) = workspace.request(where="note = 'zqelsewhere000001'", dataset="visits")
-        workspace.site.ledger.purge = lambda: None  # type: ignore[method-assign]
+        workspace.context.ledger.purge = lambda: None  # type: ignore[method-assign]
         workspace.deny(request.id, "not ours")
 
     assert fork(deny) == 0
@@ -233,7 +233,7 @@ def test_rows_that_moved_leave_copies_in_unused_parts_of_pages(
 def test_without_removing_garbage_records_stay(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Site, "clean", lambda self: None)
+    monkeypatch.setattr(Context, "clean", lambda self: None)
     path = copy_of(prepared, tmp_path / "ws")
     erase(Workspace.open(path), FEW, GONE)
     found = set(left(path, FEW, GONE))

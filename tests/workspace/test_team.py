@@ -47,7 +47,7 @@ def make(folder: Path) -> Path:
     workspace.fit("scale", "preprocessing.StandardScaler", **on)
     workspace.fit("tree", "sklearn.tree.DecisionTreeClassifier", target="sick", **on)
     workspace.fit("lengths", "preprocessing.MinMaxScaler", **(on | {"datasets": ["letters"]}))
-    workspace.site.ledger.close()
+    workspace.context.ledger.close()
     return folder / "ws"
 
 
@@ -104,7 +104,7 @@ def together(path: Path, n_workers: int, n_clients: int, n_rounds: int) -> dict[
         while not {each.state for each in workspace.requests()} <= ENDED:
             assert time.monotonic() < until
             time.sleep(0.05)
-        workspace.site.ledger.close()
+        workspace.context.ledger.close()
         for each in workers:
             each.send(signal.SIGTERM)
         told = [each.end(until) for each in workers]
@@ -137,7 +137,7 @@ def problems(path: Path, asked: list[str], records: dict[str, set[str]]) -> list
     states = {each.id: each.state for each in workspace.requests()}
     found += [f"{id} is lost" for id in asked if id not in states]
     found += [f"{id} is {state}" for id, state in states.items() if state not in ENDED]
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         rows = connection.execute(select(log_entry.c.kind, log_entry.c.subject))
         times = Counter((row.kind, row.subject) for row in rows)
         found += [
@@ -149,7 +149,7 @@ def problems(path: Path, asked: list[str], records: dict[str, set[str]]) -> list
         for table in (step, failure, lease):
             found += [f"{table.name}: {row}" for row in connection.execute(select(table))]
         for known in catalogue.every(connection):
-            ids = catalogue.table(workspace.site, connection, known.id, columns=["id"])["id"]
+            ids = catalogue.table(workspace.context, connection, known.id, columns=["id"])["id"]
             if set(ids.to_pylist()) != records[known.name] or len(ids) != len(set(ids)):
                 found.append(f"{known.name} has other records")
     for id in asked:
@@ -160,7 +160,7 @@ def problems(path: Path, asked: list[str], records: dict[str, set[str]]) -> list
     found += [
         f"{each.model} is {each.verdict}" for each in workspace.verify() if each.verdict != "equal"
     ]
-    workspace.site.ledger.close()
+    workspace.context.ledger.close()
     return found
 
 

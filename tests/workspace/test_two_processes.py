@@ -64,7 +64,7 @@ class Actor:
 @pytest.fixture(scope="module")
 def prepared(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = make_workspace(tmp_path_factory.mktemp("two"))
-    Workspace.open(path).site.ledger.close()
+    Workspace.open(path).context.ledger.close()
     return path
 
 

@@ -8,8 +8,6 @@ printed.
 
 from __future__ import annotations
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line of this process.

@@ -20,8 +20,6 @@ from erasable.cli import (
 )
 from erasable.cli.frame import Root
 
-__all__ = ["app"]
-
 app = typer.Typer(
     cls=Root,
     pretty_exceptions_enable=False,
@@ -56,4 +54,4 @@ for group in (
     workspaces, backups, datasets, models, selection, requests, workers, domains, evidence,
     people,
 ):  # fmt: skip
-    group.register(app)
+    app.add_typer(group.app)

@@ -4,166 +4,119 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
 from erasable.cli import show
 from erasable.cli.files import load_json
-from erasable.cli.frame import Folder, Json, command, fail, opened
-from erasable.cli.options import Database, Schema, Store
+from erasable.cli.frame import command, fail, opened
+from erasable.cli.options import DATABASE, FOLDER, JSON, SCHEMA, STORE, argument, option, switch
 
-__all__ = ["register"]
+app = typer.Typer()
 
 PANEL = "The workspace"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app.
+@command(app, "backup", example="erasable backup /mnt/backups", panel=PANEL)
+def backup(
+    path: str = argument("PATH", "A new file, or a folder in which it gets a name of its own."),
+    with_keys: bool = switch(
+        "--with-keys", "Put the keys into it, too: who finds it can tell who is in it, and sign."
+    ),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Write the whole workspace, as of one moment, into a file; records are in it."""
+    found = opened(folder).back_up(path, with_keys=with_keys)
+    if show.printed(as_json, asdict(found)):
+        return
+    rows = show.words(sum(found.rows.values()), "row")
+    show.line(f"wrote {show.one_line(found.path)}: {rows}, {show.words(found.n_files, 'file')}")
+    if with_keys:
+        show.line("the keys are in it: who finds it can tell who is in it, and sign")
+    else:
+        show.line("the keys are not in it: keep a copy of keys.json, in another place")
 
-    Examples
-    --------
-    >>> app = typer.Typer()
-    >>> register(app)
-    >>> [each.name for each in app.registered_commands]
-    ['backup', 'restore']
-    """
 
-    @command(app, "backup", example="erasable backup /mnt/backups", panel=PANEL)
-    def backup(
-        path: Annotated[
-            str,
-            typer.Argument(
-                metavar="PATH", help="A new file, or a folder in which it gets a name of its own."
-            ),
-        ],
-        with_keys: Annotated[
-            bool,
-            typer.Option(
-                "--with-keys",
-                help="Put the keys into it, too: who finds it can tell who is in it, and sign.",
-            ),
-        ] = False,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Write the whole workspace, as of one moment, into a file; records are in it."""
-        found = opened(folder).back_up(path, with_keys=with_keys)
-        if as_json:
-            show.print_json(asdict(found))
-            return
-        rows = show.words(sum(found.rows.values()), "row")
-        show.line(f"wrote {show.one_line(found.path)}: {rows}, {show.words(found.n_files, 'file')}")
-        if with_keys:
-            show.line("the keys are in it: who finds it can tell who is in it, and sign")
-        else:
-            show.line("the keys are not in it: keep a copy of keys.json, in another place")
+@command(
+    app,
+    "restore",
+    example="erasable restore monday.tar --to ws --keys keys.json "
+    "--suppressions suppression.json --head head.json",
+    panel=PANEL,
+)
+def restore(
+    backup: str = argument("BACKUP", "A file that `erasable backup` wrote."),
+    to: str = option(
+        "DIR",
+        "The folder of the workspace: empty, or not there.",
+        "--to",
+        "--workspace",
+        default=...,
+    ),
+    suppressions: str | None = option(
+        "F",
+        "The newest list of the erased, from the folder of `init --export` or from `suppress "
+        "export`. Whoever is on it is erased again.",
+    ),
+    head: str | None = option("F", "The newest signed head of the log, from the same places."),
+    no_suppressions: bool = switch(
+        "--no-suppressions",
+        "There is no list: whoever was erased since the backup was made comes back.",
+    ),
+    keys: str | None = option(
+        "F", "The key file; by default what ERASABLE_KEYS names, or the one in the backup."
+    ),
+    database: str | None = DATABASE,
+    schema: str | None = SCHEMA,
+    store: str | None = STORE,
+    retire: list[str] | None = option(
+        "NAME", "A model to give up, as it cannot be trained here; repeat it."
+    ),
+    as_json: bool = JSON,
+) -> None:
+    """Make a workspace of a backup, and erase again who was erased since it was made."""
+    from erasable.cli.progress import Meter
+    from erasable.workspace import Workspace
 
-    @command(
-        app,
-        "restore",
-        example="erasable restore monday.tar --to ws --keys keys.json "
-        "--suppressions suppression.json --head head.json",
-        panel=PANEL,
-    )
-    def restore(
-        backup: Annotated[
-            str, typer.Argument(metavar="BACKUP", help="A file that `erasable backup` wrote.")
-        ],
-        to: Annotated[
-            str,
-            typer.Option(
-                "--to",
-                "--workspace",
-                metavar="DIR",
-                help="The folder of the workspace: empty, or not there.",
-            ),
-        ],
-        suppressions: Annotated[
-            str | None,
-            typer.Option(
-                metavar="F",
-                help="The newest list of the erased, from the folder of `init --export` or from "
-                "`suppress export`. Whoever is on it is erased again.",
-            ),
-        ] = None,
-        head: Annotated[
-            str | None,
-            typer.Option(
-                metavar="F", help="The newest signed head of the log, from the same places."
-            ),
-        ] = None,
-        no_suppressions: Annotated[
-            bool,
-            typer.Option(
-                "--no-suppressions",
-                help="There is no list: whoever was erased since the backup was made comes back.",
-            ),
-        ] = False,
-        keys: Annotated[
-            str | None,
-            typer.Option(
-                metavar="F",
-                help="The key file; by default what ERASABLE_KEYS names, or the one in the backup.",
-            ),
-        ] = None,
-        database: Database = None,
-        schema: Schema = None,
-        store: Store = None,
-        retire: Annotated[
-            list[str] | None,
-            typer.Option(
-                metavar="NAME", help="A model to give up, as it cannot be trained here; repeat it."
-            ),
-        ] = None,
-        as_json: Json = False,
-    ) -> None:
-        """Make a workspace of a backup, and erase again who was erased since it was made."""
-        from erasable.cli.progress import Meter
-        from erasable.workspace import Workspace
-
-        if (suppressions is None) != no_suppressions:
-            fail(
-                "--suppressions and --no-suppressions were both given, or neither; expected one: "
-                "name the newest list of the erased, or say that there is none, and who was erased "
-                "since the backup was made is back"
-            )
-        found = Workspace.restore(
-            backup,
-            to,
-            suppressions=None if suppressions is None else load_json(suppressions, _A_LIST),
-            head=None if head is None else load_json(head, "a head of the log"),
-            keys=keys,
-            database=database,
-            schema=schema,
-            store=store,
-            retire=list(retire or ()),
-            progress=Meter(sys.stderr),
+    if (suppressions is None) != no_suppressions:
+        fail(
+            "--suppressions and --no-suppressions were both given, or neither; expected one: "
+            "name the newest list of the erased, or say that there is none, and who was erased "
+            "since the backup was made is back"
         )
-        show.warn(found.warnings)
-        if as_json:
-            verdicts = [
-                {"model": each.model, "verdict": each.verdict, "detail": each.detail}
-                for each in found.verdicts
-            ]
-            values = {name: value for name, value in asdict(found).items() if name != "verdicts"}
-            show.print_json({**values, "equal": found.holds, "models": verdicts})
-        else:
+    found = Workspace.restore(
+        backup,
+        to,
+        suppressions=None if suppressions is None else load_json(suppressions, _A_LIST),
+        head=None if head is None else load_json(head, "a head of the log"),
+        keys=keys,
+        database=database,
+        schema=schema,
+        store=store,
+        retire=list(retire or ()),
+        progress=Meter(sys.stderr),
+    )
+    show.warn(found.warnings)
+    if as_json:
+        values = {name: value for name, value in asdict(found).items() if name != "verdicts"}
+        models = [each.to_json() for each in found.verdicts]
+        show.print_json({**values, "equal": found.holds, "models": models})
+    else:
+        show.line(
+            f"restored {show.one_line(found.path)}: a backup of {found.made_at}, "
+            f"{show.words(found.log_size, 'entry', 'entries')} of the log"
+        )
+        if not no_suppressions:
             show.line(
-                f"restored {show.one_line(found.path)}: a backup of {found.made_at}, "
-                f"{show.words(found.log_size, 'entry', 'entries')} of the log"
+                f"{show.words(found.n_listed, 'identity', 'identities')} in the list; erased "
+                f"again: {show.words(found.n_records, 'record')}, by "
+                f"{show.words(len(found.requests), 'request')}"
             )
-            if not no_suppressions:
-                show.line(
-                    f"{show.words(found.n_listed, 'identity', 'identities')} in the list; erased "
-                    f"again: {show.words(found.n_records, 'record')}, by "
-                    f"{show.words(len(found.requests), 'request')}"
-                )
-            rows = [(each.model, each.verdict, each.detail or "") for each in found.verdicts]
-            show.table(["model", "verdict", "detail"], rows)
-            show.line("no hook was run, and nothing was written outside: the next batch does")
-        if not found.holds:
-            raise typer.Exit(1)
+        show.verdicts(found.verdicts)
+        show.line("no hook was run, and nothing was written outside: the next batch does")
+    if not found.holds:
+        raise typer.Exit(1)
 
 
 _A_LIST = "a list of who is kept out"

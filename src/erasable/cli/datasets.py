@@ -2,149 +2,131 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import Any
 
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Folder, Group, Json, command, opened
+from erasable.cli.frame import Group, command, opened
+from erasable.cli.options import FOLDER, JSON, argument, option
 
-__all__ = ["register"]
+app = typer.Typer()
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the data set.")]
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="A CSV or TSV file, a Parquet file, a folder of them or its URL in an object store, "
-        "or the URL of a database, such as sqlite:///shop.db#visits.",
+NAME = argument("NAME", "The name of the data set.")
+SOURCE = argument(
+    "SOURCE",
+    "A CSV or TSV file, a Parquet file, a folder of them or its URL in an object store, or the URL "
+    "of a database, such as sqlite:///shop.db#visits.",
+)
+QUERY = option("SQL", "What to select, where the source is a database.")
+
+
+group = typer.Typer(cls=Group, help="Bring data in, keep it up to date, look at it.")
+
+app.add_typer(group, name="dataset", rich_help_panel="Data and models")
+
+
+@command(
+    group, "add", example="erasable dataset add visits visits.csv --id visit --subject patient"
+)
+def add(
+    name: str = NAME,
+    source: str = SOURCE,
+    id_column: str = option("COL", "The column that names each record.", "--id", default=...),
+    subject: list[str] | None = option(
+        "COL:TYPE,...",
+        "Columns that say whose records they are, with the type of their values: id (by default, "
+        "but addresses and telephone numbers need one), email, integer or exact. Only pseudonyms "
+        "of them are kept. A colon in a column's name needs the type: J:R:id.",
     ),
-]
-Query = Annotated[
-    str | None,
-    typer.Option(metavar="SQL", help="What to select, where the source is a database."),
-]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group to the app.
-
-    Examples
-    --------
-    >>> app = typer.Typer()
-    >>> register(app)
-    >>> [group.name for group in app.registered_groups]
-    ['dataset']
-    """
-    group = typer.Typer(cls=Group, help="Bring data in, keep it up to date, look at it.")
-    app.add_typer(group, name="dataset", rich_help_panel="Data and models")
-
-    @command(
-        group, "add", example="erasable dataset add visits visits.csv --id visit --subject patient"
+    query: str | None = QUERY,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Take a data set in."""
+    columns = [column for each in subject or () for column in each.split(",") if column]
+    _print_change(
+        opened(folder).add_dataset(
+            name, source, id_column=id_column, subjects=columns, query=query
+        ),
+        as_json,
     )
-    def add(
-        name: Name,
-        source: Source,
-        id_column: Annotated[
-            str, typer.Option("--id", metavar="COL", help="The column that names each record.")
+
+
+@command(group, "append", example="erasable dataset append visits march.csv")
+def append(
+    name: str = NAME,
+    source: str = SOURCE,
+    query: str | None = QUERY,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Add new records to a data set: its next version."""
+    _print_change(opened(folder).append(name, source, query=query), as_json)
+
+
+@command(group, "sync", example="erasable dataset sync visits")
+def sync(
+    name: str = NAME,
+    source: str | None = argument("SOURCE", "By default where the data came from.", default=None),
+    query: str | None = option("SQL", "By default what the data was selected by."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Bring a data set up to date with its source: what is new, changed or gone there."""
+    _print_change(opened(folder).sync(name, source, query=query), as_json)
+
+
+@command(group, "list", example="erasable dataset list")
+def list_datasets(folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """List the data sets."""
+    found = opened(folder).datasets()
+    if show.printed(as_json, {"datasets": found}):
+        return
+    show.table(
+        ["name", "version", "records", "id", "subjects", "since"],
+        [
+            (
+                each["name"], each["version"], show.count(each["n_records"]),
+                each["id_column"], _subjects(each), show.day(each["created_at"]),
+            )
+            for each in found
         ],
-        subject: Annotated[
-            list[str] | None,
-            typer.Option(
-                metavar="COL:TYPE,...",
-                help="Columns that say whose records they are, with the type of their values: id "
-                "(by default, but addresses and telephone numbers need one), email, integer or "
-                "exact. Only pseudonyms of them are kept. A colon "
-                "in a column's name needs the type: J:R:id.",
-            ),
-        ] = None,
-        query: Query = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Take a data set in."""
-        columns = [column for each in subject or () for column in each.split(",") if column]
-        _print_change(
-            opened(folder).add_dataset(
-                name, source, id_column=id_column, subjects=columns, query=query
-            ),
-            as_json,
-        )
+        right="version,records",
+    )  # fmt: skip
 
-    @command(group, "append", example="erasable dataset append visits march.csv")
-    def append(
-        name: Name, source: Source, query: Query = None, folder: Folder = ".", as_json: Json = False
-    ) -> None:
-        """Add new records to a data set: its next version."""
-        _print_change(opened(folder).append(name, source, query=query), as_json)
 
-    @command(group, "sync", example="erasable dataset sync visits")
-    def sync(
-        name: Name,
-        source: Annotated[
-            str | None,
-            typer.Argument(metavar="SOURCE", help="By default where the data came from."),
-        ] = None,
-        query: Annotated[
-            str | None,
-            typer.Option(metavar="SQL", help="By default what the data was selected by."),
-        ] = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Bring a data set up to date with its source: what is new, changed or gone there."""
-        _print_change(opened(folder).sync(name, source, query=query), as_json)
-
-    @command(group, "list", example="erasable dataset list")
-    def list_(folder: Folder = ".", as_json: Json = False) -> None:
-        """List the data sets."""
-        found = opened(folder).datasets()
-        if as_json:
-            show.print_json({"datasets": found})
-            return
-        show.table(
-            ["name", "version", "records", "id", "subjects", "since"],
-            [
-                (
-                    each["name"], each["version"], show.count(each["n_records"]),
-                    each["id_column"], _subjects(each), show.day(each["created_at"]),
-                )
-                for each in found
-            ],
-            right="version,records",
-        )  # fmt: skip
-
-    @command(group, "show", example="erasable dataset show visits")
-    def show_(name: Name, folder: Folder = ".", as_json: Json = False) -> None:
-        """Show a data set: its columns, its versions, and the models trained on it."""
-        found = opened(folder).dataset(name)
-        if as_json:
-            show.print_json(found)
-            return
-        columns = ", ".join(f"{each['name']} ({each['type']})" for each in found["columns"])
-        show.facts(
-            [
-                ("name", found["name"]),
-                ("records", show.count(found["n_records"])),
-                ("id", found["id_column"]),
-                ("subjects", _subjects(found)),
-                ("source", found["source"].get("place", show.NONE)),
-                ("columns", columns),
-                ("models", ", ".join(found["models"]) or "none"),
-            ]
-        )
-        show.line()
-        show.table(
-            ["version", "by", "records", "kept out", "date"],
-            [
-                (
-                    each["number"], each["cause"], show.count(each["n_records"]),
-                    show.count(each["n_suppressed"]), show.day(each["created_at"]),
-                )
-                for each in found["versions"]
-            ],
-            right="version,records,kept out",
-        )  # fmt: skip
+@command(group, "show", example="erasable dataset show visits")
+def show_dataset(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """Show a data set: its columns, its versions, and the models trained on it."""
+    found = opened(folder).dataset(name)
+    if show.printed(as_json, found):
+        return
+    columns = ", ".join(f"{each['name']} ({each['type']})" for each in found["columns"])
+    show.facts(
+        [
+            ("name", found["name"]),
+            ("records", show.count(found["n_records"])),
+            ("id", found["id_column"]),
+            ("subjects", _subjects(found)),
+            ("source", found["source"].get("place", show.NONE)),
+            ("columns", columns),
+            ("models", ", ".join(found["models"]) or "none"),
+        ]
+    )
+    show.line()
+    show.table(
+        ["version", "by", "records", "kept out", "date"],
+        [
+            (
+                each["number"], each["cause"], show.count(each["n_records"]),
+                show.count(each["n_suppressed"]), show.day(each["created_at"]),
+            )
+            for each in found["versions"]
+        ],
+        right="version,records,kept out",
+    )  # fmt: skip
 
 
 def _subjects(found: dict[str, Any]) -> str:
@@ -152,13 +134,8 @@ def _subjects(found: dict[str, Any]) -> str:
 
 
 def _print_change(change: Any, as_json: bool) -> None:
-    names = (
-        "name", "version", "n_records", "n_added", "n_changed", "n_removed", "n_suppressed",
-        "n_without_subject", "warnings",
-    )  # fmt: skip
     show.warn(change.warnings)
-    if as_json:
-        show.print_json({name: getattr(change, name) for name in names})
+    if show.printed(as_json, asdict(change)):
         return
     parts = [
         f"{n:,} {verb}"

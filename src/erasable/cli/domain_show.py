@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from erasable.cli import show
-
-if TYPE_CHECKING:
-    from erasable.removal import RemovalReport
-    from erasable.workspace.domains.planning import RemovalPlan
-    from erasable.workspace.domains.removing import Removed
-
-__all__ = ["print_json", "print_plan", "print_removed"]
+from erasable.removal import RemovalReport
+from erasable.workspace.domains.planning import RemovalPlan
+from erasable.workspace.domains.removing import Removed
 
 LARGE_BIAS, NOTHING = 0.05, 1e-12  # nats
 CAUTION = (
@@ -25,42 +19,27 @@ def print_json(
 ) -> None:
     """Print one object; its names are the same of a dry run, whose models have no report."""
     fresh = plan.fresh
-    reports = {} if removed is None else {each.model: each for each in removed.models}
     show.print_json(
         {
-            "dataset": plan.dataset,
-            "version": plan.version,
+            **show.picked(plan, "dataset", "version"),
             "done": removed is not None,
             "request": None if removed is None else removed.request,
-            "n_records": plan.n_records,
-            "n_forget": plan.n_forget,
-            "n_retain": plan.n_retain,
+            **show.picked(plan, "n_records", "n_forget", "n_retain"),
             "n_selected": len(plan.ids),
-            "n_copies": plan.n_copies,
-            "features": plan.features,
-            "components": plan.components,
-            "left_out": plan.left_out,
+            **show.picked(plan, "n_copies", "features", "components", "left_out"),
             "score": plan.removal.score,
             "budget": budget,
             "trust": plan.removal.trust_,
             "estimate": _estimates(plan),
-            "certificate": plan.certificate,
-            "uncertified": plan.uncertified,
-            "fresh": None
-            if fresh is None
-            else {
-                "n_forget": fresh.n_forget,
-                "n_retain": fresh.n_retain,
-                "n_left_out": fresh.n_left_out,
-            },
+            **show.picked(plan, "certificate", "uncertified"),
+            "fresh": fresh and show.picked(fresh, "n_forget", "n_retain", "n_left_out"),
             "effects": list(plan.preview.effects),
             "models": [
                 {
-                    "model": name,
-                    "remarks": each.remarks,
+                    **show.picked(each, "model", "remarks"),
                     "report": None if each.report is None else each.report.to_dict(),
                 }
-                for name, each in reports.items()
+                for each in ([] if removed is None else removed.models)
             ],
             "treatments": [] if removed is None else removed.treatments,
             "seconds": plan.preview.seconds if removed is None else removed.seconds,
@@ -128,18 +107,7 @@ def print_plan(plan: RemovalPlan, budget: str) -> None:
             f"with {plan.removal.n_features_in_:,} columns, alpha is too high by about {bias:.2g}"
         )
     show.line()
-    show.table(
-        ["", "name", "records", "treatment", "exactness", "about"],
-        [
-            (
-                "data set" if each.target == "dataset" else each.target, each.name,
-                show.count(each.n_records), each.treatment, each.exactness or show.NONE,
-                show.seconds(each.seconds),
-            )
-            for each in plan.preview.effects
-        ],
-        right="records,about",
-    )  # fmt: skip
+    show.effects(plan.preview.effects)
     show.line()
     if plan.n_copies:
         show.line(

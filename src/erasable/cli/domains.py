@@ -2,190 +2,216 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from typing import Any
 
 import typer
 
-from erasable.cli import domain_terms as terms
-from erasable.cli import show
-from erasable.cli.files import ids_text, perhaps
-from erasable.cli.frame import Folder, Json, command, fail, opened
-from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
+from erasable.cli import options, show
+from erasable.cli.files import as_text, ids_text, load, perhaps
+from erasable.cli.frame import command, fail, opened
+from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option, switch
 
-__all__ = ["register"]
+app = typer.Typer()
 
 BUDGET = "coverage:0.8"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app.
+@command(
+    app,
+    "remove-domain",
+    example="erasable remove-domain messages --where \"label == 'spam'\" --budget 20%",
+    panel="Requests",
+)
+def remove_domain(
+    dataset: str = argument("DATASET", "The name of a data set."),
+    condition: str | None = option(
+        "CONDITION",
+        "Which records are of the domain, as a condition, in the form that `erasable request` "
+        "takes: \"label == 'spam' and length > 100\".",
+        "--where",
+    ),
+    keywords: str | None = option(
+        "FILE",
+        "Which records are of the domain, by words or phrases in the text of --column: a file with "
+        "one a line. Case does not matter; 'prize' is the whole word, 'prize*' its beginning. With "
+        "--where, the records that meet both.",
+    ),
+    column: str | None = option("COL", "The column of text, for --keywords."),
+    budget: str = option(
+        "B",
+        "How many are to leave: a number (100), a share of the domain (20%), coverage:SHARE of the "
+        "total score, min-removal:ALPHA, the fewest that reach it, max-shift:EPSILON, the most "
+        "removal within it, or cost:COLUMN:AMOUNT.",
+        default=BUDGET,
+    ),
+    score: str = option(
+        "S",
+        "How they are ranked: density-ratio, mu2-distance, cos-mu2, maha-mu2, lr-cos, lr-maha, "
+        "knn-ratio, norm, coreset, k-center, craig, gradmatch, ccs or random.",
+        default="density-ratio",
+    ),
+    features: str | None = option(
+        "A,B",
+        "Columns to compare records by, numbers scaled and text by TF-IDF: by default that of "
+        "--column; or those that models learn from, but for those of --where; or, without models, "
+        "every numeric one, or the one of text.",
+    ),
+    components: str | None = option(
+        "N",
+        "Compare text by N components of its words, 100 for instance: maha-mu2 and lr-maha need "
+        "them.",
+    ),
+    fill: str | None = FILL,
+    retain_where: str | None = option(
+        "CONDITION", "Which of the other records are the wanted domain; by default all of them."
+    ),
+    retain_sample: str | None = option(
+        "N", "Contrast the domain with N of these alone, drawn by id."
+    ),
+    fresh: str | None = option(
+        "DATASET_OR_FILE",
+        "Records that no model was trained on, to judge by: another data set, or a source as for "
+        "`dataset add`. Without it nothing is said of fresh records.",
+    ),
+    delta: str = option("P", "How often the certificate may be wrong.", default="0.05"),
+    seed: str = SEED,
+    output: str | None = option(
+        "FILE",
+        "Write the ids of the chosen records there, first to leave first: .txt, or .csv with their "
+        "scores.",
+    ),
+    plot: str | None = option(
+        "FILE", "Draw removal and shift against the number of deletions: .svg, .png or .pdf."
+    ),
+    yes: bool = switch("--yes", "Delete them; without it nothing is changed (a dry run)."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Take an unwanted domain out of a data set and its models, by its most telling records."""
+    options.check_files(output, plot)
+    drawn = options.whole(seed, "--seed", least=0)
+    least = options.number(delta, "--delta")
+    sampled = None if retain_sample is None else options.whole(retain_sample, "--retain-sample", 2)
+    reduced = None if components is None else options.whole(components, "--components")
+    found = opened(folder)
+    words = read_keywords(keywords)
+    wanted, cost = read_budget(budget)
+    from erasable.cli import domain_show
+    from erasable.removal import SCORES
+
+    if score not in SCORES:
+        fail(f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}")
+    with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
+        plan = found.plan_removal(
+            dataset, where=condition, keywords=words, column=column,
+            features=options.columns(features), components=reduced, fill=fill, score=score,
+            budget=wanted, cost=cost, retain_where=retain_where, retain_sample=sampled,
+            fresh=fresh, delta=least, random_state=drawn,
+        )  # fmt: skip
+        if ids_file is not None:
+            scores = plan.removal.scores_[plan.removal.selected_].tolist()
+            columns_of = (plan.known.id_column, "score")
+            ids_file.write_text(
+                ids_text(str(output), plan.ids, columns_of, scores), encoding="utf-8"
+            )
+        if plot_file is not None:
+            drawing = plan.removal.plot()
+            drawing.figure.savefig(plot_file, format=str(plot).rpartition(".")[2])
+        removed = found.remove_domain(plan) if yes else None
+    show.warn([*plan.warnings, *(removed.warnings if removed is not None else [])])
+    if as_json:
+        domain_show.print_json(plan, removed, budget, output, plot)
+        return
+    domain_show.print_plan(plan, budget)
+    if removed is not None:
+        domain_show.print_removed(removed)
+    for path in filter(None, (output, plot)):
+        show.line(f"wrote {show.one_line(path)}")
+    show.line(domain_show.CAUTION)
+    if removed is None:
+        show.line(
+            f"dry run: nothing was changed; --yes deletes {show.words(len(plan.ids), 'record')}"
+            if plan.ids
+            else "dry run: the budget is met without a deletion, so there is none to make"
+        )
+
+
+_FORMS = (
+    "expected a number of records (100), a share of the domain (20% or 0.2), coverage:SHARE, "
+    "min-removal:ALPHA, max-shift:EPSILON, or cost:COLUMN:AMOUNT"
+)
+
+
+def read_budget(text: str | None) -> tuple[Any, str | None]:
+    """Return a budget and, where records cost differently, the column that says what they do.
+
+    Raises
+    ------
+    WorkspaceError
+        The text is none; whether it is in range, the budget says.
 
     Examples
     --------
-    >>> app = typer.Typer()
-    >>> register(app)
-    >>> [each.name for each in app.registered_commands]
-    ['remove-domain']
+    >>> read_budget("100"), read_budget("20%"), read_budget("min-removal:0.5")
+    ((100, None), (Share(share=0.2), None), (MinRemoval(alpha=0.5), None))
+    >>> read_budget("cost:minutes:90")
+    (90.0, 'minutes')
     """
+    from erasable.removal import Coverage, MaxShift, MinRemoval, Share
 
-    @command(
-        app,
-        "remove-domain",
-        example="erasable remove-domain messages --where \"label == 'spam'\" --budget 20%",
-        panel="Requests",
-    )
-    def remove_domain(
-        dataset: Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set.")],
-        condition: Annotated[
-            str | None,
-            typer.Option(
-                "--where",
-                metavar="CONDITION",
-                help="Which records are of the domain, as a condition, in the form that `erasable "
-                "request` takes: \"label == 'spam' and length > 100\".",
-            ),
-        ] = None,
-        keywords: Annotated[
-            str | None,
-            typer.Option(
-                metavar="FILE",
-                help="Which records are of the domain, by words or phrases in the text of "
-                "--column: a file with one a line. Case does not matter; 'prize' is the whole "
-                "word, 'prize*' its beginning. With --where, the records that meet both.",
-            ),
-        ] = None,
-        column: Annotated[
-            str | None, typer.Option(metavar="COL", help="The column of text, for --keywords.")
-        ] = None,
-        budget: Annotated[
-            str,
-            typer.Option(
-                metavar="B",
-                help="How many are to leave: a number (100), a share of the domain (20%), "
-                "coverage:SHARE of the total score, min-removal:ALPHA, the fewest that reach it, "
-                "max-shift:EPSILON, the most removal within it, or cost:COLUMN:AMOUNT.",
-            ),
-        ] = BUDGET,
-        score: Annotated[
-            str,
-            typer.Option(
-                metavar="S",
-                help="How they are ranked: density-ratio, mu2-distance, cos-mu2, maha-mu2, lr-cos, "
-                "lr-maha, knn-ratio, norm, coreset, k-center, craig, gradmatch, ccs or random.",
-            ),
-        ] = "density-ratio",
-        features: Annotated[
-            str | None,
-            typer.Option(
-                metavar="A,B",
-                help="Columns to compare records by, numbers scaled and text by TF-IDF: by default "
-                "that of --column; or those that models learn from, but for those of --where; or, "
-                "without models, every numeric one, or the one of text.",
-            ),
-        ] = None,
-        components: Annotated[
-            str | None,
-            typer.Option(
-                metavar="N",
-                help="Compare text by N components of its words, 100 for instance: maha-mu2 and "
-                "lr-maha need them.",
-            ),
-        ] = None,
-        fill: Fill = None,
-        retain_where: Annotated[
-            str | None,
-            typer.Option(
-                "--retain-where",
-                metavar="CONDITION",
-                help="Which of the other records are the wanted domain; by default all of them.",
-            ),
-        ] = None,
-        retain_sample: Annotated[
-            str | None,
-            typer.Option(
-                "--retain-sample",
-                metavar="N",
-                help="Contrast the domain with N of these alone, drawn by id.",
-            ),
-        ] = None,
-        fresh: Annotated[
-            str | None,
-            typer.Option(
-                metavar="DATASET_OR_FILE",
-                help="Records that no model was trained on, to judge by: another data set, or a "
-                "source as for `dataset add`. Without it nothing is said of fresh records.",
-            ),
-        ] = None,
-        delta: Annotated[
-            str, typer.Option(metavar="P", help="How often the certificate may be wrong.")
-        ] = "0.05",
-        seed: Seed = "0",
-        output: Annotated[
-            str | None,
-            typer.Option(
-                metavar="FILE",
-                help="Write the ids of the chosen records there, first to leave first: .txt, or "
-                ".csv with their scores.",
-            ),
-        ] = None,
-        plot: Annotated[
-            str | None,
-            typer.Option(
-                metavar="FILE",
-                help="Draw removal and shift against the number of deletions: .svg, .png or .pdf.",
-            ),
-        ] = None,
-        yes: Annotated[
-            bool,
-            typer.Option("--yes", help="Delete them; without it nothing is changed (a dry run)."),
-        ] = False,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Take an unwanted domain out of a data set and its models, by its most telling records."""
-        check_files(output, plot)
-        drawn = whole(seed, "--seed", least=0)
-        least = number(delta, "--delta")
-        sampled = None if retain_sample is None else whole(retain_sample, "--retain-sample", 2)
-        reduced = None if components is None else whole(components, "--components")
-        found = opened(folder)
-        words = terms.keywords(keywords)
-        wanted, cost = terms.budget(budget)
-        from erasable.cli import domain_show
-        from erasable.removal import SCORES
+    if text is None:
+        return None, None
+    given = text.strip()
+    digits = given.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) < 100:
+        return int(given), None
+    kind, colon, rest = given.partition(":")
+    if not colon:
+        return Share(_number(text, given)), None
+    if kind == "cost":
+        column, _, amount = rest.rpartition(":")
+        if not column:
+            _refuse(text)
+        return _number(text, amount, percent=False), column
+    kinds = {"coverage": Coverage, "min-removal": MinRemoval, "max-shift": MaxShift}
+    if kind not in kinds:
+        _refuse(text)
+    return kinds[kind](_number(text, rest, percent=kind == "coverage")), None
 
-        if score not in SCORES:
-            fail(f"--score is {show.one_line(score)[:60]!r}; expected one of {', '.join(SCORES)}")
-        with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
-            plan = found.plan_removal(
-                dataset, where=condition, keywords=words, column=column,
-                features=columns(features), components=reduced, fill=fill, score=score,
-                budget=wanted, cost=cost, retain_where=retain_where, retain_sample=sampled,
-                fresh=fresh, delta=least, random_state=drawn,
-            )  # fmt: skip
-            if ids_file is not None:
-                scores = plan.removal.scores_[plan.removal.selected_].tolist()
-                columns_of = (plan.known.id_column, "score")
-                ids_file.write_text(
-                    ids_text(str(output), plan.ids, columns_of, scores), encoding="utf-8"
-                )
-            if plot_file is not None:
-                drawing = plan.removal.plot()
-                drawing.figure.savefig(plot_file, format=str(plot).rpartition(".")[2])
-            removed = found.remove_domain(plan) if yes else None
-        show.warn([*plan.warnings, *(removed.warnings if removed is not None else [])])
-        if as_json:
-            domain_show.print_json(plan, removed, budget, output, plot)
-            return
-        domain_show.print_plan(plan, budget)
-        if removed is not None:
-            domain_show.print_removed(removed)
-        for path in filter(None, (output, plot)):
-            show.line(f"wrote {show.one_line(path)}")
-        show.line(domain_show.CAUTION)
-        if removed is None:
-            show.line(
-                f"dry run: nothing was changed; --yes deletes {show.words(len(plan.ids), 'record')}"
-                if plan.ids
-                else "dry run: the budget is met without a deletion, so there is none to make"
-            )
+
+def read_keywords(path: str | None) -> list[str] | None:
+    """Read keywords from a file, one a line; empty lines are skipped.
+
+    Raises
+    ------
+    WorkspaceError, NotInWorkspaceError
+        There is no such file, it is no text, or has none.
+
+    Examples
+    --------
+    >>> read_keywords(None) is None
+    True
+    """
+    if path is None:
+        return None
+    text = as_text(load(path, "keywords, one a line"), repr(path), "keywords, one a line")
+    found = [each.strip() for each in text.splitlines() if each.strip()]
+    if not found:
+        fail(f"{path!r} is empty; expected keywords, one a line")
+    return found
+
+
+def _number(text: str, part: str, *, percent: bool = True) -> float:
+    percent = percent and part.endswith("%")
+    try:
+        value = float(part.removesuffix("%") if percent else part)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        _refuse(text)
+    return value / 100 if percent else value
+
+
+def _refuse(text: str) -> None:
+    fail(f"--budget is {show.one_line(text)[:60]!r}; {_FORMS}")

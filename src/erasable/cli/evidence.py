@@ -3,166 +3,142 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from erasable.cli import show
 from erasable.cli.files import load, load_json, perhaps, public_key
-from erasable.cli.frame import Folder, Group, Json, command, fail, opened, request_id
+from erasable.cli.frame import Group, command, fail, opened, request_id
+from erasable.cli.options import FOLDER, JSON, argument, option
 
-__all__ = ["register"]
+app = typer.Typer()
 
 PANEL = "Evidence"
 
-Output = Annotated[
-    str | None, typer.Option(metavar="F", help="Write it to a file, as it is to be handed out.")
-]
+OUTPUT = option("F", "Write it to a file, as it is to be handed out.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the groups to the app.
+receipt = typer.Typer(cls=Group, help="Show receipts, and check them.")
 
-    Examples
-    --------
-    >>> app = typer.Typer()
-    >>> register(app)
-    >>> [group.name for group in app.registered_groups]
-    ['receipt', 'log']
-    """
-    receipt = typer.Typer(cls=Group, help="Show receipts, and check them.")
-    log = typer.Typer(cls=Group, help="Show the log, check it, and sign its head.")
-    app.add_typer(receipt, name="receipt", rich_help_panel=PANEL)
-    app.add_typer(log, name="log", rich_help_panel=PANEL)
-    _register_receipt(receipt)
-    _register_log(log)
+log = typer.Typer(cls=Group, help="Show the log, check it, and sign its head.")
+
+app.add_typer(receipt, name="receipt", rich_help_panel=PANEL)
+
+app.add_typer(log, name="log", rich_help_panel=PANEL)
 
 
-def _register_receipt(group: typer.Typer) -> None:
-    @command(group, "show", example="erasable receipt show R-4VYK2J0QFT --output receipt.json")
-    def show_(
-        id_: Annotated[str, typer.Argument(metavar="REQUEST", help="A completed request.")],
-        output: Output = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Show the receipt of a request, or write it to a file."""
-        from erasable.workspace.evidence import receipts
+@command(receipt, "show", example="erasable receipt show R-4VYK2J0QFT --output receipt.json")
+def show_receipt(
+    id_: str = argument("REQUEST", "A completed request."),
+    output: str | None = OUTPUT,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Show the receipt of a request, or write it to a file."""
+    from erasable.workspace.evidence import receipts
 
-        with perhaps(output, folder) as place:
-            body = opened(folder).receipt(request_id(id_))
-            says = receipts.show(body)
-            if place is not None:
-                place.write_bytes(body)
-        if as_json:
-            show.print_json(
-                {"request": id_, "path": output, "says": says, "receipt": json.loads(body)}
-            )
-        elif output is not None:
-            show.line(f"wrote {show.one_line(output)}")
-        else:
-            _print_receipt(says)
-
-    @command(group, "check", example="erasable receipt check receipt.json --key workspace.pub")
-    def check(
-        file: Annotated[str, typer.Argument(metavar="FILE", help="A receipt.")],
-        key: Annotated[
-            str,
-            typer.Option(metavar="PUB", help="The public key, as `erasable key` printed it."),
-        ],
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Check a receipt with the public key alone; exit code 1 if it does not hold."""
-        from erasable.core.errors import EvidenceError
-        from erasable.workspace.evidence import receipts
-
-        body, pem = load(file, "a receipt"), public_key(key)
-        try:
-            found = receipts.check(body, pem)
-        except EvidenceError as error:
-            problem = str(error)
-            if as_json:
-                show.print_json({"holds": False, "request": None, "says": None, "problem": problem})
-            else:
-                show.line(f"DOES NOT HOLD: {show.one_line(problem)}")
-            raise typer.Exit(1) from None
+    with perhaps(output, folder) as place:
+        body = opened(folder).receipt(request_id(id_))
         says = receipts.show(body)
-        if as_json:
-            show.print_json(
-                {"holds": True, "request": found.request, "says": says, "problem": None}
-            )
-            return
+        if place is not None:
+            place.write_bytes(body)
+    if as_json:
+        show.print_json({"request": id_, "path": output, "says": says, "receipt": json.loads(body)})
+    elif output is not None:
+        show.line(f"wrote {show.one_line(output)}")
+    else:
         _print_receipt(says)
-        show.line()
-        show.line("holds: signed by this key, and in the log that this key signed")
 
 
-def _register_log(group: typer.Typer) -> None:
-    @command(group, "show", example="erasable log show --since 40")
-    def show_(
-        since: Annotated[
-            str, typer.Option(metavar="N", help="The first entry that is shown.")
-        ] = "0",
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Show what happened, in order."""
-        if not (since.isascii() and since.isdigit() and len(since) < 16):
-            fail(
-                f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from 0"
-            )
-        found = opened(folder).log_entries(int(since))
+@command(receipt, "check", example="erasable receipt check receipt.json --key workspace.pub")
+def check_receipt(
+    file: str = argument("FILE", "A receipt."),
+    key: str = option("PUB", "The public key, as `erasable key` printed it.", default=...),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Check a receipt with the public key alone; exit code 1 if it does not hold."""
+    from erasable.core.errors import EvidenceError
+    from erasable.workspace.evidence import receipts
+
+    body, pem = load(file, "a receipt"), public_key(key)
+    try:
+        found = receipts.check(body, pem)
+    except EvidenceError as error:
+        problem = str(error)
         if as_json:
-            show.print_json({"entries": found})
-            return
-        show.table(
-            ["entry", "time", "what", "about"],
-            [
-                (each["position"], each["at"][:19].replace("T", " "), each["kind"], each["subject"])
-                for each in found
-            ],
-            right="entry",
-        )
-
-    @command(group, "verify", example="erasable log verify --since head.json")
-    def verify(
-        since: Annotated[
-            str | None,
-            typer.Option(metavar="FILE", help="A head that `erasable log head` signed earlier."),
-        ] = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Check the log, and the ledger against it; exit code 1 if they do not agree."""
-        found = opened(folder)
-        head = None if since is None else load_json(since, "a head of the log")
-        problems, remarks = found.verify_log(head), found.remarks()
-        show.warn(remarks)
-        if as_json:
-            show.print_json({"holds": not problems, "problems": problems, "remarks": remarks})
+            show.print_json({"holds": False, "request": None, "says": None, "problem": problem})
         else:
-            for problem in problems:
-                show.line(show.one_line(problem))
-            if not problems:
-                kept = "" if since is None else ", and begins with what was signed"
-                show.line(f"the log holds, and the ledger agrees with it{kept}")
-        if problems:
-            raise typer.Exit(1)
+            show.line(f"DOES NOT HOLD: {show.one_line(problem)}")
+        raise typer.Exit(1) from None
+    says = receipts.show(body)
+    if as_json:
+        show.print_json({"holds": True, "request": found.request, "says": says, "problem": None})
+        return
+    _print_receipt(says)
+    show.line()
+    show.line("holds: signed by this key, and in the log that this key signed")
 
-    @command(group, "head", example="erasable log head --output head.json")
-    def head(output: Output = None, folder: Folder = ".", as_json: Json = False) -> None:
-        """Sign what the log is now: keep it elsewhere, and hold the log against it later."""
-        with perhaps(output, folder) as place:
-            found = opened(folder).head()
-            if place is not None:
-                place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        if as_json:
-            show.print_json(found)
-        elif output is not None:
-            show.line(f"wrote {show.one_line(output)}")
-        else:
-            show.facts((name, found[name]) for name in ("workspace", "size", "root", "time"))
+
+@command(log, "show", example="erasable log show --since 40")
+def show_log(
+    since: str = option("N", "The first entry that is shown.", default="0"),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Show what happened, in order."""
+    if not (since.isascii() and since.isdigit() and len(since) < 16):
+        fail(f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from 0")
+    found = opened(folder).log_entries(int(since))
+    if show.printed(as_json, {"entries": found}):
+        return
+    show.table(
+        ["entry", "time", "what", "about"],
+        [
+            (each["position"], each["at"][:19].replace("T", " "), each["kind"], each["subject"])
+            for each in found
+        ],
+        right="entry",
+    )
+
+
+@command(log, "verify", example="erasable log verify --since head.json")
+def verify_log(
+    since: str | None = option("FILE", "A head that `erasable log head` signed earlier."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Check the log, and the ledger against it; exit code 1 if they do not agree."""
+    found = opened(folder)
+    head = None if since is None else load_json(since, "a head of the log")
+    problems, remarks = found.verify_log(head), found.remarks()
+    show.warn(remarks)
+    if as_json:
+        show.print_json({"holds": not problems, "problems": problems, "remarks": remarks})
+    else:
+        for problem in problems:
+            show.line(show.one_line(problem))
+        if not problems:
+            kept = "" if since is None else ", and begins with what was signed"
+            show.line(f"the log holds, and the ledger agrees with it{kept}")
+    if problems:
+        raise typer.Exit(1)
+
+
+@command(log, "head", example="erasable log head --output head.json")
+def sign_head(output: str | None = OUTPUT, folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """Sign what the log is now: keep it elsewhere, and hold the log against it later."""
+    with perhaps(output, folder) as place:
+        found = opened(folder).head()
+        if place is not None:
+            place.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    if as_json:
+        show.print_json(found)
+    elif output is not None:
+        show.line(f"wrote {show.one_line(output)}")
+    else:
+        show.facts((name, found[name]) for name in ("workspace", "size", "root", "time"))
 
 
 def _branch(restored: dict[str, Any]) -> str:

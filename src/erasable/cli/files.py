@@ -16,8 +16,6 @@ from typing import Any
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
 
-__all__ = ["as_text", "ids_text", "load", "load_json", "perhaps", "public_key", "replacing"]
-
 _LARGEST = 64 * 2**20
 
 

@@ -11,25 +11,12 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceError
-
-__all__ = [
-    "DEBUG",
-    "Command",
-    "Folder",
-    "Group",
-    "Json",
-    "Root",
-    "command",
-    "fail",
-    "opened",
-    "request_id",
-]
 
 DEBUG = "ERASABLE_DEBUG"
 COMPLETE = "_ERASABLE_COMPLETE"
@@ -44,17 +31,6 @@ ORDER = [
 """The commands as the help lists them."""
 
 _REQUEST = re.compile("R-[0-9A-Z]{10}")
-
-Folder = Annotated[
-    str,
-    typer.Option(
-        "--workspace",
-        metavar="DIR",
-        envvar="ERASABLE_WORKSPACE",
-        help="The folder of the workspace.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
 class _AsTyped:
@@ -124,6 +100,14 @@ class Command(_Plain, TyperCommand):
         return list(super().parse_args(ctx, args))
 
 
+class NoSuchCommandError(typer.BadParameter):
+    """A group has no command of the name that was given."""
+
+    def __init__(self, name: str, ctx: Any) -> None:
+        super().__init__(name, ctx=ctx)
+        self.name = name
+
+
 class Group(_Plain, TyperGroup):
     """Commands in the order they were registered.
 
@@ -132,6 +116,12 @@ class Group(_Plain, TyperGroup):
     >>> Group(name="dataset").name
     'dataset'
     """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return a command that is there, or say which name was given."""
+        if not args[0].startswith("-") and args[0] not in self.commands:
+            raise NoSuchCommandError(args[0], ctx)
+        return super().resolve_command(ctx, args)
 
 
 def _as_typed(param: Any) -> Any:
@@ -224,7 +214,7 @@ def opened(folder: str) -> Any:
     from erasable.workspace import Workspace
 
     workspace = Workspace.open(folder)
-    workspace.site.progress = Meter(sys.stderr)
+    workspace.context.progress = Meter(sys.stderr)
     return workspace
 
 

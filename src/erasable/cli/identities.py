@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from erasable.cli.files import as_text, load
 from erasable.core.errors import InvalidIdsError
 
-__all__ = ["gathered", "one", "pair"]
-
 
 def gathered(typed: Sequence[str], file: str | None) -> list[str]:
     """Return the identities of a command line and of a file, each once, in order.

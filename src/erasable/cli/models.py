@@ -1,278 +1,259 @@
-"""`erasable model` and `erasable verify`: train, look at, use and check models."""
+"""`erasable model` and `erasable verify`: train, look at, use, publish and check models."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from erasable.cli import publishing, show
+from erasable.cli import show
 from erasable.cli.files import perhaps, replacing
-from erasable.cli.frame import Folder, Group, Json, command, fail, opened
-from erasable.cli.options import columns
+from erasable.cli.frame import Group, command, fail, opened
+from erasable.cli.options import FOLDER, JSON, argument, columns, option, switch
 
-__all__ = ["register"]
+app = typer.Typer()
 
 SHOWN = 20
 """Predictions that are printed for people."""
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the model.")]
-Datasets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--dataset", metavar="D,...", help="The data sets it learns from; all of the same columns."
+NAME = argument("NAME", "The name of the model.")
+DATASETS = option("D,...", "The data sets it learns from; all of the same columns.", "--dataset")
+HOOK = option("CMD", "A command with {model} that runs after each update, without a shell.")
+
+group = typer.Typer(cls=Group, help="Train, look at, use and export models.")
+
+app.add_typer(group, name="model", rich_help_panel="Data and models")
+
+
+@command(app, "verify", example="erasable verify risk", panel="Evidence")
+def verify(
+    names: list[str] | None = argument("NAME", "Models; by default all of them.", default=None),
+    retrain: bool = switch("--retrain", "Run commands that train models elsewhere, too."),
+    allow_other_version: bool = switch(
+        "--allow-other-version",
+        "Take models that other software made, and that it cannot compare, as equal.",
     ),
-]
-Hook = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CMD",
-        help="A command with {model} that runs after each update, without a shell.",
-    ),
-]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app.
-
-    Examples
-    --------
-    >>> app = typer.Typer()
-    >>> register(app)
-    >>> [each.name for each in app.registered_commands]
-    ['verify']
-    """
-    group = typer.Typer(cls=Group, help="Train, look at, use and export models.")
-    app.add_typer(group, name="model", rich_help_panel="Data and models")
-    _register_training(group)
-    _register_looking(group)
-    _register_using(group)
-    publishing.register(group)
-
-    @command(app, "verify", example="erasable verify risk", panel="Evidence")
-    def verify(
-        names: Annotated[
-            list[str] | None,
-            typer.Argument(metavar="NAME", help="Models; by default all of them."),
-        ] = None,
-        retrain: Annotated[
-            bool, typer.Option("--retrain", help="Run commands that train models elsewhere, too.")
-        ] = False,
-        allow_other_version: Annotated[
-            bool,
-            typer.Option(
-                "--allow-other-version",
-                help="Take models that other software made, and that it cannot compare, as equal.",
-            ),
-        ] = False,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Fit models again on what is left, and compare; exit code 1 if any is not equal."""
-        found = opened(folder).verify(list(names or ()) or None, retrain=retrain)
-        unknown = [each.model for each in found if each.verdict == "other version"]
-        if unknown and not allow_other_version:
-            show.warn(
-                [
-                    f"not verified: {', '.join(unknown)}: other software made what cannot be "
-                    "compared with a fit of today's; fit them again, or pass --allow-other-version"
-                ]
-            )
-        else:
-            unknown = []
-        differ = [each for each in found if not each.holds] + unknown
-        if as_json:
-            shown = [
-                {"model": each.model, "verdict": each.verdict, "detail": each.detail}
-                for each in found
-            ]
-            show.print_json({"equal": not differ, "models": shown})
-        else:
-            rows = [(each.model, each.verdict, each.detail or "") for each in found]
-            show.table(["model", "verdict", "detail"], rows)
-        if differ:
-            raise typer.Exit(1)
-
-
-def _register_training(group: typer.Typer) -> None:
-    @command(
-        group,
-        "fit",
-        example="erasable model fit risk --dataset visits --estimator "
-        "linear_model.LogisticRegression --target sick -p C=0.5",
-    )
-    def fit(
-        name: Name,
-        dataset: Datasets = None,
-        estimator: Annotated[
-            str | None,
-            typer.Option(
-                metavar="DOTTED",
-                help="An estimator of erasable, or of scikit-learn (sklearn.svm.SVC), which is "
-                "refitted; several, joined by commas, make a pipeline; or module:function.",
-            ),
-        ] = None,
-        target: Annotated[
-            str | None, typer.Option(metavar="COL", help="The column to predict.")
-        ] = None,
-        features: Annotated[
-            str | None,
-            typer.Option(
-                metavar="A,B",
-                help="Columns to learn from; by default every numeric one but ids, subjects and "
-                "the target.",
-            ),
-        ] = None,
-        params: Annotated[
-            list[str] | None,
-            typer.Option(
-                "-p",
-                "--param",
-                metavar="NAME=VALUE",
-                help="A parameter; repeat it. One that is an estimator is named, and has its own: "
-                "-p estimator=sklearn.svm.SVC -p estimator__C=2.",
-            ),
-        ] = None,
-        hook: Hook = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Train a model; under a name that is known, train it again on the newest data."""
-        _print_fitted(
-            opened(folder).fit(
-                name,
-                estimator,
-                datasets=_split(dataset),
-                target=target,
-                features=None if features is None else _split([features]),
-                params=_params(params),
-                hook=hook,
-            ),
-            as_json,
-        )
-
-    @command(
-        group,
-        "register",
-        example="erasable model register ranker --dataset visits "
-        "--retrain 'python train.py {data} {out}'",
-    )
-    def register_(
-        name: Name,
-        dataset: Datasets = None,
-        retrain: Annotated[
-            str | None,
-            typer.Option(
-                metavar="CMD",
-                help="A command with {data} and {out}, which trains it at every erasure, without a "
-                "shell. Without a command the model is not covered, and every receipt says so.",
-            ),
-        ] = None,
-        hook: Hook = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Register a model that is trained elsewhere."""
-        made = opened(folder).register(name, datasets=_split(dataset), retrain=retrain, hook=hook)
-        if retrain is None and not as_json:
-            show.line(f"{name}: registered as not covered; every receipt will say so")
-            return
-        _print_fitted(made, as_json)
-
-
-def _register_looking(group: typer.Typer) -> None:
-    @command(group, "list", example="erasable model list")
-    def list_(folder: Folder = ".", as_json: Json = False) -> None:
-        """List the models."""
-        found = opened(folder).models()
-        if as_json:
-            show.print_json({"models": found})
-            return
-        show.table(
-            ["name", "state", "version", "estimator", "data", "records", "trained"],
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Fit models again on what is left, and compare; exit code 1 if any is not equal."""
+    found = opened(folder).verify(list(names or ()) or None, retrain=retrain)
+    unknown = [each.model for each in found if each.verdict == "other version"]
+    if unknown and not allow_other_version:
+        show.warn(
             [
-                (
-                    each["name"], "stale" if each.get("stale") else each["state"],
-                    each["version"], each["estimator"], ", ".join(each["datasets"]),
-                    show.count(each["n_records"]), show.day(each["created_at"]),
-                )
-                for each in found
-            ],
-            right="version,records",
-        )  # fmt: skip
-
-    @command(group, "show", example="erasable model show risk")
-    def show_(name: Name, folder: Folder = ".", as_json: Json = False) -> None:
-        """Show a model: its recipe, its data, its versions, and what deletions cost."""
-        found = opened(folder).model(name)
-        if as_json:
-            show.print_json(found)
-            return
-        _print_model(found)
+                f"not verified: {', '.join(unknown)}: other software made what cannot be "
+                "compared with a fit of today's; fit them again, or pass --allow-other-version"
+            ]
+        )
+    else:
+        unknown = []
+    differ = [each for each in found if not each.holds] + unknown
+    if as_json:
+        show.print_json({"equal": not differ, "models": [each.to_json() for each in found]})
+    else:
+        show.verdicts(found)
+    if differ:
+        raise typer.Exit(1)
 
 
-def _register_using(group: typer.Typer) -> None:
-    @command(group, "predict", example="erasable model predict risk new.csv --output risks.csv")
-    def predict(
-        name: Name,
-        source: Annotated[
-            str, typer.Argument(metavar="SOURCE", help="Records: a CSV or Parquet file.")
+@command(
+    group,
+    "fit",
+    example="erasable model fit risk --dataset visits --estimator "
+    "linear_model.LogisticRegression --target sick -p C=0.5",
+)
+def fit(
+    name: str = NAME,
+    dataset: list[str] | None = DATASETS,
+    estimator: str | None = option(
+        "DOTTED",
+        "An estimator of erasable, or of scikit-learn (sklearn.svm.SVC), which is refitted; "
+        "several, joined by commas, make a pipeline; or module:function.",
+    ),
+    target: str | None = option("COL", "The column to predict."),
+    features: str | None = option(
+        "A,B",
+        "Columns to learn from; by default every numeric one but ids, subjects and the target.",
+    ),
+    params: list[str] | None = option(
+        "NAME=VALUE",
+        "A parameter; repeat it. One that is an estimator is named, and has its own: -p "
+        "estimator=sklearn.svm.SVC -p estimator__C=2.",
+        "-p",
+        "--param",
+    ),
+    hook: str | None = HOOK,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Train a model; under a name that is known, train it again on the newest data."""
+    _print_fitted(
+        opened(folder).fit(
+            name,
+            estimator,
+            datasets=_split(dataset),
+            target=target,
+            features=None if features is None else _split([features]),
+            params=_params(params),
+            hook=hook,
+        ),
+        as_json,
+    )
+
+
+@command(
+    group,
+    "register",
+    example="erasable model register ranker --dataset visits "
+    "--retrain 'python train.py {data} {out}'",
+)
+def register(
+    name: str = NAME,
+    dataset: list[str] | None = DATASETS,
+    retrain: str | None = option(
+        "CMD",
+        "A command with {data} and {out}, which trains it at every erasure, without a shell. "
+        "Without a command the model is not covered, and every receipt says so.",
+    ),
+    hook: str | None = HOOK,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Register a model that is trained elsewhere."""
+    made = opened(folder).register(name, datasets=_split(dataset), retrain=retrain, hook=hook)
+    if retrain is None and not as_json:
+        show.line(f"{name}: registered as not covered; every receipt will say so")
+        return
+    _print_fitted(made, as_json)
+
+
+@command(group, "list", example="erasable model list")
+def list_models(folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """List the models."""
+    found = opened(folder).models()
+    if show.printed(as_json, {"models": found}):
+        return
+    show.table(
+        ["name", "state", "version", "estimator", "data", "records", "trained"],
+        [
+            (
+                each["name"], each["state"], each["version"], each["estimator"],
+                ", ".join(each["datasets"]),
+                show.count(each["n_records"]), show.day(each["created_at"]),
+            )
+            for each in found
         ],
-        output: Annotated[
-            str | None,
-            typer.Option(metavar="FILE", help="Write them there, as .csv or .parquet."),
-        ] = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Predict for the records of a file."""
-        if output is not None and not output.endswith((".csv", ".parquet")):
-            fail(
-                f"{output!r} ends neither in .csv nor in .parquet; expected one of them; name the "
-                "file so"
-            )
-        with perhaps(output, folder) as place:
-            found = opened(folder).predict(name, source)
-            if place is not None:
-                _write(found, place, as_parquet=str(output).endswith(".parquet"))
-        if as_json:
-            rows = [] if output is not None else found.to_pylist()
-            show.print_json(
-                {"model": name, "n": found.num_rows, "path": output, "predictions": rows}
-            )
-        elif output is not None:
-            show.line(f"wrote {show.words(found.num_rows, 'prediction')} to {output}")
-        else:
-            head = found.slice(0, SHOWN).to_pylist()
-            show.table(found.column_names, [list(row.values()) for row in head])
-            if found.num_rows > SHOWN:
-                show.line(f"... {found.num_rows - SHOWN:,} more; write them with --output FILE")
+        right="version,records",
+    )  # fmt: skip
 
-    @command(group, "export", example="erasable model export risk risk.model")
-    def export(
-        name: Name,
-        path: Annotated[str, typer.Argument(metavar="PATH", help="The file to write.")],
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Write a model without records, for prediction elsewhere."""
-        with replacing(path, folder) as place:
-            messages = opened(folder).export(name, place)
-        show.warn(messages)
-        if as_json:
-            show.print_json({"model": name, "path": path, "warnings": messages})
-            return
-        show.line(f"wrote {show.one_line(path)}")
 
-    @command(group, "retire", example="erasable model retire risk")
-    def retire(name: Name, folder: Folder = ".", as_json: Json = False) -> None:
-        """Give a model up: its file is erased, and no later request concerns it."""
-        opened(folder).retire(name)
-        if as_json:
-            show.print_json({"model": name, "state": "retired"})
-            return
-        show.line(f"{name} is retired")
+@command(group, "show", example="erasable model show risk")
+def show_model(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """Show a model: its recipe, its data, its versions, and what deletions cost."""
+    found = opened(folder).model(name)
+    if show.printed(as_json, found):
+        return
+    _print_model(found)
+
+
+@command(group, "predict", example="erasable model predict risk new.csv --output risks.csv")
+def predict(
+    name: str = NAME,
+    source: str = argument("SOURCE", "Records: a CSV or Parquet file."),
+    output: str | None = option("FILE", "Write them there, as .csv or .parquet."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Predict for the records of a file."""
+    if output is not None and not output.endswith((".csv", ".parquet")):
+        fail(
+            f"{output!r} ends neither in .csv nor in .parquet; expected one of them; name the "
+            "file so"
+        )
+    with perhaps(output, folder) as place:
+        found = opened(folder).predict(name, source)
+        if place is not None:
+            _write(found, place, as_parquet=str(output).endswith(".parquet"))
+    if as_json:
+        rows = [] if output is not None else found.to_pylist()
+        show.print_json({"model": name, "n": found.num_rows, "path": output, "predictions": rows})
+    elif output is not None:
+        show.line(f"wrote {show.words(found.num_rows, 'prediction')} to {output}")
+    else:
+        head = found.slice(0, SHOWN).to_pylist()
+        show.table(found.column_names, [list(row.values()) for row in head])
+        if found.num_rows > SHOWN:
+            show.line(f"... {found.num_rows - SHOWN:,} more; write them with --output FILE")
+
+
+@command(group, "export", example="erasable model export risk risk.model")
+def export(
+    name: str = NAME,
+    path: str = argument("PATH", "The file to write."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Write a model without records, for prediction elsewhere."""
+    with replacing(path, folder) as place:
+        messages = opened(folder).export(name, place)
+    show.warn(messages)
+    show.answer(
+        as_json, {"model": name, "path": path, "warnings": messages}, f"wrote {show.one_line(path)}"
+    )
+
+
+@command(group, "retire", example="erasable model retire risk")
+def retire(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """Give a model up: its file is erased, and no later request concerns it."""
+    opened(folder).retire(name)
+    show.answer(as_json, {"model": name, "state": "retired"}, f"{name} is retired")
+
+
+@command(
+    group,
+    "publish",
+    example="erasable model publish risk --to mlflow:risk --tracking-uri http://mlflow:5000",
+)
+def publish(
+    name: str = NAME,
+    to: str = option(
+        "mlflow:NAME",
+        "A registered model of MLflow, which is made. `none` ends it: what is registered stays.",
+        default=...,
+    ),
+    tracking_uri: str | None = option(
+        "URI", "Of MLflow, without a password; by default what MLFLOW_TRACKING_URI says each time."
+    ),
+    delete_superseded: bool = switch(
+        "--delete-superseded",
+        "Delete the versions before, and their files, whenever there is a new one.",
+    ),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Register a model in MLflow, now and after every fit and erasure that changes it."""
+    if to == "none":
+        opened(folder).stop_publishing(name)
+        show.answer(
+            as_json,
+            {"model": name, "to": None},
+            f"{name} is published no longer; what is registered stays",
+        )
+        return
+    done, messages = opened(folder).publish(
+        name, to, tracking_uri=tracking_uri, delete_superseded=delete_superseded
+    )
+    show.warn(messages)
+    if as_json:
+        said = show.picked(done, "to", "version", "registered", "superseded")
+        show.print_json({"model": name, **said, "warnings": messages})
+        return
+    show.line(f"{name} version {done.version} is version {done.registered} of {done.to}")
+    if not delete_superseded:
+        show.line("versions before the newest stay there, with what they learned")
 
 
 def _split(given: list[str] | None) -> list[str]:
@@ -293,13 +274,8 @@ def _params(given: list[str] | None) -> dict[str, str] | None:
 
 
 def _print_fitted(fitted: Any, as_json: bool) -> None:
-    names = (
-        "name", "version", "n_records", "seconds", "features", "target", "commitment", "left_out",
-        "warnings",
-    )  # fmt: skip
     show.warn(fitted.warnings)
-    if as_json:
-        show.print_json({name: getattr(fitted, name) for name in names})
+    if show.printed(as_json, asdict(fitted)):
         return
     learned = "" if not fitted.features else f" on {show.words(len(fitted.features), 'feature')}"
     target = f" to predict {fitted.target}" if fitted.target else ""

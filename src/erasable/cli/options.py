@@ -4,65 +4,60 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from erasable.cli import show
 from erasable.cli.frame import fail
 
-__all__ = [
-    "Database",
-    "Fill",
-    "Schema",
-    "Seed",
-    "Store",
-    "check_files",
-    "columns",
-    "number",
-    "whole",
-]
-
 _TEXTS = (".txt", ".csv")
 _PLOTS = (".svg", ".png", ".pdf")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _LISTED = re.compile(rf"(?:(?<=,)|^)(?:\s*{_QUOTED.pattern}\s*(?=,|$)|[^,]*)")
 
-Fill = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOW",
-        help="Fill gaps in features in, as an imputer does before a model: mean, median or "
-        "most_frequent. By default gaps are refused.",
-    ),
-]
-Seed = Annotated[
-    str, typer.Option(metavar="N", help="For what is drawn: the same, the same choice.")
-]
-Database = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="Keep the ledger in PostgreSQL 15 or newer: postgresql://USER@HOST:PORT/DATABASE. The "
-        "password is taken from PGPASSWORD or .pgpass, and is never kept.",
-    ),
-]
-Schema = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The schema of the database that is the workspace's own; by default erasable.",
-    ),
-]
-Store = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="Keep data and models in an object store: s3://BUCKET/PREFIX, gs://... or abfs://... "
-        "Credentials and endpoint are taken from where its own tools look for them "
-        "(AWS_PROFILE, AWS_ENDPOINT_URL), and are never kept.",
-    ),
-]
+
+def option(
+    metavar: str, help: str, *names: str, default: Any = None, envvar: str | None = None
+) -> Any:
+    """Declare an option with a value; its name is that of the parameter, if none is given."""
+    return typer.Option(default, *names, metavar=metavar, help=help, envvar=envvar)
+
+
+def switch(name: str, help: str) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(False, name, help=help)
+
+
+def argument(metavar: str, help: str, default: Any = ...) -> Any:
+    """Declare an argument."""
+    return typer.Argument(default, metavar=metavar, help=help)
+
+
+FOLDER = option(
+    "DIR", "The folder of the workspace.", "--workspace", default=".", envvar="ERASABLE_WORKSPACE"
+)
+JSON = switch("--json", "Print one JSON object, for programs.")
+FILL = option(
+    "HOW",
+    "Fill gaps in features in, as an imputer does before a model: mean, median or most_frequent. "
+    "By default gaps are refused.",
+)
+SEED = option("N", "For what is drawn: the same, the same choice.", default="0")
+DATABASE = option(
+    "URL",
+    "Keep the ledger in PostgreSQL 15 or newer: postgresql://USER@HOST:PORT/DATABASE. The password "
+    "is taken from PGPASSWORD or .pgpass, and is never kept.",
+)
+SCHEMA = option(
+    "NAME", "The schema of the database that is the workspace's own; by default erasable."
+)
+STORE = option(
+    "URL",
+    "Keep data and models in an object store: s3://BUCKET/PREFIX, gs://... or abfs://... "
+    "Credentials and endpoint are taken from where its own tools look for them (AWS_PROFILE, "
+    "AWS_ENDPOINT_URL), and are never kept.",
+)
 
 
 def check_files(output: str | None, plot: str | None) -> None:

@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-__all__ = ["Meter"]
-
 PATIENCE = 1.0
 """Seconds after which a user wants to know; also between two plain lines."""
 
 
 class Meter:
-    r"""What `erasable.workspace.site.Site.progress` is set to.
+    r"""What `erasable.workspace.context.Context.progress` is set to.
 
     Parameters
     ----------

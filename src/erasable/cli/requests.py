@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Folder, Json, command, fail, opened, request_id
+from erasable.cli.frame import command, fail, opened, request_id
+from erasable.cli.identities import gathered
+from erasable.cli.options import FOLDER, JSON, argument, option, switch
 
-__all__ = ["besides", "register"]
+app = typer.Typer()
 
 PANEL = "Requests"
 STATES = (
@@ -18,153 +20,110 @@ STATES = (
 )  # fmt: skip
 REGULATIONS = ("gdpr", "ccpa", "none")
 
-Request = Annotated[str, typer.Argument(metavar="ID", help="The request, as R-4VYK2J0QFT.")]
-Reason = Annotated[
-    str, typer.Option(metavar="R", help="Why, in one line that does not name the person.")
-]
+STATE = option("S", f"Only those that are {', '.join(STATES)}.")
+REQUEST = argument("ID", "The request, as R-4VYK2J0QFT.")
+REASON = option("R", "Why, in one line that does not name the person.", default=...)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app.
+@command(app, "request", example="erasable request --file withdrawn.txt", panel=PANEL)
+def request(
+    identities: list[str] | None = argument(
+        "IDENTITY", "Whose records are to be erased.", default=None
+    ),
+    file: str | None = option(
+        "F",
+        "A file with an identity a line, - for standard input: they do not reach the list of "
+        "processes.",
+    ),
+    condition: str | None = option(
+        "CONDITION",
+        "In the place of identities, a condition on records: \"age < 18 and site = 'north'\".",
+        "--where",
+    ),
+    dataset: str | None = option("D", "The data set of the condition."),
+    type_: str | None = option(
+        "TYPE",
+        "The type of the identities: id, email, integer or exact; by default each is tried that a "
+        "data set or a link has used so far, and no other later.",
+        "--type",
+    ),
+    regulation: str = option(
+        "LAW", "gdpr (due in a month), ccpa (in 45 days) or none.", default="gdpr"
+    ),
+    hold: str | None = option("REASON", "Take it in, but have it wait."),
+    received: str | None = option("DATE", "When it came, as 2026-03-31; by default now."),
+    dry_run: bool = switch("--dry-run", "Say what would be done, and change nothing."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Take in requests to erase, one per identity; print their ids and due dates."""
+    _check_one_of("--regulation", regulation, REGULATIONS)
+    received_at = _moment(received)
+    values = gathered(identities or (), file)
+    found = opened(folder)
+    asked: dict[str, Any] = {"type": type_, "where": condition, "dataset": dataset}
+    if dry_run:
+        _print_preview(found.preview(values, **asked), as_json)
+        return
+    taken = found.request(
+        values, regulation=regulation, hold=hold, received_at=received_at, **asked
+    )
+    if show.printed(as_json, {"requests": taken}):
+        return
+    now = datetime.now(UTC)
+    rows = [(each.id, show.due(each.due_at, now)) for each in taken]
+    show.table(["request", "due"], rows)
+    tried = next((each.types for each in taken), None)
+    if tried is not None:
+        show.line()
+        show.line(f"looked for under the {show.types(tried)}; --type names another")
 
-    Examples
-    --------
-    >>> app = typer.Typer()
-    >>> register(app)
-    >>> [each.name for each in app.registered_commands]
-    ['request', 'process', 'requests', 'deny', 'cancel', 'hold', 'extend']
-    """
-    _register_intake(app)
-    _register_process(app)
-    _register_listing(app)
-    _register_answers(app)
 
-
-def _register_intake(app: typer.Typer) -> None:
-    @command(app, "request", example="erasable request --file withdrawn.txt", panel=PANEL)
-    def request(
-        identities: Annotated[
-            list[str] | None,
-            typer.Argument(metavar="IDENTITY", help="Whose records are to be erased."),
-        ] = None,
-        file: Annotated[
-            str | None,
-            typer.Option(
-                metavar="F",
-                help="A file with an identity a line, - for standard input: they do not reach the "
-                "list of processes.",
-            ),
-        ] = None,
-        condition: Annotated[
-            str | None,
-            typer.Option(
-                "--where",
-                metavar="CONDITION",
-                help='In the place of identities, a condition on records: "age < 18 and site = '
-                "'north'\".",
-            ),
-        ] = None,
-        dataset: Annotated[
-            str | None, typer.Option(metavar="D", help="The data set of the condition.")
-        ] = None,
-        type_: Annotated[
-            str | None,
-            typer.Option(
-                "--type",
-                metavar="TYPE",
-                help="The type of the identities: id, email, integer or exact; by default each "
-                "is tried that a data set or a link has used so far, and no other later.",
-            ),
-        ] = None,
-        regulation: Annotated[
-            str,
-            typer.Option(metavar="LAW", help="gdpr (due in a month), ccpa (in 45 days) or none."),
-        ] = "gdpr",
-        hold: Annotated[
-            str | None, typer.Option(metavar="REASON", help="Take it in, but have it wait.")
-        ] = None,
-        received: Annotated[
-            str | None,
-            typer.Option(metavar="DATE", help="When it came, as 2026-03-31; by default now."),
-        ] = None,
-        dry_run: Annotated[
-            bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
-        ] = False,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Take in requests to erase, one per identity; print their ids and due dates."""
-        from erasable.cli.identities import gathered
-
-        _check_one_of("--regulation", regulation, REGULATIONS)
-        received_at = _moment(received)
-        values = gathered(identities or (), file)
-        found = opened(folder)
-        asked: dict[str, Any] = {"type": type_, "where": condition, "dataset": dataset}
-        if dry_run:
-            _print_preview(found.preview(values, **asked), as_json)
-            return
-        taken = found.request(
-            values, regulation=regulation, hold=hold, received_at=received_at, **asked
+@command(app, "process", example="erasable process", panel=PANEL)
+def process(folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """Carry out every request that is pending, in every data set and model."""
+    done = opened(folder).process()
+    show.warn(done.warnings)
+    if as_json:
+        show.print_json(
+            {
+                "completed": done.requests,
+                **show.picked(done, "n_unmatched", "n_kept_out", "n_records"),
+                "models": done.treatments,
+                "resumed": done.n_resumed,
+                **show.picked(done, "hooks", "seconds", "warnings"),
+            }
         )
-        if as_json:
-            show.print_json({"requests": taken})
-            return
-        now = datetime.now(UTC)
-        rows = [(each.id, show.due(each.due_at, now)) for each in taken]
-        show.table(["request", "due"], rows)
-        tried = next((each.types for each in taken), None)
-        if tried is not None:
-            show.line()
-            show.line(f"looked for under the {show.types(tried)}; --type names another")
-
-
-def _register_process(app: typer.Typer) -> None:
-    @command(app, "process", example="erasable process", panel=PANEL)
-    def process(folder: Folder = ".", as_json: Json = False) -> None:
-        """Carry out every request that is pending, in every data set and model."""
-        done = opened(folder).process()
-        show.warn(done.warnings)
-        if as_json:
-            show.print_json(
-                {
-                    "completed": done.requests, "n_unmatched": done.n_unmatched,
-                    "n_kept_out": done.n_kept_out,
-                    "n_records": done.n_records,
-                    "models": done.treatments, "resumed": done.n_resumed, "hooks": done.hooks,
-                    "seconds": done.seconds, "warnings": done.warnings,
-                }
-            )  # fmt: skip
-            return
-        if done.treatments:
-            show.table(
-                ["model", "treatment", "exactness", "records", "time"],
-                [
-                    (
-                        each["model"], each["treatment"], each["exactness"] or show.NONE,
-                        show.count(each["n_records"]), show.seconds(each["seconds"]),
-                    )
-                    for each in done.treatments
-                ],
-                right="records,time",
-            )  # fmt: skip
-            show.line()
-        for line in besides(done):
-            show.line(line)
-        n_carried_out = len(done.requests) - done.n_resumed
-        if n_carried_out:
-            show.line(
-                f"completed {show.words(n_carried_out, 'request')}: "
-                f"{show.words(done.n_records, 'record')} erased in {show.seconds(done.seconds)}"
-            )
-            if done.n_unmatched:
-                show.line(
-                    f"no match for {done.n_unmatched:,} of them: nothing is kept of these in the "
-                    "columns that they were looked for in (`erasable receipt show` names them), "
-                    f"and {_later(done)}"
+        return
+    if done.treatments:
+        show.table(
+            ["model", "treatment", "exactness", "records", "time"],
+            [
+                (
+                    each["model"], each["treatment"], each["exactness"] or show.NONE,
+                    show.count(each["n_records"]), show.seconds(each["seconds"]),
                 )
-        elif not done.requests and not done.hooks:
-            show.line("nothing to do")
+                for each in done.treatments
+            ],
+            right="records,time",
+        )  # fmt: skip
+        show.line()
+    for line in besides(done):
+        show.line(line)
+    n_carried_out = len(done.requests) - done.n_resumed
+    if n_carried_out:
+        show.line(
+            f"completed {show.words(n_carried_out, 'request')}: "
+            f"{show.words(done.n_records, 'record')} erased in {show.seconds(done.seconds)}"
+        )
+        if done.n_unmatched:
+            show.line(
+                f"no match for {done.n_unmatched:,} of them: nothing is kept of these in the "
+                "columns that they were looked for in (`erasable receipt show` names them), "
+                f"and {_later(done)}"
+            )
+    elif not done.requests and not done.hooks:
+        show.line("nothing to do")
 
 
 def _later(done: Any) -> str:
@@ -188,125 +147,103 @@ def besides(done: Any) -> list[str]:
     return lines
 
 
-def _register_listing(app: typer.Typer) -> None:
-    @command(app, "requests", example="erasable requests --state pending", panel=PANEL)
-    def requests(
-        state: Annotated[
-            list[str] | None,
-            typer.Option(metavar="S", help=f"Only those that are {', '.join(STATES)}."),
-        ] = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """List requests, those due first at the top."""
-        for each in state or ():
-            _check_one_of("--state", each, STATES)
-        found = opened(folder).requests(state or None)
-        if as_json:
-            show.print_json({"requests": found})
-            return
-        now = datetime.now(UTC)
-        show.table(
-            ["request", "state", "received", "due", "records", "note"],
-            [
-                (
-                    each.id,
-                    "on hold" if each.hold and each.is_open else each.state.replace("_", " "),
-                    show.day(each.received_at), _due(each, now), show.count(each.matched),
-                    (each.hold if each.is_open else each.reason) or "",
-                )
-                for each in found
-            ],
-            right="records",
-        )  # fmt: skip
-
-
-def _register_answers(app: typer.Typer) -> None:
-    @command(
-        app, "deny", example='erasable deny R-4VYK2J0QFT --reason "a legal duty to keep them"',
-        panel=PANEL,
-    )  # fmt: skip
-    def deny(id_: Request, reason: Reason, folder: Folder = ".", as_json: Json = False) -> None:
-        """Refuse a request, for a reason that you tell whoever made it."""
-        _print_request(opened(folder).deny(request_id(id_), reason), as_json)
-
-    @command(app, "cancel", example="erasable cancel R-4VYK2J0QFT", panel=PANEL)
-    def cancel(id_: Request, folder: Folder = ".", as_json: Json = False) -> None:
-        """Take a request back, because whoever made it wants that."""
-        _print_request(opened(folder).cancel(request_id(id_)), as_json)
-
-    @command(
-        app, "hold", example='erasable hold R-4VYK2J0QFT --reason "identity in doubt"', panel=PANEL
-    )
-    def hold(
-        id_: Request,
-        reason: Annotated[
-            str | None, typer.Option(metavar="R", help="Why it waits, in one line.")
-        ] = None,
-        lift: Annotated[bool, typer.Option("--lift", help="End the waiting.")] = False,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Have a request wait, or end its waiting."""
-        if lift == (reason is not None):
-            fail(
-                "hold was given neither or both of --reason and --lift; expected one of them; "
-                "say why it waits, or end the waiting"
+@command(app, "requests", example="erasable requests --state pending", panel=PANEL)
+def requests(state: list[str] | None = STATE, folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """List requests, those due first at the top."""
+    for each in state or ():
+        _check_one_of("--state", each, STATES)
+    found = opened(folder).requests(state or None)
+    if show.printed(as_json, {"requests": found}):
+        return
+    now = datetime.now(UTC)
+    show.table(
+        ["request", "state", "received", "due", "records", "note"],
+        [
+            (
+                each.id, each.label, show.day(each.received_at), _due(each, now),
+                show.count(each.matched), each.note or "",
             )
-        found = opened(folder)
-        id_ = request_id(id_)
-        changed = found.resume(id_) if reason is None else found.hold(id_, reason)
-        _print_request(changed, as_json)
-
-    @command(
-        app, "extend", example='erasable extend R-4VYK2J0QFT --reason "many requests at once"',
-        panel=PANEL,
+            for each in found
+        ],
+        right="records",
     )  # fmt: skip
-    def extend(id_: Request, reason: Reason, folder: Folder = ".", as_json: Json = False) -> None:
-        """Move the due date of a request, once, and print the notice to send."""
-        from erasable.workspace.requests.notices import extension
 
-        changed = opened(folder).extend(request_id(id_), reason)
-        notice = extension(changed, reason)
-        if as_json:
-            show.print_json({"request": changed, "notice": notice})
-            return
-        _print_request(changed, as_json)
-        show.line()
-        show.line(notice)
+
+@command(
+    app, "deny", example='erasable deny R-4VYK2J0QFT --reason "a legal duty to keep them"',
+    panel=PANEL,
+)  # fmt: skip
+def deny(
+    id_: str = REQUEST,
+    reason: str = REASON,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Refuse a request, for a reason that you tell whoever made it."""
+    _print_request(opened(folder).deny(request_id(id_), reason), as_json)
+
+
+@command(app, "cancel", example="erasable cancel R-4VYK2J0QFT", panel=PANEL)
+def cancel(id_: str = REQUEST, folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """Take a request back, because whoever made it wants that."""
+    _print_request(opened(folder).cancel(request_id(id_)), as_json)
+
+
+@command(
+    app, "hold", example='erasable hold R-4VYK2J0QFT --reason "identity in doubt"', panel=PANEL
+)
+def hold(
+    id_: str = REQUEST,
+    reason: str | None = option("R", "Why it waits, in one line."),
+    lift: bool = switch("--lift", "End the waiting."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Have a request wait, or end its waiting."""
+    if lift == (reason is not None):
+        fail(
+            "hold was given neither or both of --reason and --lift; expected one of them; "
+            "say why it waits, or end the waiting"
+        )
+    found = opened(folder)
+    id_ = request_id(id_)
+    changed = found.resume(id_) if reason is None else found.hold(id_, reason)
+    _print_request(changed, as_json)
+
+
+@command(
+    app, "extend", example='erasable extend R-4VYK2J0QFT --reason "many requests at once"',
+    panel=PANEL,
+)  # fmt: skip
+def extend(
+    id_: str = REQUEST,
+    reason: str = REASON,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Move the due date of a request, once, and print the notice to send."""
+    from erasable.workspace.requests.calendar import extension_notice
+
+    changed = opened(folder).extend(request_id(id_), reason)
+    notice = extension_notice(changed, reason)
+    if show.printed(as_json, {"request": changed, "notice": notice}):
+        return
+    _print_request(changed, as_json)
+    show.line()
+    show.line(notice)
 
 
 def _print_request(request: Any, as_json: bool) -> None:
-    if as_json:
-        show.print_json({"request": request})
-        return
-    state = "on hold" if request.hold and request.is_open else request.state.replace("_", " ")
     due = f", due {_due(request, datetime.now(UTC))}" if request.is_open else ""
-    show.line(f"{request.id}: {state}{due}")
+    show.answer(as_json, {"request": request}, f"{request.id}: {request.label}{due}")
 
 
 def _print_preview(preview: Any, as_json: bool) -> None:
     if as_json:
-        show.print_json(
-            {
-                "n_records": preview.n_records, "seconds": preview.seconds,
-                "effects": list(preview.effects), "n_unmatched": preview.n_unmatched,
-                "types": list(preview.types), "searched": list(preview.searched),
-            }
-        )  # fmt: skip
+        names = ("n_records", "seconds", "effects", "n_unmatched", "types", "searched")
+        show.print_json(show.picked(preview, *names))
         return
-    show.table(
-        ["", "name", "records", "treatment", "exactness", "about"],
-        [
-            (
-                "data set" if each.target == "dataset" else each.target, each.name,
-                show.count(each.n_records), each.treatment, each.exactness or show.NONE,
-                show.seconds(each.seconds),
-            )
-            for each in preview.effects
-        ],
-        right="records,about",
-    )  # fmt: skip
+    show.effects(preview.effects)
     show.line()
     records = show.words(preview.n_records, "record")
     show.line(f"{records} would be erased, in about {show.seconds(preview.seconds)}; none was")

@@ -5,209 +5,142 @@ from __future__ import annotations
 import contextlib
 import sys
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from erasable.cli import show
+from erasable.cli import options, show
 from erasable.cli.files import ids_text, perhaps
-from erasable.cli.frame import Folder, Json, command, opened
+from erasable.cli.frame import command, opened
 from erasable.cli.identities import gathered
-from erasable.cli.options import Fill, Seed, check_files, columns, number, whole
+from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option
 
-__all__ = ["register"]
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app.
+@command(
+    app,
+    "select",
+    example="erasable select visits.csv --id visit --target sick --k 200 --staying 0.6",
+    panel="Data and models",
+)
+def choose(
+    source: str = argument(
+        "SOURCE",
+        "The records to choose from: a CSV or TSV file, a Parquet file or a folder of them, or the "
+        "URL of a database, such as sqlite:///shop.db#visits.",
+    ),
+    k: str = option(
+        "K", "How many to choose; with --cost, for how much in all.", "-k", "--k", default=...
+    ),
+    staying: str = option(
+        "S",
+        "How likely owners are to stay: a probability (0.6; 1 anticipates no deletions); one for "
+        "each class (yes=0.5,no=1); column:NAME, one for each record; how many of those held stay, "
+        "uniform:LOW:HIGH or point:N; a probability that is uncertain, beta-binomial:ALPHA:BETA; "
+        "or history:DATASET, what past requests to the workspace say (history:DATASET:2026-03-31, "
+        "those since that day).",
+        default=...,
+    ),
+    id_column: str | None = option(
+        "COL", "The column that names each record; by default rows are numbered from 0.", "--id"
+    ),
+    subject: str | None = option(
+        "COL",
+        "The column that says whose records they are: a person stays or leaves with all of them. "
+        "By default each record does on its own.",
+    ),
+    target: str | None = option("COL", "The column of classes, which is no feature."),
+    features: str | None = option(
+        "A,B",
+        "Columns to compare records by; by default every numeric one but those that other options "
+        "name. Text that is named is taken as categories.",
+    ),
+    fill: str | None = FILL,
+    scale: str = option(
+        "HOW",
+        "standard: numbers are brought to mean 0 and standard deviation 1, so that no column "
+        "outweighs the others by its unit; none: they are taken as they are.",
+        default="standard",
+    ),
+    utility: str = option(
+        "U",
+        "What is sought: nearest-neighbor, naive-bayes, mutual-information, variance-reduction.",
+        default="nearest-neighbor",
+    ),
+    metric: str | None = option(
+        "M",
+        "How nearest neighbors are found: euclidean (by default), sqeuclidean (its square, as in "
+        "the paper), or cosine.",
+    ),
+    n_neighbors: str | None = option(
+        "N",
+        "Keep the similarities to the N nearest alone: for tables whose pairs do not fit in "
+        "memory.",
+    ),
+    objective: str = option(
+        "O",
+        "expected, or cvar:SHARE, the mean of that share of worst cases: cvar:0.2, which is "
+        "sampled and takes far longer.",
+        default="expected",
+    ),
+    samples: str | None = option(
+        "N",
+        "How often it is drawn who stays, where there is no closed form; by default 4,612 times.",
+    ),
+    held: str | None = option(
+        "F",
+        "A file with an id a line, - for standard input, of records of the table that are held "
+        "already; they may be deleted, too.",
+    ),
+    cost: str | None = option("COL", "The column of what each record costs; --k is paid."),
+    seed: str = SEED,
+    output: str | None = option(
+        "FILE",
+        "Write the ids there, in the order of choice: .txt, an id a line; or .csv, with what each "
+        "one added.",
+    ),
+    plot: str | None = option(
+        "FILE", "Draw what the utility falls to as owners leave: .svg, .png or .pdf."
+    ),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Choose the records to acquire whose value survives the deletions to come; print ids."""
+    options.check_files(output, plot)
+    budget = options.whole(k, "--k") if cost is None else options.number(k, "--k")
+    drawn = options.whole(seed, "--seed", least=0)
+    nearest = None if n_neighbors is None else options.whole(n_neighbors, "--n-neighbors")
+    n_samples = None if samples is None else options.whole(samples, "--samples", least=2)
+    before = [] if held is None else gathered([], held)
 
-    Examples
-    --------
-    >>> app = typer.Typer()
-    >>> register(app)
-    >>> [each.name for each in app.registered_commands]
-    ['select']
-    """
+    from erasable.cli import selection_show
+    from erasable.workspace.selection.choice import select
 
-    @command(
-        app,
-        "select",
-        example="erasable select visits.csv --id visit --target sick --k 200 --staying 0.6",
-        panel="Data and models",
-    )
-    def choose(
-        source: Annotated[
-            str,
-            typer.Argument(
-                metavar="SOURCE",
-                help="The records to choose from: a CSV or TSV file, a Parquet file or a folder "
-                "of them, or the URL of a database, such as sqlite:///shop.db#visits.",
-            ),
-        ],
-        k: Annotated[
-            str,
-            typer.Option(
-                "-k",
-                "--k",
-                metavar="K",
-                help="How many to choose; with --cost, for how much in all.",
-            ),
-        ],
-        staying: Annotated[
-            str,
-            typer.Option(
-                metavar="S",
-                help="How likely owners are to stay: a probability (0.6; 1 anticipates no "
-                "deletions); one for each class (yes=0.5,no=1); column:NAME, one for each record; "
-                "how many of those held stay, uniform:LOW:HIGH or point:N; a probability that is "
-                "uncertain, beta-binomial:ALPHA:BETA; or history:DATASET, what past requests to "
-                "the workspace say (history:DATASET:2026-03-31, those since that day).",
-            ),
-        ],
-        id_column: Annotated[
-            str | None,
-            typer.Option(
-                "--id",
-                metavar="COL",
-                help="The column that names each record; by default rows are numbered from 0.",
-            ),
-        ] = None,
-        subject: Annotated[
-            str | None,
-            typer.Option(
-                metavar="COL",
-                help="The column that says whose records they are: a person stays or leaves with "
-                "all of them. By default each record does on its own.",
-            ),
-        ] = None,
-        target: Annotated[
-            str | None,
-            typer.Option(metavar="COL", help="The column of classes, which is no feature."),
-        ] = None,
-        features: Annotated[
-            str | None,
-            typer.Option(
-                metavar="A,B",
-                help="Columns to compare records by; by default every numeric one but those that "
-                "other options name. Text that is named is taken as categories.",
-            ),
-        ] = None,
-        fill: Fill = None,
-        scale: Annotated[
-            str,
-            typer.Option(
-                metavar="HOW",
-                help="standard: numbers are brought to mean 0 and standard deviation 1, so that "
-                "no column outweighs the others by its unit; none: they are taken as they are.",
-            ),
-        ] = "standard",
-        utility: Annotated[
-            str,
-            typer.Option(
-                metavar="U",
-                help="What is sought: nearest-neighbor, naive-bayes, mutual-information, "
-                "variance-reduction.",
-            ),
-        ] = "nearest-neighbor",
-        metric: Annotated[
-            str | None,
-            typer.Option(
-                metavar="M",
-                help="How nearest neighbors are found: euclidean (by default), sqeuclidean (its "
-                "square, as in the paper), or cosine.",
-            ),
-        ] = None,
-        n_neighbors: Annotated[
-            str | None,
-            typer.Option(
-                "--n-neighbors",
-                metavar="N",
-                help="Keep the similarities to the N nearest alone: for tables whose pairs do not "
-                "fit in memory.",
-            ),
-        ] = None,
-        objective: Annotated[
-            str,
-            typer.Option(
-                metavar="O",
-                help="expected, or cvar:SHARE, the mean of that share of worst cases: cvar:0.2, "
-                "which is sampled and takes far longer.",
-            ),
-        ] = "expected",
-        samples: Annotated[
-            str | None,
-            typer.Option(
-                metavar="N",
-                help="How often it is drawn who stays, where there is no closed form; by default "
-                "4,612 times.",
-            ),
-        ] = None,
-        held: Annotated[
-            str | None,
-            typer.Option(
-                metavar="F",
-                help="A file with an id a line, - for standard input, of records of the table that "
-                "are held already; they may be deleted, too.",
-            ),
-        ] = None,
-        cost: Annotated[
-            str | None,
-            typer.Option(metavar="COL", help="The column of what each record costs; --k is paid."),
-        ] = None,
-        seed: Seed = "0",
-        output: Annotated[
-            str | None,
-            typer.Option(
-                metavar="FILE",
-                help="Write the ids there, in the order of choice: .txt, an id a line; or .csv, "
-                "with what each one added.",
-            ),
-        ] = None,
-        plot: Annotated[
-            str | None,
-            typer.Option(
-                metavar="FILE",
-                help="Draw what the utility falls to as owners leave: .svg, .png or .pdf.",
-            ),
-        ] = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Choose the records to acquire whose value survives the deletions to come; print ids."""
-        check_files(output, plot)
-        budget = whole(k, "--k") if cost is None else number(k, "--k")
-        drawn = whole(seed, "--seed", least=0)
-        nearest = None if n_neighbors is None else whole(n_neighbors, "--n-neighbors")
-        n_samples = None if samples is None else whole(samples, "--samples", least=2)
-        before = [] if held is None else gathered([], held)
+    def history(name: str, since: datetime | None) -> Any:
+        return opened(folder).history(name, since=since)
 
-        from erasable.cli import selection_show
-        from erasable.workspace.selection.choice import select
-
-        def history(name: str, since: datetime | None) -> Any:
-            return opened(folder).history(name, since=since)
-
-        with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
-            found = select(
-                source, budget, staying, id_column=id_column, subject=subject, target=target,
-                features=columns(features), fill=fill, scale=scale, utility=utility, metric=metric,
-                n_neighbors=nearest, objective=objective, samples=n_samples, held=before,
-                cost=cost, random_state=drawn, history=history,
-            )  # fmt: skip
-            if ids_file is not None:
-                columns_of = (id_column or "row", "gain")
-                ids_file.write_text(
-                    ids_text(str(output), found.ids, columns_of, found.gains), encoding="utf-8"
-                )
-            if plot_file is not None:
-                found.draw(plot_file, format=str(plot).rpartition(".")[2], seed=drawn)
-        if as_json:
-            selection_show.print_json(found, output, plot)
-            return
-        with contextlib.redirect_stdout(sys.stdout if output is not None else sys.stderr):
-            selection_show.print_summary(found)
-            for path in filter(None, (output, plot)):
-                show.line(f"wrote {show.one_line(path)}")
-        if output is None:
-            for each in found.ids:
-                show.line(show.one_line(each))
+    with perhaps(output, folder) as ids_file, perhaps(plot, folder) as plot_file:
+        found = select(
+            source, budget, staying, id_column=id_column, subject=subject, target=target,
+            features=options.columns(features), fill=fill, scale=scale, utility=utility,
+            metric=metric, n_neighbors=nearest, objective=objective, samples=n_samples,
+            held=before, cost=cost, random_state=drawn, history=history,
+        )  # fmt: skip
+        if ids_file is not None:
+            columns_of = (id_column or "row", "gain")
+            ids_file.write_text(
+                ids_text(str(output), found.ids, columns_of, found.gains), encoding="utf-8"
+            )
+        if plot_file is not None:
+            found.draw(plot_file, format=str(plot).rpartition(".")[2], seed=drawn)
+    if as_json:
+        selection_show.print_json(found, output, plot)
+        return
+    with contextlib.redirect_stdout(sys.stdout if output is not None else sys.stderr):
+        selection_show.print_summary(found)
+        for path in filter(None, (output, plot)):
+            show.line(f"wrote {show.one_line(path)}")
+    if output is None:
+        for each in found.ids:
+            show.line(show.one_line(each))

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from erasable.cli import show
-
-if TYPE_CHECKING:
-    from erasable.workspace.selection.choice import Selection
-
-__all__ = ["print_json", "print_summary"]
+from erasable.workspace.selection.choice import Selection
 
 SHOWN = 12
 """Classes that are printed for people."""
@@ -24,12 +18,7 @@ def print_json(chosen: Selection, output: str | None, plot: str | None) -> None:
             "n_records": chosen.n_records,
             "n_selected": len(chosen.ids),
             "selected": chosen.ids if output is None else [],
-            "features": chosen.features,
-            "left_out": chosen.left_out,
-            "scaled": chosen.scaled,
-            "history": chosen.history,
-            "worth": chosen.worth,
-            "balance": chosen.balance,
+            **show.picked(chosen, "features", "left_out", "scaled", "history", "worth", "balance"),
             "output": output,
             "plot": plot,
         }

@@ -9,23 +9,6 @@ from dataclasses import asdict, is_dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-__all__ = [
-    "columns",
-    "count",
-    "day",
-    "due",
-    "facts",
-    "line",
-    "names",
-    "one_line",
-    "print_json",
-    "seconds",
-    "table",
-    "types",
-    "warn",
-    "words",
-]
-
 NONE = "-"
 _GAP = "   "  # between columns
 _NAMED = 10  # columns
@@ -49,6 +32,24 @@ def print_json(value: Mapping[str, Any]) -> None:
             json.loads(json.dumps(value, default=_plain), parse_constant=_null), indent=2
         )
     sys.stdout.write(text + "\n")
+
+
+def printed(as_json: bool, value: Mapping[str, Any]) -> bool:
+    """Print one object where that was asked for; tell whether it was."""
+    if as_json:
+        print_json(value)
+    return as_json
+
+
+def answer(as_json: bool, value: Mapping[str, Any], text: str) -> None:
+    """Print what was done: as one object for programs, or as a line for people."""
+    if not printed(as_json, value):
+        line(text)
+
+
+def picked(thing: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes, for an object that is printed for programs."""
+    return {name: getattr(thing, name) for name in names}
 
 
 def warn(messages: Iterable[str]) -> None:
@@ -99,6 +100,28 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str =
     sys.stdout.write(aligned(head, ["bold"] * len(head)))
     sys.stdout.write("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)) + "\n")
     sys.stdout.writelines(aligned(row, map(_style, row)) for row in cells)
+
+
+def verdicts(found: Iterable[Any]) -> None:
+    """Print what verifying each model came to."""
+    rows = [(each.model, each.verdict, each.detail) for each in found]
+    table(["model", "verdict", "detail"], rows)
+
+
+def effects(found: Iterable[Any]) -> None:
+    """Print what would happen to each data set and model."""
+    table(
+        ["", "name", "records", "treatment", "exactness", "about"],
+        [
+            (
+                "data set" if each.target == "dataset" else each.target, each.name,
+                count(each.n_records), each.treatment, each.exactness or NONE,
+                seconds(each.seconds),
+            )
+            for each in found
+        ],
+        right="records,about",
+    )  # fmt: skip
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import typer
-
-__all__ = ["explained"]
 
 IDENTITIES = frozenset({"identities", "identity", "other"})
 """Parameters that hold identities: nothing that was typed is repeated where there is one."""
@@ -25,6 +24,8 @@ def explained(error: typer.TyperException) -> str:
     see = f"see `{path} --help`"
     private = context is not None and _takes_identities(context.command)
     kind = type(error).__name__
+    if kind == "NoSuchCommandError":
+        return _no_such_command(error, context, path)
     if kind == "NoSuchOption":
         return _no_such_option(error, private, see)
     if kind == "MissingParameter":
@@ -33,17 +34,18 @@ def explained(error: typer.TyperException) -> str:
         return f"{_named(error)} cannot be read: {error.message}; expected plain text; {see}"
     if kind in ("BadOptionUsage", "BadArgumentUsage"):
         option = getattr(error, "option_name", "an option")
-        if "does not take" in error.message:
+        if "does not take" in error.message:  # it comes without its command
             return f"{option} came with a value; expected none after it; {see}"
         return f"{option} came without a value; expected one after it; {see}"
-    if "unexpected extra argument" in error.message:
-        usage = " ".join(context.command.collect_usage_pieces(context)) if context else ""
+    if kind == "UsageError" and context is not None:
+        if hasattr(context.command, "commands"):
+            names = ", ".join(context.command.list_commands(context))
+            return f"a command is missing after `{path}`; expected one of: {names}; name one"
+        usage = " ".join(context.command.collect_usage_pieces(context))
         return (
             f"there are more arguments than `{path}` takes; expected {usage}; put quotes around "
             "a text with spaces"
         )
-    if context is not None and hasattr(context.command, "commands"):
-        return _no_such_command(error, context, path)
     return f"{error.message.rstrip('.')}; expected another command line; {see}"
 
 
@@ -72,11 +74,10 @@ def _no_such_option(error: Any, private: bool, see: str) -> str:
 
 
 def _no_such_command(error: Any, context: Any, path: str) -> str:
-    names = ", ".join(context.command.list_commands(context))
-    if "No such command" not in error.message:
-        return f"a command is missing after `{path}`; expected one of: {names}; name one"
-    given = error.message.partition("'")[2].rpartition("'. Did you mean")[0]
-    given = given or error.message.partition("'")[2].rpartition("'")[0]
-    close = error.message.partition("Did you mean ")[2].rstrip("?").replace("'", "`")
+    known = context.command.list_commands(context)
+    close = ", ".join(f"`{name}`" for name in get_close_matches(error.name, known))
     advice = f"did you mean {close}?" if close else f"see `{path} --help`"
-    return f"there is no command {given[:40]!r} in `{path}`; expected one of: {names}; {advice}"
+    return (
+        f"there is no command {error.name[:40]!r} in `{path}`; expected one of: "
+        f"{', '.join(known)}; {advice}"
+    )

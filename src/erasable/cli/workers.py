@@ -8,130 +8,102 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Folder, Json, command, opened
+from erasable.cli.frame import command, opened
+from erasable.cli.options import FOLDER, JSON, argument, number, option, switch, whole
 from erasable.cli.requests import besides
 
-__all__ = ["register"]
+app = typer.Typer()
 
 PANEL = "Requests"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app.
+@command(app, "work", example="erasable work", panel=PANEL)
+def work(
+    drain: bool = switch("--drain", "End when there is nothing left to do."),
+    poll: str = option("SECONDS", "How often to look for requests.", default="1"),
+    attempts: str = option("N", "Give a model up for dead after so many attempts.", default="5"),
+    backoff: str = option(
+        "SECONDS", "Wait for the second attempt; twice that for the third.", default="5"
+    ),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Carry out requests as they come; start any number of workers, on any machine."""
+    seconds = number(poll, "--poll")
+    tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")
+    found = opened(folder)
+    turns: list[Any] = []
+    with _until_stopped(found.context.root) as stopped:
 
-    Examples
-    --------
-    >>> app = typer.Typer()
-    >>> register(app)
-    >>> [each.name for each in app.registered_commands]
-    ['work', 'tasks', 'retry']
-    """
-    _register_work(app)
-    _register_tasks(app)
-
-
-def _register_work(app: typer.Typer) -> None:
-    @command(app, "work", example="erasable work", panel=PANEL)
-    def work(
-        drain: Annotated[
-            bool, typer.Option("--drain", help="End when there is nothing left to do.")
-        ] = False,
-        poll: Annotated[
-            str, typer.Option(metavar="SECONDS", help="How often to look for requests.")
-        ] = "1",
-        attempts: Annotated[
-            str, typer.Option(metavar="N", help="Give a model up for dead after so many attempts.")
-        ] = "5",
-        backoff: Annotated[
-            str,
-            typer.Option(
-                metavar="SECONDS", help="Wait for the second attempt; twice that for the third."
-            ),
-        ] = "5",
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Carry out requests as they come; start any number of workers, on any machine."""
-        from erasable.cli.options import number, whole
-
-        seconds = number(poll, "--poll")
-        tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")
-        found = opened(folder)
-        turns: list[Any] = []
-        with _until_stopped(found.site.root) as stopped:
-
-            def tell(done: Any) -> None:
-                turns.append(done)
-                if not as_json:
-                    _say(done)
-                elif not drain:
-                    print(json.dumps(_as_json([done]), default=str), flush=True)
-
+        def tell(done: Any) -> None:
+            turns.append(done)
             if not as_json:
-                show.line(f"working on {show.one_line(str(found.site.root))}; stop with Ctrl-C")
-            found.work(
-                drain=drain, poll=seconds, attempts=tries, backoff=first, tell=tell, stopped=stopped
-            )
-        if as_json and drain:
-            show.print_json(_as_json(turns))
-        elif not as_json:
-            n = sum(len(each.processed.requests) for each in turns if each.processed)
-            show.line(f"stopped; completed {show.words(n, 'request')}")
+                _say(done)
+            elif not drain:
+                print(json.dumps(_as_json([done]), default=str), flush=True)
+
+        if not as_json:
+            show.line(f"working on {show.one_line(str(found.context.root))}; stop with Ctrl-C")
+        found.work(
+            drain=drain, poll=seconds, attempts=tries, backoff=first, tell=tell, stopped=stopped
+        )
+    if as_json and drain:
+        show.print_json(_as_json(turns))
+    elif not as_json:
+        n = sum(len(each.processed.requests) for each in turns if each.processed)
+        show.line(f"stopped; completed {show.words(n, 'request')}")
 
 
-def _register_tasks(app: typer.Typer) -> None:
-    @command(app, "tasks", example="erasable tasks", panel=PANEL)
-    def tasks(folder: Folder = ".", as_json: Json = False) -> None:
-        """List who is at work on what, and what failed: tried again, or dead."""
-        found = opened(folder).tasks()
-        if as_json:
-            show.print_json(found)
-            return
-        now = datetime.now(UTC)
-        if found["at_work"]:
-            rows = [
-                (each.label, ", ".join(each.resources), show.seconds((now - each.since).seconds))
-                for each in found["at_work"]
-            ]
-            show.table(["at work", "on", "for"], rows, right="for")
-            show.line()
-        if not found["failed"]:
-            show.line("no task has failed")
-            return
-        rows_of = [
-            (
-                f"{each.target} {each.name}", each.state, show.count(each.attempts),
-                show.count(each.n_requests), _again(each, now),
-            )
-            for each in found["failed"]
-        ]  # fmt: skip
-        show.table(["failed", "state", "attempts", "requests", "again"], rows_of)
-        for each in found["failed"]:
-            show.line(f"{each.name}: {show.one_line(each.error)}")
-        if any(each.state == "dead" for each in found["failed"]):
-            show.line("mend what is wrong, then `erasable retry`; or `erasable model retire NAME`")
+@command(app, "tasks", example="erasable tasks", panel=PANEL)
+def tasks(folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """List who is at work on what, and what failed: tried again, or dead."""
+    found = opened(folder).tasks()
+    if show.printed(as_json, found):
+        return
+    now = datetime.now(UTC)
+    if found["at_work"]:
+        rows = [
+            (each.label, ", ".join(each.resources), show.seconds((now - each.since).seconds))
+            for each in found["at_work"]
+        ]
+        show.table(["at work", "on", "for"], rows, right="for")
+        show.line()
+    if not found["failed"]:
+        show.line("no task has failed")
+        return
+    rows_of = [
+        (
+            f"{each.target} {each.name}", each.state, show.count(each.attempts),
+            show.count(each.n_requests), _again(each, now),
+        )
+        for each in found["failed"]
+    ]  # fmt: skip
+    show.table(["failed", "state", "attempts", "requests", "again"], rows_of)
+    for each in found["failed"]:
+        show.line(f"{each.name}: {show.one_line(each.error)}")
+    if any(each.state == "dead" for each in found["failed"]):
+        show.line("mend what is wrong, then `erasable retry`; or `erasable model retire NAME`")
 
-    @command(app, "retry", example="erasable retry risk", panel=PANEL)
-    def retry(
-        names: Annotated[
-            list[str] | None,
-            typer.Argument(metavar="NAME", help="Models and data sets; by default all."),
-        ] = None,
-        folder: Folder = ".",
-        as_json: Json = False,
-    ) -> None:
-        """Have tasks that failed be tried again at once, those that are dead, too."""
-        done = opened(folder).retry(names or ())
-        if as_json:
-            show.print_json({"tried_again": [each.name for each in done]})
-            return
-        named = ", ".join(each.name for each in done)
-        show.line(f"to be tried again: {named}" if done else "no task has failed")
+
+@command(app, "retry", example="erasable retry risk", panel=PANEL)
+def retry(
+    names: list[str] | None = argument(
+        "NAME", "Models and data sets; by default all.", default=None
+    ),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Have tasks that failed be tried again at once, those that are dead, too."""
+    done = opened(folder).retry(names or ())
+    if show.printed(as_json, {"tried_again": [each.name for each in done]}):
+        return
+    named = ", ".join(each.name for each in done)
+    show.line(f"to be tried again: {named}" if done else "no task has failed")
 
 
 def _again(failed: Any, now: datetime) -> str:
@@ -179,9 +151,9 @@ def _as_json(turns: list[Any]) -> dict[str, Any]:
         "n_models": sum(len(each.treatments) for each in batches),
         "n_helped": sum(each.n_models for each in turns),
         "failed": [
-            {"target": each.failure.target, "name": each.failure.name,
-             "state": each.failure.state, "error": each.failure.error}
-            for each in turns if each.failure is not None
+            show.picked(each.failure, "target", "name", "state", "error")
+            for each in turns
+            if each.failure is not None
         ],
         "errors": [each.error for each in turns if each.error is not None],
         "warnings": [warning for each in batches for warning in each.warnings],

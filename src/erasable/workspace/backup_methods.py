@@ -13,10 +13,8 @@ from erasable.workspace.store.location import Location
 if TYPE_CHECKING:
     from erasable.workspace.backups.backup import BackedUp
     from erasable.workspace.backups.restore import Restored
+    from erasable.workspace.context import Context, Progress
     from erasable.workspace.models.published import Published
-    from erasable.workspace.site import Progress, Site
-
-__all__ = ["BackupMethods"]
 
 
 class BackupMethods:
@@ -24,16 +22,16 @@ class BackupMethods:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     """
 
-    site: Site
+    context: Context
 
     def back_up(self, path: str | os.PathLike[str], *, with_keys: bool = False) -> BackedUp:
         """Write all of it into a file; see `erasable.workspace.backups.backup.back_up`."""
         from erasable.workspace.backups import backup
 
-        return backup.back_up(self.site, path, with_keys=with_keys)
+        return backup.back_up(self.context, path, with_keys=with_keys)
 
     @staticmethod
     def restore(
@@ -78,21 +76,21 @@ class BackupMethods:
         from erasable.workspace.models import publishing
 
         return publishing.publish(
-            self.site, model, to, tracking_uri=tracking_uri, delete_superseded=delete_superseded
+            self.context, model, to, tracking_uri=tracking_uri, delete_superseded=delete_superseded
         )
 
     def stop_publishing(self, model: str) -> None:
         """Publish a model no longer; what is registered stays."""
         from erasable.workspace.models import publishing
 
-        publishing.stop(self.site, model)
+        publishing.stop(self.context, model)
 
     def _publish_due(self) -> None:
         """Register what a registry lacks; warn where that fails."""
         from erasable.workspace.models import published
 
-        if published.is_any_due(self.site):
+        if published.is_any_due(self.context):
             from erasable.workspace.models import publishing
 
-            for message in publishing.publish_due(self.site):
+            for message in publishing.publish_due(self.context):
                 warnings.warn(message, UserWarning, stacklevel=3)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import LedgerError
 from erasable.workspace.backup_methods import BackupMethods
+from erasable.workspace.context import Context
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.request_methods import RequestMethods
-from erasable.workspace.site import Site
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own import refuse_own
 
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from erasable.workspace.models.fitting import Fitted
     from erasable.workspace.models.verifying import Verdict
 
-__all__ = ["Workspace"]
-
 
 class Workspace(RequestMethods, BackupMethods):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters
     ----------
-    site : Site
+    context : Context
 
     Examples
     --------
@@ -83,16 +81,16 @@ class Workspace(RequestMethods, BackupMethods):
         if export is not None:
             refuse_own(export, path)
         location = None if store is None else Location.parse(store)
-        site = Site.create(path, Address.of(database, schema), location)
+        context = Context.create(path, Address.of(database, schema), location)
         if export is not None:
-            with site.ledger.transaction() as connection:
-                site.ledger.set(connection, "export", os.path.abspath(export))
-        return cls(site)
+            with context.ledger.transaction() as connection:
+                context.ledger.set(connection, "export", os.path.abspath(export))
+        return cls(context)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] = ".") -> Self:
-        """Open a workspace; see `erasable.workspace.site.Site.open` for what may be wrong."""
-        return cls(Site.open(path))
+        """Open a workspace; see `erasable.workspace.context.Context.open` for what may be wrong."""
+        return cls(Context.open(path))
 
     @classmethod
     def migrate(cls, path: str | os.PathLike[str] = ".") -> tuple[str, str]:
@@ -101,11 +99,11 @@ class Workspace(RequestMethods, BackupMethods):
         A ledger that is a file is brought up to date by `open`, too. One in PostgreSQL is not,
         because others may be at work on it with an older version.
         """
-        site = Site.find(path)
-        before = site.ledger.revision()
+        context = Context.find(path)
+        before = context.ledger.revision()
         if before != REVISION:
-            site.ledger.create()
-        return before, site.ledger.revision()
+            context.ledger.create()
+        return before, context.ledger.revision()
 
     def copy(
         self,
@@ -124,7 +122,7 @@ class Workspace(RequestMethods, BackupMethods):
         from erasable.workspace.backups import copying
 
         location = None if store is None else Location.parse(store)
-        return copying.copy(self.site, path, Address.parse(database, schema), location)
+        return copying.copy(self.context, path, Address.parse(database, schema), location)
 
     # -- data sets ---------------------------------------------------------------------------------
 
@@ -148,7 +146,7 @@ class Workspace(RequestMethods, BackupMethods):
 
         typed = [_typed(each) for each in subjects]
         found = Source.parse(os.fspath(source), query)
-        return datasets.add(self.site, name, found, id_column=id_column, subjects=typed)
+        return datasets.add(self.context, name, found, id_column=id_column, subjects=typed)
 
     def append(
         self, name: str, source: str | os.PathLike[str], *, query: str | None = None
@@ -157,7 +155,7 @@ class Workspace(RequestMethods, BackupMethods):
         from erasable.workspace.data import datasets
         from erasable.workspace.data.sources import Source
 
-        return datasets.append(self.site, name, Source.parse(os.fspath(source), query))
+        return datasets.append(self.context, name, Source.parse(os.fspath(source), query))
 
     def sync(
         self,
@@ -175,9 +173,9 @@ class Workspace(RequestMethods, BackupMethods):
         from erasable.workspace.data.sources import Source
         from erasable.workspace.evidence import reliance
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             known = catalogue.find(connection, name).source
-            reliance.check_one(self.site, connection, "dataset", name)
+            reliance.check_one(self.context, connection, "dataset", name)
         if source is None and query is None:
             found = Source.from_json(known)
         else:
@@ -185,20 +183,20 @@ class Workspace(RequestMethods, BackupMethods):
             if query is None and Source.takes_query(place):
                 query = known.get("query")
             found = Source.parse(place, query)
-        return syncing.sync(self.site, name, found)
+        return syncing.sync(self.context, name, found)
 
     def datasets(self) -> list[dict[str, Any]]:
         """Describe every data set."""
         from erasable.workspace.data import overview
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             return overview.datasets(connection)
 
     def dataset(self, name: str) -> dict[str, Any]:
         """Describe a data set: its columns, versions and models."""
         from erasable.workspace.data import overview
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             return overview.dataset(connection, name)
 
     # -- models ------------------------------------------------------------------------------------
@@ -221,7 +219,7 @@ class Workspace(RequestMethods, BackupMethods):
         from erasable.workspace.models import fitting
 
         fitted = fitting.fit(
-            self.site, name, estimator, datasets=datasets, target=target, features=features,
+            self.context, name, estimator, datasets=datasets, target=target, features=features,
             params=params, hook=hook,
         )  # fmt: skip
         self._publish_due()
@@ -242,34 +240,34 @@ class Workspace(RequestMethods, BackupMethods):
         """
         from erasable.workspace.models import fitting
 
-        return fitting.register(self.site, name, datasets=datasets, retrain=retrain, hook=hook)
+        return fitting.register(self.context, name, datasets=datasets, retrain=retrain, hook=hook)
 
     def retire(self, name: str) -> None:
         """Give a model up; see `erasable.workspace.models.fitting.retire`."""
         from erasable.workspace.models import fitting
 
-        fitting.retire(self.site, name)
+        fitting.retire(self.context, name)
         self._publish_due()
 
     def models(self) -> list[dict[str, Any]]:
         """Describe every model."""
         from erasable.workspace.models import overview
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             return overview.models(connection)
 
     def model(self, name: str) -> dict[str, Any]:
         """Describe a model: its recipe, data, versions and what deletions cost."""
         from erasable.workspace.models import overview
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             return overview.model(connection, name)
 
     def predict(self, name: str, source: str | os.PathLike[str]) -> pa.Table:
         """Predict with a model for the records of a file."""
         from erasable.workspace.models import using
 
-        return using.predict(self.site, name, os.fspath(source))
+        return using.predict(self.context, name, os.fspath(source))
 
     def export(self, name: str, path: str | os.PathLike[str]) -> list[str]:
         """Write a model, without records, for prediction elsewhere; return warnings.
@@ -278,13 +276,13 @@ class Workspace(RequestMethods, BackupMethods):
         """
         from erasable.workspace.models import using
 
-        return using.export(self.site, name, path)
+        return using.export(self.context, name, path)
 
     def verify(self, names: Sequence[str] | None = None, *, retrain: bool = False) -> list[Verdict]:
         """Fit models again on what is left, and compare bit for bit."""
         from erasable.workspace.models import verifying
 
-        return verifying.verify(self.site, names, retrain=retrain)
+        return verifying.verify(self.context, names, retrain=retrain)
 
     # -- evidence ----------------------------------------------------------------------------------
 
@@ -303,7 +301,7 @@ class Workspace(RequestMethods, BackupMethods):
         from erasable.workspace.evidence import receipts
         from erasable.workspace.requests import intake
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             known = intake.find(connection, request)
             body = receipts.fetch(connection, request)
         if body is None:
@@ -317,20 +315,20 @@ class Workspace(RequestMethods, BackupMethods):
     @property
     def public_key(self) -> bytes:
         """The key, PEM, with which anybody checks receipts and heads of the log."""
-        return self.site.keys.public_pem
+        return self.context.keys.public_pem
 
     def head(self) -> dict[str, Any]:
         """Sign what the log is now."""
         from erasable.workspace.evidence import log
 
-        with self.site.ledger.transaction() as connection:
-            return log.head(self.site, connection)
+        with self.context.ledger.transaction() as connection:
+            return log.head(self.context, connection)
 
     def log_entries(self, since: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
         """Return entries of the log."""
         from erasable.workspace.evidence import log
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             return log.entries(connection, since, limit)
 
     def verify_log(self, since: Mapping[str, Any] | None = None) -> list[str]:
@@ -345,10 +343,10 @@ class Workspace(RequestMethods, BackupMethods):
         messages: list[str] = []
         for look in looks:
             try:
-                messages += look(self.site)
+                messages += look(self.context)
             except LedgerError as error:  # a value that is none of its column
                 messages.append(str(error))
-        since_then = [] if since is None else log.verify_since(self.site, since)
+        since_then = [] if since is None else log.verify_since(self.context, since)
         return list(dict.fromkeys(messages)) + since_then
 
     def remarks(self) -> list[str]:
@@ -356,7 +354,7 @@ class Workspace(RequestMethods, BackupMethods):
         from erasable.workspace.evidence import clock
 
         try:
-            return clock.remarks(self.site)
+            return clock.remarks(self.context)
         except LedgerError:  # verify_log says so
             return []
 
@@ -366,13 +364,13 @@ class Workspace(RequestMethods, BackupMethods):
         """Count what there is, and what is due."""
         from erasable.workspace.requests import status
 
-        return status.status(self.site)
+        return status.status(self.context)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page, complete in itself, that shows all of it."""
         from erasable.workspace.report import page
 
-        page.write(self.site, path)
+        page.write(self.context, path)
 
 
 def _typed(subject: str | tuple[str, str]) -> tuple[str, str | None]:

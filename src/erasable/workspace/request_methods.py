@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from erasable.workspace.site import Site
+from erasable.workspace.context import Context
 
 if TYPE_CHECKING:
     from erasable.workspace.domains.planning import RemovalPlan
@@ -22,19 +22,17 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.working import Done
     from erasable.workspace.selection.choice import Selection
 
-__all__ = ["RequestMethods"]
-
 
 class RequestMethods:
     """Requests, selections and people; see `erasable.workspace.Workspace`.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     """
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def __init__(self, context: Context) -> None:
+        self.context = context
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -53,7 +51,7 @@ class RequestMethods:
         from erasable.workspace.requests import intake
 
         return intake.acknowledge(
-            self.site, values, type=type, regulation=regulation, where=where, dataset=dataset,
+            self.context, values, type=type, regulation=regulation, where=where, dataset=dataset,
             hold=hold, received_at=received_at,
         )  # fmt: skip
 
@@ -69,16 +67,16 @@ class RequestMethods:
         from erasable.workspace.identity import subjects
         from erasable.workspace.requests import intake, preview
 
-        with self.site.ledger.reading() as connection:
-            wanted = intake.asked(self.site, connection, values, type, where, dataset)
+        with self.context.ledger.reading() as connection:
+            wanted = intake.asked(self.context, connection, values, type, where, dataset)
             types = () if where is not None else subjects.types_tried(connection, type)
-        return preview.preview(self.site, wanted, types)
+        return preview.preview(self.context, wanted, types)
 
     def process(self, only: Sequence[str] | None = None) -> Processed:
         """Carry out what is asked; see `erasable.workspace.requests.process.process`."""
         from erasable.workspace.requests import process
 
-        return process.process(self.site, only)
+        return process.process(self.context, only)
 
     def work(
         self,
@@ -110,7 +108,7 @@ class RequestMethods:
         from erasable.workspace.requests.failures import Patience
         from erasable.workspace.requests.working import Worker
 
-        worker = Worker(self.site, Patience(attempts, backoff), poll)
+        worker = Worker(self.context, Patience(attempts, backoff), poll)
         if tell is not None:
             worker.tell = tell
         if stopped is not None:
@@ -121,50 +119,50 @@ class RequestMethods:
         """Return who is at work on what ("at_work"), and what failed ("failed")."""
         from erasable.workspace.requests import working
 
-        return working.tasks(self.site)
+        return working.tasks(self.context)
 
     def retry(self, names: Sequence[str] = ()) -> list[Failure]:
         """Have models and data sets that failed be tried again at once; by default all of them."""
         from erasable.workspace.requests import failures
 
-        return failures.retry(self.site, names)
+        return failures.retry(self.context, names)
 
     def requests(self, states: Sequence[str] | None = None) -> list[Request]:
         """List requests, those due first at the top."""
         from erasable.workspace.requests import intake
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             return intake.listing(connection, states)
 
     def deny(self, request: str, reason: str) -> Request:
         """Refuse a request."""
         from erasable.workspace.requests import intake
 
-        return intake.deny(self.site, request, reason)
+        return intake.deny(self.context, request, reason)
 
     def cancel(self, request: str, reason: str | None = None) -> Request:
         """Take a request back."""
         from erasable.workspace.requests import intake
 
-        return intake.cancel(self.site, request, reason)
+        return intake.cancel(self.context, request, reason)
 
     def hold(self, request: str, reason: str) -> Request:
         """Have a request wait."""
         from erasable.workspace.requests import intake
 
-        return intake.hold(self.site, request, reason)
+        return intake.hold(self.context, request, reason)
 
     def resume(self, request: str) -> Request:
         """End the waiting of a request."""
         from erasable.workspace.requests import intake
 
-        return intake.resume(self.site, request)
+        return intake.resume(self.context, request)
 
     def extend(self, request: str, reason: str) -> Request:
         """Move the due date of a request; see `erasable.workspace.requests.intake.extend`."""
         from erasable.workspace.requests import intake
 
-        return intake.extend(self.site, request, reason)
+        return intake.extend(self.context, request, reason)
 
     def history(self, dataset: str, *, since: datetime | None = None) -> History:
         """Count who asked to be erased, of how many that a data set held.
@@ -174,7 +172,7 @@ class RequestMethods:
         """
         from erasable.workspace.requests import history
 
-        return history.history(self.site, dataset, since)
+        return history.history(self.context, dataset, since)
 
     def select(
         self,
@@ -255,7 +253,7 @@ class RequestMethods:
         from erasable.workspace.domains import planning
 
         return planning.plan(
-            self.site, dataset, where=where, keywords=keywords, column=column, features=features,
+            self.context, dataset, where=where, keywords=keywords, column=column, features=features,
             components=components, fill=fill, score=score, budget=budget, cost=cost,
             retain_where=retain_where, retain_sample=retain_sample, fresh=fresh, delta=delta,
             random_state=random_state,
@@ -287,7 +285,7 @@ class RequestMethods:
         """
         from erasable.workspace.domains import removing
 
-        return removing.remove(self.site, plan)
+        return removing.remove(self.context, plan)
 
     # -- people ------------------------------------------------------------------------------------
 
@@ -301,7 +299,7 @@ class RequestMethods:
         from erasable.workspace.identity import looks, subjects
 
         subjects.link(
-            self.site,
+            self.context,
             value,
             looks.type_or_id(value, type),
             other,
@@ -310,15 +308,15 @@ class RequestMethods:
 
     def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
         """Say what is kept of a person: records per data set, models, open requests."""
-        from erasable.workspace.requests import people
+        from erasable.workspace.requests import preview
 
-        return people.describe(self.site, value, type)
+        return preview.describe_person(self.context, value, type)
 
     def suppressed(self) -> list[dict[str, Any]]:
         """List whose records are kept out, by token: token, type, request_id, since."""
         from erasable.workspace.identity import suppression
 
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             return suppression.listing(connection)
 
     def suppression_list(self) -> dict[str, Any]:
@@ -328,7 +326,7 @@ class RequestMethods:
         """
         from erasable.workspace.identity import outside
 
-        return outside.export(self.site)
+        return outside.export(self.context)
 
     def import_suppression_list(self, exported: Mapping[str, Any]) -> Imported:
         """Take in a list that `suppression_list` returned, as after a backup was restored.
@@ -337,7 +335,7 @@ class RequestMethods:
         """
         from erasable.workspace.requests import restoring
 
-        return restoring.import_list(self.site, exported)
+        return restoring.import_list(self.context, exported)
 
     def release(self, value: Any, *, type: str | None = None) -> list[str]:
         """Let a person's records in again: they have given consent anew; return warnings.
@@ -348,5 +346,5 @@ class RequestMethods:
         from erasable.workspace.identity import suppression
         from erasable.workspace.requests import outbox
 
-        suppression.release(self.site, value, type)
-        return outbox.export_list(self.site, ", and still names them")
+        suppression.release(self.context, value, type)
+        return outbox.export_list(self.context, ", and still names them")

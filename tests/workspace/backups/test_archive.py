@@ -112,8 +112,8 @@ def test_places_that_are_refused(backup: Path, tmp_path: Path) -> None:
     workspace = Workspace.open(backup.parent / "ws")
     (tmp_path / "there").write_text("mine")
     for place, words in (
-        (workspace.site.root / "backup.tar", "is in the folder of the workspace"),
-        (workspace.site.root, "is in the folder of the workspace"),
+        (workspace.context.root / "backup.tar", "is in the folder of the workspace"),
+        (workspace.context.root, "is in the folder of the workspace"),
         (tmp_path / "there", "is there already"),
         (tmp_path / "missing" / "backup.tar", "make it first"),
     ):

@@ -28,7 +28,7 @@ from erasable.core.errors import (
     WorkspaceError,
 )
 from erasable.workspace import Workspace
-from erasable.workspace.site import RESTORING
+from erasable.workspace.context import RESTORING
 from erasable.workspace.store import crash_points
 from erasable.workspace.store.objects import CLAIM
 
@@ -191,9 +191,9 @@ def check_objects(made: Scene, folder: Path) -> None:
     """Nobody who was erased is in any object, and there is none that the workspace has not."""
     assert scan(folder, *GONE) == []
     workspace = Workspace.open(made.folder / "new")
-    workspace.site.clean()
+    workspace.context.clean()
     there = {each.name for each in folder.rglob("*") if each.is_file()} - {CLAIM}
-    assert there == {Path(key).name for key in workspace.site.store.list()}
+    assert there == {Path(key).name for key in workspace.context.store.list()}
     assert there
 
 

@@ -11,7 +11,7 @@ from sites import scan
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceBusyError
 from erasable.workspace import Workspace
-from erasable.workspace.site import Site
+from erasable.workspace.context import Context
 from erasable.workspace.store.artifacts import LocalStore, Stored
 
 
@@ -49,9 +49,9 @@ def test_an_erasure_that_ends_meanwhile(path: Path, tmp_path: Path, at: int) -> 
     """It is begun anew: files vanish that were to be read, and some were read already."""
     workspace = Workspace.open(path)
     store = Watched(
-        workspace.site.store, _first_read(workspace) + at, lambda: erase_elsewhere(path)
+        workspace.context.store, _first_read(workspace) + at, lambda: erase_elsewhere(path)
     )
-    workspace.site.store = store
+    workspace.context.store = store
     workspace.back_up(tmp_path / "backup.tar")
     assert store.n_read > store.at
     assert not any(marker.encode() in (tmp_path / "backup.tar").read_bytes() for marker in MARKERS)
@@ -69,7 +69,7 @@ def test_without_an_erasure_they_are_in_it(path: Path, tmp_path: Path) -> None:
     def ask() -> None:
         assert fork(lambda: Workspace.open(path).request(["somebody else"])) == 0
 
-    workspace.site.store = Watched(workspace.site.store, _first_read(workspace) + 3, ask)
+    workspace.context.store = Watched(workspace.context.store, _first_read(workspace) + 3, ask)
     workspace.back_up(tmp_path / "backup.tar")
     assert all(marker.encode() in (tmp_path / "backup.tar").read_bytes() for marker in MARKERS)
     assert len(workspace.requests()) == n_requests + 1
@@ -85,7 +85,7 @@ def test_one_erasure_after_the_other(path: Path, tmp_path: Path) -> None:
     class Busy(Watched):
         def open(self, stored: Stored) -> bytes:
             if stored.key.startswith("data/"):
-                other = Workspace(Site.open(path, wait=0.01))
+                other = Workspace(Context.open(path, wait=0.01))
                 other.request([next(people)])
                 try:
                     other.process()
@@ -95,10 +95,10 @@ def test_one_erasure_after_the_other(path: Path, tmp_path: Path) -> None:
 
     from erasable.workspace.backups import backup
 
-    assert backup.troubles(workspace.site) == []
-    workspace.site.store = Busy(workspace.site.store, 0, None)
+    assert backup.troubles(workspace.context) == []
+    workspace.context.store = Busy(workspace.context.store, 0, None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backup, "troubles", lambda site: [])
+        patch.setattr(backup, "troubles", lambda context: [])
         workspace.back_up(tmp_path / "backup.tar")
     assert told
     assert "at work" in told[0]
@@ -117,7 +117,7 @@ def test_a_file_that_is_lost_is_no_erasure(path: Path, tmp_path: Path) -> None:
 
 def test_a_workspace_that_does_not_hold(path: Path, tmp_path: Path) -> None:
     workspace = Workspace.open(path)
-    with workspace.site.ledger.transaction() as connection:
+    with workspace.context.ledger.transaction() as connection:
         connection.exec_driver_sql("DELETE FROM log_entry WHERE position = 3")
     with pytest.raises(EvidenceError, match="nothing was backed up"):
         workspace.back_up(tmp_path / "backup.tar")
@@ -128,8 +128,8 @@ def _first_read(workspace: Workspace) -> int:
     """Count the artifacts that are read before the backup begins, to hold the index against."""
     from erasable.workspace.backups import backup
 
-    store = Watched(workspace.site.store, 0, None)
-    before, workspace.site.store = workspace.site.store, store
-    assert backup.troubles(workspace.site) == []
-    workspace.site.store = before
+    store = Watched(workspace.context.store, 0, None)
+    before, workspace.context.store = workspace.context.store, store
+    assert backup.troubles(workspace.context) == []
+    workspace.context.store = before
     return store.n_read

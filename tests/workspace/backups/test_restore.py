@@ -55,7 +55,7 @@ def test_nothing_is_left_of_who_was_erased_since(
     made: Scene, scene: Scene, target: dict[str, Any]
 ) -> None:
     assert scan(made.backup.parent, *GONE)  # so it can be found: in the backup
-    tokens = set(Workspace.open(made.workspace).site.keys.tokens("id", GONE))
+    tokens = set(Workspace.open(made.workspace).context.keys.tokens("id", GONE))
     assert all(token.encode() in made.backup.read_bytes() for token in tokens)
     workspace = scene.restore(**target)
     assert scan(scene.folder / "new", *GONE) == []
@@ -75,7 +75,7 @@ def test_the_models_are_those_of_the_workspace_that_was_lost(
     counts = {each["name"]: each["n_records"] for each in lost.datasets()}
     assert {each["name"]: each["n_records"] for each in workspace.datasets()} == counts
     for model in ("range", "risk", "segments", "tree"):
-        assert using.opened(workspace.site, model)[2] == using.opened(lost.site, model)[2]
+        assert using.opened(workspace.context, model)[2] == using.opened(lost.context, model)[2]
 
 
 @pytest.mark.soak
@@ -106,7 +106,7 @@ def test_from_either_database_into_either(
         scene = make(tmp_path)
     where = {} if into == "sqlite" else {"database": server.url(server.database())}
     workspace = scene.restore(**where)
-    assert (workspace.site.ledger.engine.dialect.name == "postgresql") == (into == "postgres")
+    assert (workspace.context.ledger.engine.dialect.name == "postgresql") == (into == "postgres")
     with backends.on(server):  # which has files, too
         assert scan(tmp_path / "ws", *GONE) == scan(tmp_path / "new", *GONE) == []
     write_csv(tmp_path / "others.csv", visits(9, start=900))
@@ -150,8 +150,8 @@ def test_the_next_batch_writes_outside_again(scene: Scene, target: dict[str, Any
     before = scene.head.read_text()
     workspace = scene.restore(**target)
     assert scene.head.read_text() == before
-    with workspace.site.ledger.transaction() as connection:
-        workspace.site.ledger.set(connection, "export", str(scene.head.parent))
+    with workspace.context.ledger.transaction() as connection:
+        workspace.context.ledger.set(connection, "export", str(scene.head.parent))
     workspace.request(["marker-patient-031"])
     assert workspace.process().warnings == []
     assert workspace.verify_log(json.loads(scene.head.read_text())) == []
@@ -166,8 +166,8 @@ def test_hooks_are_not_run_and_nothing_is_written_outside(tmp_path: Path) -> Non
     """A drill beside a workspace in use changes nothing of it."""
     workspace = Workspace.open(make_workspace(tmp_path))
     workspace.fit("risk", hook=f"touch {tmp_path}/called")
-    with workspace.site.ledger.transaction() as connection:
-        workspace.site.ledger.set(connection, "export", str(tmp_path / "elsewhere"))
+    with workspace.context.ledger.transaction() as connection:
+        workspace.context.ledger.set(connection, "export", str(tmp_path / "elsewhere"))
     (tmp_path / "elsewhere").mkdir()
     scene = Scene(tmp_path)
     workspace.back_up(scene.backup)
@@ -269,7 +269,7 @@ def test_keys_list_and_head_of_another_workspace(
     refused(scene, EvidenceError, "keys in ERASABLE_KEYS are not those that")
     monkeypatch.setenv("ERASABLE_KEYS", str(scene.keys))
     workspace = scene.restore(keys=None)
-    assert not (workspace.site.root / "keys.json").exists()
+    assert not (workspace.context.root / "keys.json").exists()
 
 
 def test_list_and_head_of_another_workspace_with_the_same_keys(
@@ -332,7 +332,7 @@ def test_what_fails_on_the_way_leaves_nothing(
     monkeypatch.setattr(restoring.process, "process", fail)
     refused(scene, WorkspaceError, "'tree' fails", **target)
     monkeypatch.undo()
-    assert scan(scene.restore(**target).site.root, *GONE) == []
+    assert scan(scene.restore(**target).context.root, *GONE) == []
 
 
 @pytest.mark.soak
@@ -364,7 +364,7 @@ def test_a_model_that_cannot_be_trained_here_is_given_up(tmp_path: Path) -> None
         scene.restore(retire=["missing"])
     restored = scene.restore(retire=["ours"])
     assert restored.model("ours")["state"] == "retired"
-    assert scan(restored.site.root, *MARKERS) == []
+    assert scan(restored.context.root, *MARKERS) == []
 
 
 @pytest.mark.soak
@@ -377,4 +377,4 @@ def test_keys_may_be_in_the_backup(made: Scene, scene: Scene) -> None:
     assert secret not in made.backup.read_bytes()
     restored = scene.restore(keys=None, suppressions=workspace.suppression_list())
     assert restored.public_key == workspace.public_key
-    assert (restored.site.root / "keys.json").stat().st_mode & 0o077 == 0
+    assert (restored.context.root / "keys.json").stat().st_mode & 0o077 == 0

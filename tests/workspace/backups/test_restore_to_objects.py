@@ -18,7 +18,7 @@ from erasable.core.errors import WorkspaceError, WorkspaceServerError
 from erasable.workspace import Workspace
 from erasable.workspace.backups import place
 from erasable.workspace.backups import restore as restoring
-from erasable.workspace.site import ARTIFACTS, RESTORING
+from erasable.workspace.context import ARTIFACTS, RESTORING
 from erasable.workspace.store.location import STORE
 from erasable.workspace.store.objects import CLAIM
 
@@ -50,7 +50,7 @@ def test_nothing_is_left_of_who_was_erased_since(scene: Scene, s3: Server, bucke
     workspace = scene.restore(store=f"s3://{bucket}/ws")
     objects = s3.everything(bucket)
     data = b"".join(objects.values())
-    tokens = workspace.site.keys.tokens("id", GONE)
+    tokens = workspace.context.keys.tokens("id", GONE)
     assert not any(each.encode() in data for each in [*GONE, *tokens])
     assert any(key.startswith("ws/data/") for key in objects)
     with stores.on(s3):  # which looks into the objects, too

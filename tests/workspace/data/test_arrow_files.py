@@ -28,7 +28,7 @@ import fsspec
 import pyarrow as pa, pyarrow.compute as pc, pyarrow.fs, pyarrow.parquet as pq
 from erasable.workspace.data import arrow_files, fragments
 from erasable.workspace.data.sources import Source
-from erasable.workspace.site import Site
+from erasable.workspace.context import Context
 
 n = 20_000
 table = pa.table({name: list(range(n)) for name in "abc"} | {"id": [str(i) for i in range(n)]})
@@ -37,8 +37,8 @@ path = folder / "0.parquet"
 arrow_files.write_parquet(table, path)
 data = path.read_bytes()
 fsspec.filesystem("memory").pipe("/visits/0.parquet", data)
-site = Site.create(folder / "ws")
-kept = fragments.write(site, "visits", table)
+context = Context.create(folder / "ws")
+kept = fragments.write(context, "visits", table)
 
 def stored():
     store = pa.fs.PyFileSystem(pa.fs.FSSpecHandler(fsspec.filesystem("memory")))
@@ -59,7 +59,7 @@ CALLS = {
     "write_parquet": lambda: arrow_files.write_parquet(table, folder / "out.parquet"),
     "write_csv": lambda: arrow_files.write_csv(table, folder / "out.csv"),
     "ipc_writer": filled,
-    "fragment": lambda: fragments.read(site, kept.key, kept.sha256, ["id"]),
+    "fragment": lambda: fragments.read(context, kept.key, kept.sha256, ["id"]),
     "source, file": lambda: Source.parse(str(path)).read(["id"]),
     "source, store": lambda: Source.parse("memory://visits").read(["id"]),
     # what else is done with tables

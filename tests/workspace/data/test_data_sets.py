@@ -18,89 +18,95 @@ from erasable.core.errors import (
     SourceError,
     WorkspaceError,
 )
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, datasets, erasing, fragments, syncing
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import log
 from erasable.workspace.identity import suppression
-from erasable.workspace.site import Site
+from erasable.workspace.ledger.bulk import delete_in
+from erasable.workspace.ledger.schema import holding
 
 SUBJECTS = [("patient", "id"), ("doctor", "id")]
 
 
-def add(site: Site, folder: Path, columns: dict[str, list[Any]], name: str = "visits") -> Any:
+def add(context: Context, folder: Path, columns: dict[str, list[Any]], name: str = "visits") -> Any:
     source = write_csv(folder / f"{name}.csv", columns)
-    return datasets.add(site, name, source, id_column="visit", subjects=SUBJECTS)
+    return datasets.add(context, name, source, id_column="visit", subjects=SUBJECTS)
 
 
-def rows(site: Site, version: int | None = None, name: str = "visits") -> dict[Any, dict[str, Any]]:
-    with site.ledger.reading() as connection:
+def rows(
+    context: Context, version: int | None = None, name: str = "visits"
+) -> dict[Any, dict[str, Any]]:
+    with context.ledger.reading() as connection:
         known = catalogue.find(connection, name)
-        table = catalogue.table(site, connection, known.id, version)
+        table = catalogue.table(context, connection, known.id, version)
     return {row["visit"]: row for row in table.to_pylist()}
 
 
-def erase(site: Site, wanted: erasing.Wanted, name: str = "visits") -> erasing.Erasure:
-    with site.ledger.reading() as connection:
+def erase(context: Context, wanted: erasing.Wanted, name: str = "visits") -> erasing.Erasure:
+    with context.ledger.reading() as connection:
         known = catalogue.find(connection, name)
-        erasure = erasing.find_records(site, connection, known.id, wanted)
-    erasing.prepare(site, erasure)
-    with site.ledger.transaction() as connection:
-        erasing.swap(site, connection, erasure)
-        erasing.forget(connection, sorted(wanted.tokens))
-    site.clean()
+        erasure = erasing.find_records(context, connection, known.id, wanted)
+    erasing.rewrite_fragments(context, erasure)
+    with context.ledger.transaction() as connection:
+        erasing.swap(context, connection, erasure)
+        delete_in(connection, holding.c.token, wanted.tokens)
+    context.clean()
     return erasure
 
 
 def test_what_was_added_is_read_again(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     columns = visits(5000)
-    change = add(site, tmp_path, columns)
+    change = add(context, tmp_path, columns)
     assert (change.version, change.n_records, change.n_suppressed) == (1, 5000, 0)
-    found = rows(site)
+    found = rows(context)
     assert len(found) == 5000
     for i in (0, 17, 4999):
         row = found[f"v{i}"]
         assert row["age"] == columns["age"][i]
         assert row["weight"] == columns["weight"][i]
-        assert row["patient"] == site.keys.token("id", columns["patient"][i])
+        assert row["patient"] == context.keys.token("id", columns["patient"][i])
         doctor = columns["doctor"][i]
-        assert row["doctor"] == (None if doctor is None else site.keys.token("id", doctor))
-    with site.ledger.reading() as connection:
+        assert row["doctor"] == (None if doctor is None else context.keys.token("id", doctor))
+    with context.ledger.reading() as connection:
         known = catalogue.find(connection, "visits")
         assert known.n_buckets == 2
         for part in catalogue.parts(connection, known.id):
-            table = fragments.read(site, part.key, part.sha256)
+            table = fragments.read(context, part.key, part.sha256)
             assert table["visit"].to_pylist() == sorted(table["visit"].to_pylist())
             buckets = {fragments.bucket_of(t, 2) for t in table["patient"].to_pylist()}
             assert buckets == {part.bucket}
 
 
 def test_no_identity_is_kept(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     columns = visits(300)
     del columns["note"]
-    add(site, tmp_path, columns)
+    add(context, tmp_path, columns)
     assert [
-        path for path in site.root.rglob("*") if path.is_file() and b"marker" in path.read_bytes()
+        path
+        for path in context.root.rglob("*")
+        if path.is_file() and b"marker" in path.read_bytes()
     ] == []
 
 
 def test_append_makes_a_version_and_the_old_one_stays(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    add(site, tmp_path, visits(30))
-    change = datasets.append(site, "visits", write_csv(tmp_path / "m.csv", visits(12, start=30)))
+    context, _ = make_site(tmp_path / "ws")
+    add(context, tmp_path, visits(30))
+    change = datasets.append(context, "visits", write_csv(tmp_path / "m.csv", visits(12, start=30)))
     assert (change.version, change.n_records, change.n_added) == (2, 42, 12)
-    assert (len(rows(site, 1)), len(rows(site, 2))) == (30, 42)
+    assert (len(rows(context, 1)), len(rows(context, 2))) == (30, 42)
 
 
 def test_append_refuses_ids_that_are_there(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    add(site, tmp_path, visits(30))
-    before = sorted(site.store.list())
+    context, _ = make_site(tmp_path / "ws")
+    add(context, tmp_path, visits(30))
+    before = sorted(context.store.list())
     with pytest.raises(InvalidIdsError, match=r"3 of 6 values of 'visit' .* sync"):
-        datasets.append(site, "visits", write_csv(tmp_path / "m.csv", visits(6, start=27)))
-    assert sorted(site.store.list()) == before
-    assert len(rows(site)) == 30
+        datasets.append(context, "visits", write_csv(tmp_path / "m.csv", visits(6, start=27)))
+    assert sorted(context.store.list()) == before
+    assert len(rows(context)) == 30
 
 
 @pytest.mark.parametrize(
@@ -113,24 +119,24 @@ def test_append_refuses_ids_that_are_there(tmp_path: Path) -> None:
     ids=["missing", "new", "retyped"],
 )
 def test_changed_columns(tmp_path: Path, change: Any, told: str) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    add(site, tmp_path, visits(30))
+    context, _ = make_site(tmp_path / "ws")
+    add(context, tmp_path, visits(30))
     columns = visits(6, start=30)
     change(columns)
     with pytest.raises(SourceError, match=told):
-        datasets.append(site, "visits", write_csv(tmp_path / "m.csv", columns))
-    assert len(rows(site)) == 30
+        datasets.append(context, "visits", write_csv(tmp_path / "m.csv", columns))
+    assert len(rows(context)) == 30
 
 
 def test_names(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    add(site, tmp_path, visits(6))
+    context, _ = make_site(tmp_path / "ws")
+    add(context, tmp_path, visits(6))
     with pytest.raises(WorkspaceError, match="already"):
-        add(site, tmp_path, visits(6))
+        add(context, tmp_path, visits(6))
     for name in ("", "../up", "a b", "x" * 49, "-a"):
         with pytest.raises(WorkspaceError, match="cannot be the name"):
-            add(site, tmp_path, visits(6), name=name or "")
-    with site.ledger.reading() as connection, pytest.raises(NotInWorkspaceError, match="visits"):
+            add(context, tmp_path, visits(6), name=name or "")
+    with context.ledger.reading() as connection, pytest.raises(NotInWorkspaceError, match="visits"):
         catalogue.find(connection, "other")
 
 
@@ -143,7 +149,7 @@ def test_names(tmp_path: Path) -> None:
     ],
 )
 def test_bad_ids(tmp_path: Path, column: str, values: list[Any], told: str) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     columns = visits(3)
     columns[column] = values
     path = tmp_path / "bad.parquet"
@@ -153,27 +159,27 @@ def test_bad_ids(tmp_path: Path, column: str, values: list[Any], told: str) -> N
 
     pq.write_table(pa.table(columns), path)
     with pytest.raises((InvalidIdsError, SourceError), match=told):
-        datasets.add(site, "bad", Source.parse(str(path)), id_column="visit", subjects=SUBJECTS)
-    assert list(site.store.list()) == []
-    with site.ledger.reading() as connection:
+        datasets.add(context, "bad", Source.parse(str(path)), id_column="visit", subjects=SUBJECTS)
+    assert list(context.store.list()) == []
+    with context.ledger.reading() as connection:
         assert catalogue.every(connection) == []
 
 
 def test_sync_counts_and_ends_what_differs(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     columns = visits(60)
-    add(site, tmp_path, columns)
-    again = syncing.sync(site, "visits", write_csv(tmp_path / "visits.csv", columns))
+    add(context, tmp_path, columns)
+    again = syncing.sync(context, "visits", write_csv(tmp_path / "visits.csv", columns))
     assert (again.version, again.n_added, again.n_changed, again.n_removed) == (1, 0, 0, 0)
     changed = visits(66, start=3)  # v0 to v2 are gone, v60 to v68 are new
     changed["age"][5] = 99
     changed["doctor"][8] = None
-    change = syncing.sync(site, "visits", write_csv(tmp_path / "visits.csv", changed))
+    change = syncing.sync(context, "visits", write_csv(tmp_path / "visits.csv", changed))
     assert (change.version, change.n_added, change.n_changed, change.n_removed) == (2, 9, 2, 3)
-    assert len(rows(site)) == 66
-    assert rows(site)["v8"]["age"] == 99
+    assert len(rows(context)) == 66
+    assert rows(context)["v8"]["age"] == 99
     # no model needs version 1, so nothing of it is kept
-    assert rows(site, 1).keys() <= rows(site, 2).keys()
+    assert rows(context, 1).keys() <= rows(context, 2).keys()
 
 
 def test_suppressed_subjects_do_not_come_in_again(
@@ -181,40 +187,43 @@ def test_suppressed_subjects_do_not_come_in_again(
 ) -> None:
     # There is no request, of which the log would know.
     monkeypatch.setattr("erasable.workspace.evidence.suppressions.check_list", lambda _: None)
-    site, clock = make_site(tmp_path / "ws")
-    add(site, tmp_path, visits(30))
-    token = site.keys.token("id", "marker-patient-2")
-    with site.ledger.transaction() as connection:
+    context, clock = make_site(tmp_path / "ws")
+    add(context, tmp_path, visits(30))
+    token = context.keys.token("id", "marker-patient-2")
+    with context.ledger.transaction() as connection:
         suppression.suppress(connection, [(token, "id", "R-1")], clock())
-    erase(site, erasing.Wanted({token: ["R-1"]}))
-    change = syncing.sync(site, "visits", write_csv(tmp_path / "visits.csv", visits(33)))
+    erase(context, erasing.Wanted({token: ["R-1"]}))
+    change = syncing.sync(context, "visits", write_csv(tmp_path / "visits.csv", visits(33)))
     assert (change.n_suppressed, change.n_records, change.n_added) == (3, 30, 3)
     more = visits(3, start=90)
     more["patient"] = ["marker-patient-2", "other", "other"]
-    change = datasets.append(site, "visits", write_csv(tmp_path / "m.csv", more))
+    change = datasets.append(context, "visits", write_csv(tmp_path / "m.csv", more))
     assert (change.n_suppressed, change.n_added) == (1, 2)
 
 
 def test_an_erasure_reaches_every_version(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    add(site, tmp_path, visits(30))
-    datasets.append(site, "visits", write_csv(tmp_path / "m.csv", visits(30, start=30)))
-    more = [site.keys.token("id", "marker-patient-2"), site.keys.token("id", "marker-patient-15")]
-    erasure = erase(site, erasing.Wanted({more[0]: ["R-1"], more[1]: ["R-2", "R-1"]}))
+    context, _ = make_site(tmp_path / "ws")
+    add(context, tmp_path, visits(30))
+    datasets.append(context, "visits", write_csv(tmp_path / "m.csv", visits(30, start=30)))
+    more = [
+        context.keys.token("id", "marker-patient-2"),
+        context.keys.token("id", "marker-patient-15"),
+    ]
+    erasure = erase(context, erasing.Wanted({more[0]: ["R-1"], more[1]: ["R-2", "R-1"]}))
     assert sorted(erasure.ids_at(1)) == ["v6", "v7", "v8"]
     assert sorted(erasure.ids_at(2)) == ["v45", "v46", "v47", "v6", "v7", "v8"]
     assert erasure.n_by_request() == {"R-1": 6, "R-2": 3}
     assert "R-2" not in erasure.n_by_request(1)
-    assert (len(rows(site, 1)), len(rows(site, 2))) == (27, 54)
-    data = b"".join(site.store.open(part) for part in stored(site))
+    assert (len(rows(context, 1)), len(rows(context, 2))) == (27, 54)
+    data = b"".join(context.store.open(part) for part in stored(context))
     assert more[0].encode() not in data
-    assert site.keys.token("id", "marker-patient-3").encode() in data
+    assert context.keys.token("id", "marker-patient-3").encode() in data
 
 
-def stored(site: Site) -> list[Any]:
+def stored(context: Context) -> list[Any]:
     from erasable.workspace.store.artifacts import Stored
 
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         known = catalogue.every(connection)
         return [
             Stored(part.key, part.sha256)
@@ -224,26 +233,26 @@ def stored(site: Site) -> list[Any]:
 
 
 def test_the_whole_of_a_data_set_can_go(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    add(site, tmp_path, visits(9))
-    tokens = {site.keys.token("id", f"marker-patient-{i}"): [f"R-{i}"] for i in range(3)}
-    erase(site, erasing.Wanted(tokens))
-    assert rows(site) == {}
-    assert list(site.store.list()) == []
+    context, _ = make_site(tmp_path / "ws")
+    add(context, tmp_path, visits(9))
+    tokens = {context.keys.token("id", f"marker-patient-{i}"): [f"R-{i}"] for i in range(3)}
+    erase(context, erasing.Wanted(tokens))
+    assert rows(context) == {}
+    assert list(context.store.list()) == []
 
 
 def test_an_erasure_that_is_not_swapped_leaves_garbage_that_is_cleaned(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    add(site, tmp_path, visits(30))
-    before = sorted(site.store.list())
-    with site.ledger.reading() as connection:
-        token = site.keys.token("id", "marker-patient-2")
-        erasure = erasing.find_records(site, connection, 1, erasing.Wanted({token: ["R"]}))
-    erasing.prepare(site, erasure)
-    assert len(list(site.store.list())) == len(before) + 1
-    site.clean()
-    assert sorted(site.store.list()) == before
-    assert len(rows(site)) == 30
+    context, _ = make_site(tmp_path / "ws")
+    add(context, tmp_path, visits(30))
+    before = sorted(context.store.list())
+    with context.ledger.reading() as connection:
+        token = context.keys.token("id", "marker-patient-2")
+        erasure = erasing.find_records(context, connection, 1, erasing.Wanted({token: ["R"]}))
+    erasing.rewrite_fragments(context, erasure)
+    assert len(list(context.store.list())) == len(before) + 1
+    context.clean()
+    assert sorted(context.store.list()) == before
+    assert len(rows(context)) == 30
 
 
 @settings(
@@ -255,9 +264,9 @@ def test_an_erasure_that_is_not_swapped_leaves_garbage_that_is_cleaned(tmp_path:
 def test_against_a_table_in_memory(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     """Add, append, sync and erase at random, and keep the same in dictionaries."""
     folder = tmp_path_factory.mktemp("data")
-    site, _ = make_site(folder / "ws")
+    context, _ = make_site(folder / "ws")
     columns = visits(data.draw(st.integers(1, 40)), per_subject=data.draw(st.integers(1, 5)))
-    add(site, folder, columns)
+    add(context, folder, columns)
     known = {row["visit"]: row for row in pa.table(columns).to_pylist()}
     start = len(known)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -265,18 +274,18 @@ def test_against_a_table_in_memory(tmp_path_factory: pytest.TempPathFactory, dat
         if step == "append":
             new = visits(data.draw(st.integers(1, 9)), start=start)
             start += len(new["visit"])
-            datasets.append(site, "visits", write_csv(folder / "new.csv", new))
+            datasets.append(context, "visits", write_csv(folder / "new.csv", new))
             known |= {row["visit"]: row for row in pa.table(new).to_pylist()}
         elif step == "sync" and known:
             kept = data.draw(st.lists(st.sampled_from(sorted(known)), min_size=1, unique=True))
             known = {visit: {**known[visit], "age": known[visit]["age"] + 1} for visit in kept}
             table = pa.Table.from_pylist(list(known.values()), pa.table(visits(9)).schema)
             source = write_csv(folder / "new.csv", table.to_pydict())
-            syncing.sync(site, "visits", source)
+            syncing.sync(context, "visits", source)
         elif step == "erase":
             people = [f"marker-patient-{i}" for i in range(15)] + ["marker-doctor-2", "nobody"]
             wanted = data.draw(st.lists(st.sampled_from(people), min_size=1, unique=True))
-            erase(site, erasing.Wanted({site.keys.token("id", who): ["R"] for who in wanted}))
+            erase(context, erasing.Wanted({context.keys.token("id", who): ["R"] for who in wanted}))
             known = {
                 visit: row
                 for visit, row in known.items()
@@ -284,12 +293,12 @@ def test_against_a_table_in_memory(tmp_path_factory: pytest.TempPathFactory, dat
             }
         elif step == "where":
             age = data.draw(st.integers(20, 45))
-            with site.ledger.reading() as connection:
+            with context.ledger.reading() as connection:
                 schema = catalogue.find(connection, "visits").schema
             condition = Condition.parse(f"age < {age}", schema)
-            erase(site, erasing.Wanted({}, [("R", condition)]))
+            erase(context, erasing.Wanted({}, [("R", condition)]))
             known = {visit: row for visit, row in known.items() if row["age"] >= age}
-    found = rows(site)
+    found = rows(context)
     assert found.keys() == known.keys()
     assert all(found[visit]["age"] == row["age"] for visit, row in known.items())
-    assert log.verify_log(site) == []
+    assert log.verify_log(context) == []

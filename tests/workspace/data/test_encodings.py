@@ -16,7 +16,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from erasable.cli import domain_terms, identities
+from erasable.cli import domains, identities
 from erasable.core.errors import ErasableError, SourceError
 from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
 from erasable.workspace.data.sources import Source
@@ -145,7 +145,7 @@ def test_text_in_utf8_is_read(tmp_path: Path, text: str) -> None:
     assert why_not_utf8(text.encode()[:HEAD]) is None
 
 
-@pytest.mark.parametrize("read", [partial(identities.gathered, []), domain_terms.keywords])
+@pytest.mark.parametrize("read", [partial(identities.gathered, []), domains.read_keywords])
 @pytest.mark.parametrize("kind", [*NAMED, *FILES])
 def test_files_of_identities_and_keywords_are_told_too(
     tmp_path: Path, kind: str, read: object

@@ -31,19 +31,19 @@ CHANGES = {
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     datasets.add(
-        site,
+        context,
         "visits",
         write_csv(tmp_path / "visits.csv", visits(60)),
         id_column="visit",
         subjects=[("patient", "id"), ("doctor", "id")],
     )
-    return Workspace(site)
+    return Workspace(context)
 
 
 def test_an_index_that_nobody_touched_holds(workspace: Workspace) -> None:
-    assert compare_index_with_data(workspace.site) == []
+    assert compare_index_with_data(workspace.context) == []
     workspace.request(["marker-patient-3"])
     workspace.process()
     assert workspace.verify_log() == []
@@ -52,7 +52,7 @@ def test_an_index_that_nobody_touched_holds(workspace: Workspace) -> None:
 @pytest.mark.parametrize("name", CHANGES)
 def test_whom_the_index_lacks_is_told(workspace: Workspace, name: str) -> None:
     change: Any = CHANGES[name]
-    with workspace.site.ledger.transaction() as connection:
+    with workspace.context.ledger.transaction() as connection:
         assert connection.execute(change).rowcount
     lines = [line for line in workspace.verify_log() if "its files are not" not in line]
     (line,) = lines
@@ -61,7 +61,7 @@ def test_whom_the_index_lacks_is_told(workspace: Workspace, name: str) -> None:
 
 
 def test_a_damaged_file_of_data_is_told(workspace: Workspace) -> None:
-    (path,) = (workspace.site.root / "artifacts" / "data").rglob("*/*")
+    (path,) = (workspace.context.root / "artifacts" / "data").rglob("*/*")
     path.write_bytes(path.read_bytes()[:-1])
     (line,) = workspace.verify_log()
     assert line.startswith("data set 'visits': the file 'data/visits/")

@@ -26,19 +26,19 @@ def add(workspace: Workspace, rows: str, *subjects: str, name: str = "visits") -
 
 
 def write(workspace: Workspace, rows: str, name: str = "visits") -> Path:
-    source = workspace.site.root.parent / f"{name}.csv"
+    source = workspace.context.root.parent / f"{name}.csv"
     source.write_text("\n".join(rows.split()) + "\n")
     return source
 
 
 def token(workspace: Workspace, who: str) -> str:
     type, _, value = who.rpartition(":")
-    return workspace.site.keys.token(type, value)
+    return workspace.context.keys.token(type, value)
 
 
 def kept(workspace: Workspace) -> tuple[set[str], set[str], set[str]]:
     """Return the tokens in `identity`, in `holding`, and on the suppression list."""
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         known, where = (
             set(connection.execute(select(table.c.token)).scalars())
             for table in (identity, holding)
@@ -156,7 +156,7 @@ def test_who_leaves_with_a_sync_has_no_pseudonym_left(
 def leave_behind(workspace: Workspace, *tables: Any) -> str:
     """Put a token back that has no record, as earlier versions left it."""
     left = token(workspace, "email:left@x.org")
-    with workspace.site.ledger.transaction() as connection:
+    with workspace.context.ledger.transaction() as connection:
         (number,) = connection.execute(select(fragment.c.dataset_id).distinct()).scalars()
         rows = {
             "identity": {"token": left, "type": "email", "subject": "5d" * 16},
@@ -176,7 +176,7 @@ def test_what_an_earlier_version_left_is_told_and_removed_by_the_next_batch(
     (line, *_) = workspace.verify_log()
     assert LEFT in line
     assert "restore the ledger" in line
-    with workspace.site.ledger.transaction() as connection:  # as the migration does
+    with workspace.context.ledger.transaction() as connection:  # as the migration does
         connection.execute(insert(vacated).values(dataset_id=1, bucket=0))
     assert "run `erasable process`" in workspace.verify_log()[0]
     (told,) = workspace.process().warnings
@@ -208,6 +208,6 @@ def test_a_sync_that_is_cut_off_is_tidied_by_the_next_batch(
     assert LEFT in workspace.verify_log()[0]
     workspace.process()
     assert len(kept(workspace)[0]) == len(kept(workspace)[1]) == 2
-    with workspace.site.ledger.transaction() as connection:
+    with workspace.context.ledger.transaction() as connection:
         assert connection.execute(delete(vacated)).rowcount == 0
     assert workspace.verify_log() == []

@@ -30,8 +30,8 @@ def test_arrow_cannot_sort_them() -> None:
 
 
 def test_a_bucket_of_too_much_text_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    with Spool(site, "visits.parquet") as spool:
+    context, _ = make_site(tmp_path / "ws")
+    with Spool(context, "visits.parquet") as spool:
         monkeypatch.setattr(Spool, "read", lambda *_: long_table())
         found = pulling.Pulled(KNOWN, spool, pulling.Looks({}))
         with pytest.raises(SourceError, match=r"'visits.parquet' has a column with more than 2 GB"):

@@ -95,41 +95,41 @@ def test_what_is_wrong_changes_nothing(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out, told = BAD[name]
-    site, _ = make_site(tmp_path / "ws")
-    add(site, put(tmp_path / "good", records(30, seed=9, start=1000)), "good")
-    before = contents(site, "good")
+    context, _ = make_site(tmp_path / "ws")
+    add(context, put(tmp_path / "good", records(30, seed=9, start=1000)), "good")
+    before = contents(context, "good")
     lay_out(tmp_path / "bad")
     source = Source.parse(str(tmp_path / "bad"))
     actions = {
-        "add": lambda: add(site, source, "bad"),
-        "append": lambda: datasets.append(site, "good", source),
-        "sync": lambda: syncing.sync(site, "good", source),
+        "add": lambda: add(context, source, "bad"),
+        "append": lambda: datasets.append(context, "good", source),
+        "sync": lambda: syncing.sync(context, "good", source),
     }
     for action in actions.values():
         with small(), pytest.raises((SourceError, InvalidIdsError), match=told) as error:
             action()
         assert "\n" not in str(error.value)
         assert "marker" not in str(error.value)
-        assert contents(site, "good") == before
-        nothing_beside(site)
-    with site.ledger.reading() as connection:
+        assert contents(context, "good") == before
+        nothing_beside(context)
+    with context.ledger.reading() as connection:
         assert [each.name for each in catalogue.every(connection)] == ["good"]
 
 
 def test_append_finds_what_is_there_in_any_bucket(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     with small():
-        add(site, put(tmp_path / "in", records(40)))
+        add(context, put(tmp_path / "in", records(40)))
         again = [{**records(1, start=39)[0], "patient": "somebody else"}]
         source = put(tmp_path / "more", records(20, start=40), again)
         with pytest.raises(InvalidIdsError, match="1 of 21 values of 'visit' are in 'visits'"):
-            datasets.append(site, "visits", source)
-    nothing_beside(site)
+            datasets.append(context, "visits", source)
+    nothing_beside(context)
 
 
 @pytest.mark.backend("sqlite")
 def test_a_disk_that_is_full_while_records_wait_on_it(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     source = put(tmp_path / "in", records(40))
 
     def full(effect: str, where: str) -> None:
@@ -141,14 +141,14 @@ def test_a_disk_that_is_full_while_records_wait_on_it(tmp_path: Path) -> None:
         crash_points.watch(full),
         pytest.raises(WorkspaceDiskError, match="No space left"),
     ):
-        add(site, source)
-    nothing_beside(site)
+        add(context, source)
+    nothing_beside(context)
 
 
 @pytest.mark.parametrize("kept", [pa.int64(), pa.string()], ids=str)
 def test_ids_that_come_as_another_type_are_the_same(tmp_path: Path, kept: pa.DataType) -> None:
     """Whole numbers and text, as from Parquet and CSV: told apart, each would be there twice."""
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     other = pa.string() if kept == pa.int64() else pa.int64()
 
     def laid_out(name: str, numbers: list[int], kind: pa.DataType) -> Source:
@@ -159,27 +159,27 @@ def test_ids_that_come_as_another_type_are_the_same(tmp_path: Path, kept: pa.Dat
         )
         return Source.parse(str(tmp_path / name))
 
-    add(site, laid_out("a.parquet", [1, 2, 3], kept))
+    add(context, laid_out("a.parquet", [1, 2, 3], kept))
     with pytest.raises(InvalidIdsError, match="1 of 2 values of 'visit' are in 'visits'"):
-        datasets.append(site, "visits", laid_out("b.parquet", [3, 4], other))
-    assert syncing.sync(site, "visits", laid_out("c.parquet", [3, 1, 2], other)).version == 1
+        datasets.append(context, "visits", laid_out("b.parquet", [3, 4], other))
+    assert syncing.sync(context, "visits", laid_out("c.parquet", [3, 1, 2], other)).version == 1
     if kept == pa.int64():
         source = laid_out("e.parquet", [1, 2, 3], pa.float64())  # as pandas has them beside gaps
-        assert syncing.sync(site, "visits", source).version == 1
+        assert syncing.sync(context, "visits", source).version == 1
         table = pa.table({"visit": ["7", "07"], "patient": ["a", "b"], "doctor": ["a", "b"]})
         pq.write_table(table, tmp_path / "d.parquet")
         with pytest.raises(InvalidIdsError, match="repeats 1 of its 2"):
-            datasets.append(site, "visits", Source.parse(str(tmp_path / "d.parquet")))
+            datasets.append(context, "visits", Source.parse(str(tmp_path / "d.parquet")))
 
 
 def test_gaps_say_nothing_of_a_type(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
-    add(site, put(tmp_path / "in", records(20)))
+    context, _ = make_site(tmp_path / "ws")
+    add(context, put(tmp_path / "in", records(20)))
     whole = pa.Table.from_pylist(records(5, start=20), SCHEMA)
     at = SCHEMA.get_field_index("age")
     pq.write_table(whole.set_column(at, "age", pa.nulls(5)), tmp_path / "more.parquet")
-    datasets.append(site, "visits", Source.parse(str(tmp_path / "more.parquet")))
-    with site.ledger.reading() as connection:
+    datasets.append(context, "visits", Source.parse(str(tmp_path / "more.parquet")))
+    with context.ledger.reading() as connection:
         assert dict(catalogue.find(connection, "visits").columns)["age"] == "int64"
 
 
@@ -188,37 +188,37 @@ def test_gaps_say_nothing_of_a_type(tmp_path: Path) -> None:
 
 @pytest.mark.backend("sqlite")
 def test_nobody_is_in_what_waits_on_the_disk(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     source = put(tmp_path / "in", records(60))
     seen: list[tuple[list[str], list[str]]] = []
 
     def look(effect: str, where: str) -> None:
         if effect == "write" and "artifacts" in where and not seen:
-            token = site.keys.token("id", "marker-3")
-            scratch = site.root / "scratch"
+            token = context.keys.token("id", "marker-3")
+            scratch = context.root / "scratch"
             seen.append((scan(scratch, "marker-"), scan(scratch, token)))
 
     with small(), crash_points.watch(look):
-        add(site, source)
+        add(context, source)
     ((people, tokens),) = seen
     assert people == []
     assert len(tokens) > 3
 
 
 def test_nothing_is_left_of_an_erasure(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     with small():
-        add(site, put(tmp_path / "in", records(60, seed=2)))
-        workspace = Workspace(site)
-        token = site.keys.token("id", "marker-3")
-        gone = {v for v, row in rows(site).items() if token in (row["patient"], row["doctor"])}
+        add(context, put(tmp_path / "in", records(60, seed=2)))
+        workspace = Workspace(context)
+        token = context.keys.token("id", "marker-3")
+        gone = {v for v, row in rows(context).items() if token in (row["patient"], row["doctor"])}
         assert gone
         workspace.request(["marker-3"])
         workspace.process()
-        assert rows(site).keys() == {f"v{i}" for i in range(60)} - gone
-        change = syncing.sync(site, "visits", Source.parse(str(tmp_path / "in")))
+        assert rows(context).keys() == {f"v{i}" for i in range(60)} - gone
+        change = syncing.sync(context, "visits", Source.parse(str(tmp_path / "in")))
     assert (change.version, change.n_suppressed) == (1, len(gone))
-    listed = [line for line in scan(site.root, token) if "ledger.db" not in line]
+    listed = [line for line in scan(context.root, token) if "ledger.db" not in line]
     assert [line for line in listed if "artifacts" in line or "scratch" in line] == []
 
 
@@ -234,7 +234,7 @@ def test_killed_midway(tmp_path: Path) -> None:
 
     def made(number: int) -> Path:
         path = tmp_path / f"ws{number}"
-        Workspace.create(path).site.ledger.close()
+        Workspace.create(path).context.ledger.close()
         return path
 
     n_points = count(adding, made(0))
@@ -248,6 +248,6 @@ def test_killed_midway(tmp_path: Path) -> None:
             assert number == n_points - 1  # the last one is behind the commit
             continue
         adding(workspace)
-        nothing_beside(workspace.site)
+        nothing_beside(workspace.context)
         assert workspace.datasets()[0]["n_records"] == 20
     assert left > 0

@@ -51,10 +51,10 @@ def test_a_query_is_added_appended_and_synced(
     monkeypatch.setattr(spooling, "_HELD", 10_000)
     if ledger == "postgres":
         with backends.on(server):
-            site, _ = make_site(tmp_path / "ws")
+            context, _ = make_site(tmp_path / "ws")
     else:
-        site, _ = make_site(tmp_path / "ws")
-    workspace = Workspace(site)
+        context, _ = make_site(tmp_path / "ws")
+    workspace = Workspace(context)
     first = "SELECT * FROM visits WHERE id < 700"
     change = workspace.add_dataset("visits", shop, id_column="id", subjects=["who"], query=first)
     assert (change.version, change.n_records) == (1, 700)
@@ -72,9 +72,9 @@ def test_a_query_is_added_appended_and_synced(
     workspace.request(["p1"])
     workspace.process()
     assert workspace.sync("visits", shop).n_suppressed == 3
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         known = catalogue.find(connection, "visits")
-        table = catalogue.table(site, connection, known.id)
+        table = catalogue.table(context, connection, known.id)
     assert sorted(table["id"].to_pylist()) == [i for i in range(700) if i // 3 != 1]
     assert dict(known.columns) == {
         "id": "int64", "who": "string", "dose": "double", "note": "string", "day": "date32[day]",
@@ -93,19 +93,19 @@ def test_a_server_that_goes_midway_changes_nothing(
     verb: str,
 ) -> None:
     monkeypatch.setattr(spooling, "_HELD", 1)
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     source = Source.parse(shop, QUERY)
     if verb != "add":
         some = Source.parse(shop, "SELECT * FROM visits WHERE id < 50")
-        datasets.add(site, "visits", some, id_column="id", subjects=[("who", "id")])
-    before = sorted(site.store.list())
+        datasets.add(context, "visits", some, id_column="id", subjects=[("who", "id")])
+    before = sorted(context.store.list())
     take, taken, waiting = pulling._take_in, [], []
 
     def gone(*given: Any) -> None:
         take(*given)
         taken.append(given)
         if len(taken) == 4:
-            waiting.extend((site.root / "scratch").rglob("*.arrow"))
+            waiting.extend((context.root / "scratch").rglob("*.arrow"))
             server.run(TERMINATE.format(database))
 
     monkeypatch.setattr(pulling, "_take_in", gone)
@@ -115,12 +115,12 @@ def test_a_server_that_goes_midway_changes_nothing(
         "sync": syncing.sync,
     }
     with pytest.raises(SourceError, match=r"query cannot be run at .* after 300 records") as told:
-        actions[verb](site, "visits", source)
+        actions[verb](context, "visits", source)
     assert "\n" not in str(told.value)
     assert "terminat" not in str(told.value)  # what the server said
     assert len(waiting) == 3
-    assert list((site.root / "scratch").iterdir()) == []
-    assert sorted(site.store.list()) == before
-    assert Workspace(site).verify_log() == []
-    assert [each["version"] for each in Workspace(site).datasets()] == [1] * (verb != "add")
-    assert scan(site.root, "late") == []
+    assert list((context.root / "scratch").iterdir()) == []
+    assert sorted(context.store.list()) == before
+    assert Workspace(context).verify_log() == []
+    assert [each["version"] for each in Workspace(context).datasets()] == [1] * (verb != "add")
+    assert scan(context.root, "late") == []

@@ -26,20 +26,22 @@ from sites import make_site
 from effort import examples
 from erasable.core.errors import SourceError
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.data import syncing
-from erasable.workspace.site import Site
 
 
 @pytest.fixture(scope="module")
-def place(backend: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Path]:
+def place(backend: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Context, Path]:
     folder = tmp_path_factory.mktemp("place")
     return make_site(folder / "ws")[0], folder
 
 
 @settings(max_examples=examples(24), suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 10**6), st.integers(1, 50), st.integers(0, 5))
-def test_sync_against_dictionaries(place: tuple[Site, Path], seed: int, n: int, bits: int) -> None:
-    site, folder = place
+def test_sync_against_dictionaries(
+    place: tuple[Context, Path], seed: int, n: int, bits: int
+) -> None:
+    context, folder = place
     name = f"s{next(NAMES)}"
     draw = random.Random(seed)
     before = {row["visit"]: row for row in records(n, seed)}
@@ -52,19 +54,21 @@ def test_sync_against_dictionaries(place: tuple[Site, Path], seed: int, n: int, 
     if not after:
         after = {"v0": record(0, draw)}
     with small():
-        add(site, put(folder / name, list(before.values())), name)
-        kept = contents(site, name)
+        add(context, put(folder / name, list(before.values())), name)
+        kept = contents(context, name)
         listed = draw.sample(list(after.values()), len(after))
         half = len(listed) // 2
-        change = syncing.sync(site, name, put(folder / f"{name}-2", listed[:half], listed[half:]))
+        change = syncing.sync(
+            context, name, put(folder / f"{name}-2", listed[:half], listed[half:])
+        )
     stayed = before.keys() & after.keys()
     n_changed = sum(before[visit] != after[visit] for visit in stayed)
     expected = (len(after.keys() - stayed), n_changed, len(before.keys() - stayed))
     assert (change.n_added, change.n_changed, change.n_removed) == expected
     assert change.version == (2 if any(expected) else 1)
-    assert rows(site, name) == {v: as_kept(site, row) for v, row in after.items()}
-    assert any(expected) or contents(site, name) == kept
-    nothing_beside(site)
+    assert rows(context, name) == {v: as_kept(context, row) for v, row in after.items()}
+    assert any(expected) or contents(context, name) == kept
+    nothing_beside(context)
 
 
 @pytest.mark.backend("sqlite")
@@ -85,12 +89,12 @@ def test_sync_by_another_query(tmp_path: Path) -> None:
 
 
 def test_nan_is_no_change(tmp_path: Path) -> None:
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     source = put(tmp_path / "in", [{**row, "dose": float("nan")} for row in records(30)])
-    add(site, source)
-    assert syncing.sync(site, "visits", source).version == 1
+    add(context, source)
+    assert syncing.sync(context, "visits", source).version == 1
     whole = [
         {**row, "dose": 1.0 if at == 3 else float("nan")} for at, row in enumerate(records(30))
     ]
-    change = syncing.sync(site, "visits", put(tmp_path / "in", whole))
+    change = syncing.sync(context, "visits", put(tmp_path / "in", whole))
     assert (change.version, change.n_changed) == (2, 1)

@@ -33,7 +33,7 @@ from erasable.workspace.requests import batches, process
 
 
 def model_of(workspace: Workspace, name: str) -> Any:
-    return erasable.load(io.BytesIO(opened(workspace.site, name)[2]))
+    return erasable.load(io.BytesIO(opened(workspace.context, name)[2]))
 
 
 def fitted(folder: Path, name: str, gone: Any) -> Any:
@@ -308,7 +308,7 @@ def changed_by_request(workspace: Workspace) -> None:
 
 
 def changed_by_append(workspace: Workspace) -> None:
-    folder = Path(workspace.site.root).parent
+    folder = Path(workspace.context.root).parent
     workspace.append("messages", folder / "fresh_messages.csv")
 
 
@@ -336,7 +336,7 @@ def test_a_model_that_cannot_be_updated_stops_it_and_nothing_waits(
         raise WorkspaceError("no; expected yes; try")
 
     with monkeypatch.context() as broken:
-        broken.setattr(deleting, "prepare", fail)
+        broken.setattr(deleting, "prepare_model", fail)
         with pytest.raises(WorkspaceError, match="no; expected yes"):
             workspace.remove_domain(plan)
     (request,) = workspace.requests()
@@ -350,7 +350,7 @@ def test_a_model_that_cannot_be_updated_stops_it_and_nothing_waits(
 
 def test_a_request_may_be_for_more_records_than_a_statement_takes(folder: Path) -> None:
     row = SimpleNamespace(tokens=[("record.messages/id", f"{n:032x}") for n in range(260_000)])
-    with opened_in(folder).site.ledger.holding() as connection:  # nothing of it stays
+    with opened_in(folder).context.ledger.holding() as connection:  # nothing of it stays
         assert not batches._is_doubtful(connection, row)
         two = [("id", "1" * 64), ("staff/id", "2" * 64)]
         for kind, token in two:

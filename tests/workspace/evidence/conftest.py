@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 from backends import copy_of
 from sqlalchemy import Connection, insert, select, update
 
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log, receipts, seals
-from erasable.workspace.evidence.commitments import commit, new_salt
+from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.ledger.schema import (
     dataset,
     dataset_version,
@@ -21,38 +23,37 @@ from erasable.workspace.ledger.schema import (
     request,
     task,
 )
-from erasable.workspace.site import Site
 from workspace_scene import DIGEST, DONE, DUE, HOLD, PERSON, REASON, RECEIVED
 
 
 @pytest.fixture(scope="session")
 def _made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    site = Site.create(tmp_path_factory.mktemp("scene") / "ws")
-    with site.ledger.transaction() as connection:
-        _add_dataset(site, connection)
-        _fit_models(site, connection)
-        _seal(site, connection)
-        _ask(site, connection)
-    with site.ledger.transaction() as connection:
-        _erase(site, connection)
-        _seal(site, connection)
-    with site.ledger.transaction() as connection:
-        receipts.issue(site, connection, ["R-DONE", "R-NONE"], DONE)
-    with site.ledger.transaction() as connection:
-        acknowledge(site, connection, "R-LATER")
-    site.ledger.checkpoint()
-    return site.root
+    context = Context.create(tmp_path_factory.mktemp("scene") / "ws")
+    with context.ledger.transaction() as connection:
+        _add_dataset(context, connection)
+        _fit_models(context, connection)
+        _seal(context, connection)
+        _ask(context, connection)
+    with context.ledger.transaction() as connection:
+        _erase(context, connection)
+        _seal(context, connection)
+    with context.ledger.transaction() as connection:
+        receipts.issue(context, connection, ["R-DONE", "R-NONE"], DONE)
+    with context.ledger.transaction() as connection:
+        acknowledge(context, connection, "R-LATER")
+    context.ledger.checkpoint()
+    return context.root
 
 
 @pytest.fixture
-def scene(_made: Path, tmp_path: Path) -> Site:
+def scene(_made: Path, tmp_path: Path) -> Context:
     """R-DONE and R-NONE are completed, others in every other state; three models."""
     copy_of(_made, tmp_path / "ws")
-    return Site.open(tmp_path / "ws")
+    return Context.open(tmp_path / "ws")
 
 
 @pytest.fixture
-def body(scene: Site) -> bytes:
+def body(scene: Context) -> bytes:
     """The receipt of R-DONE."""
     with scene.ledger.reading() as connection:
         found = receipts.fetch(connection, "R-DONE")
@@ -70,26 +71,26 @@ def row_of(connection: Connection, table: Any, **where: Any) -> dict[str, Any]:
     return connection.execute(query).one()._asdict()
 
 
-def acknowledge(site: Site, connection: Connection, id: str, **values: Any) -> None:
-    token = site.keys.token("email", PERSON)
+def acknowledge(context: Context, connection: Connection, id: str, **values: Any) -> None:
+    token = context.keys.token("email", PERSON)
     row = {
         "id": id, "state": "pending", "regulation": "gdpr", "received_at": RECEIVED,
         "due_at": DUE, "hold": None, "type": "email", "types": ["email"],
-        "tokens": [("email", token)], "condition": None, "salt": new_salt(),
+        "tokens": [("email", token)], "condition": None, "salt": secrets.token_hex(32),
         "changed_at": RECEIVED, **values,
     }  # fmt: skip
     connection.execute(insert(request).values(row))
-    body = entries.acknowledged(site.keys, row)
-    log.append(site, connection, "request-acknowledged", id, body, RECEIVED)
+    body = entries.acknowledged(context.keys, row)
+    log.append(context, connection, "request-acknowledged", id, body, RECEIVED)
 
 
-def change(site: Site, connection: Connection, id: str, kind: str, **values: Any) -> None:
+def change(context: Context, connection: Connection, id: str, kind: str, **values: Any) -> None:
     connection.execute(update(request).where(request.c.id == id).values(values))
-    body = entries.changed(site.keys, row_of(connection, request, id=id))
-    log.append(site, connection, kind, id, body, DONE)
+    body = entries.changed(context.keys, row_of(connection, request, id=id))
+    log.append(context, connection, kind, id, body, DONE)
 
 
-def _add_dataset(site: Site, connection: Connection) -> None:
+def _add_dataset(context: Context, connection: Connection) -> None:
     row = {
         "id": 1, "name": "visits", "source": {"kind": "csv", "place": "visits.csv"},
         "id_column": "visit", "subjects": [{"column": "patient", "type": "email"}],
@@ -112,11 +113,16 @@ def _add_dataset(site: Site, connection: Connection) -> None:
         )  # fmt: skip
         row = row_of(connection, dataset)
         log.append(
-            site, connection, kind, "visits", entries.dataset(site.keys, row, version), RECEIVED
+            context,
+            connection,
+            kind,
+            "visits",
+            entries.dataset(context.keys, row, version),
+            RECEIVED,
         )
 
 
-def _fit_models(site: Site, connection: Connection) -> None:
+def _fit_models(context: Context, connection: Connection) -> None:
     for id, name, kind, state in (
         (1, "risk", "estimator", "ready"),
         (2, "small", "estimator", "ready"),
@@ -130,7 +136,9 @@ def _fit_models(site: Site, connection: Connection) -> None:
         connection.execute(insert(model).values(row))
         version = _version(connection, id, 1, "fit") if kind != "uncovered" else None
         verb = "model-fitted" if version else "model-registered"
-        log.append(site, connection, verb, name, entries.model(site.keys, row, version), RECEIVED)
+        log.append(
+            context, connection, verb, name, entries.model(context.keys, row, version), RECEIVED
+        )
 
 
 def _version(connection: Connection, id: int, number: int, cause: str) -> dict[str, Any]:
@@ -146,38 +154,38 @@ def _version(connection: Connection, id: int, number: int, cause: str) -> dict[s
     return row
 
 
-def _seal(site: Site, connection: Connection) -> None:
-    seals.put(site, connection, "dataset", 1)
+def _seal(context: Context, connection: Connection) -> None:
+    seals.put(context, connection, "dataset", 1)
     for id in (1, 2, 3):
-        seals.put(site, connection, "model", id)
+        seals.put(context, connection, "model", id)
 
 
-def _ask(site: Site, connection: Connection) -> None:
+def _ask(context: Context, connection: Connection) -> None:
     for id in ("R-DONE", "R-NONE", "R-DENIED", "R-CANCELLED", "R-LONG", "R-STARTED", "R-RESUMED"):
-        acknowledge(site, connection, id)
-    acknowledge(site, connection, "R-HELD", hold=HOLD)
+        acknowledge(context, connection, id)
+    acknowledge(context, connection, "R-HELD", hold=HOLD)
     condition = {"dataset": 1, "where": f"patient = '{PERSON}'"}
     acknowledge(
-        site, connection, "R-WHERE", tokens=None, type=None, types=None, condition=condition
+        context, connection, "R-WHERE", tokens=None, type=None, types=None, condition=condition
     )
     gone = {"tokens": None, "condition": None, "salt": None}
-    change(site, connection, "R-DENIED", "request-denied", state="denied", reason=REASON, **gone)
-    change(site, connection, "R-CANCELLED", "request-cancelled", state="cancelled", **gone)
+    change(context, connection, "R-DENIED", "request-denied", state="denied", reason=REASON, **gone)
+    change(context, connection, "R-CANCELLED", "request-cancelled", state="cancelled", **gone)
     later = DUE + timedelta(days=62)
     change(
-        site, connection, "R-LONG", "request-extended", due_at=later, extended_at=DONE,
+        context, connection, "R-LONG", "request-extended", due_at=later, extended_at=DONE,
         extension=REASON,
     )  # fmt: skip
-    change(site, connection, "R-RESUMED", "request-held", hold=HOLD)
-    change(site, connection, "R-RESUMED", "request-held", hold=None)
+    change(context, connection, "R-RESUMED", "request-held", hold=HOLD)
+    change(context, connection, "R-RESUMED", "request-held", hold=None)
     for id in ("R-STARTED", "R-DONE", "R-NONE"):
         connection.execute(
             update(request).where(request.c.id == id).values(state="in_progress", batch="B-1")
         )
-        log.append(site, connection, "request-started", id, {"batch": "B-1"}, DONE)
+        log.append(context, connection, "request-started", id, {"batch": "B-1"}, DONE)
 
 
-def _erase(site: Site, connection: Connection) -> None:
+def _erase(context: Context, connection: Connection) -> None:
     before = {id: row_of(connection, model_version, model_id=id) for id in (1, 2)}
     after = _version(connection, 1, 2, "erase")
     connection.execute(update(model).where(model.c.id == 1).values(version=2))
@@ -186,7 +194,7 @@ def _erase(site: Site, connection: Connection) -> None:
         row = row_of(connection, model, id=id)
         version = after if id == 1 else before[2]
         log.append(
-            site, connection, kind, row["name"], entries.model(site.keys, row, version), DONE
+            context, connection, kind, row["name"], entries.model(context.keys, row, version), DONE
         )
     common = {"request_id": "R-DONE", "state": "done", "n_records": 3, "seconds": 0.5}
     tasks = [
@@ -208,4 +216,4 @@ def _erase(site: Site, connection: Connection) -> None:
             .values(state="purged", matched=matched, searched=SEARCHED, **gone)
         )
         body = entries.erased(matched, mine, searched=SEARCHED)
-        log.append(site, connection, "request-erased", id, body, DONE)
+        log.append(context, connection, "request-erased", id, body, DONE)

@@ -13,8 +13,8 @@ from erasable.workspace.ledger.schema import log_entry
 
 @pytest.fixture
 def scene(tmp_path: Path) -> tuple[Workspace, Clock]:
-    site, clock = make_site(tmp_path / "ws")
-    workspace = Workspace(site)
+    context, clock = make_site(tmp_path / "ws")
+    workspace = Workspace(context)
     clock.pass_days(10)
     workspace.request(["p1"])
     return workspace, clock
@@ -63,7 +63,7 @@ def test_an_entry_that_cannot_be_read_is_left_to_the_check_of_the_log(
 ) -> None:
     workspace, _ = scene
     for garbage in (b"\xff", b"[]", b'{"at":3}', b'{"at":"2026-03-11"}'):
-        with workspace.site.ledger.transaction() as connection:
+        with workspace.context.ledger.transaction() as connection:
             connection.execute(
                 log_entry.update().where(log_entry.c.position == 1).values(body=garbage)
             )

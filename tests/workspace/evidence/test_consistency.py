@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.consistency import compare_ledger_with_log
 from erasable.workspace.evidence.wire import pack, unpack
@@ -21,13 +22,12 @@ from erasable.workspace.ledger.schema import (
     request,
     task,
 )
-from erasable.workspace.site import Site
 from naming import named
 
 LATER = datetime.fromisoformat("2027-06-01T00:00:00+00:00")
 
 
-def test_a_ledger_that_nobody_touched_is_what_the_log_says(scene: Site) -> None:
+def test_a_ledger_that_nobody_touched_is_what_the_log_says(scene: Context) -> None:
     assert log.verify_log(scene) == []
     assert compare_ledger_with_log(scene) == []
 
@@ -105,7 +105,7 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     ids=[named((one[0].name, one[1], one[2], one[3])) for one in TAMPERED],
 )
 def test_a_tampered_column_is_named(
-    scene: Site, table: Any, which: dict[str, Any], column: str, value: Any, whom: str, what: str
+    scene: Context, table: Any, which: dict[str, Any], column: str, value: Any, whom: str, what: str
 ) -> None:
     query = update(table).values({column: value})
     for name, wanted in which.items():
@@ -119,7 +119,7 @@ def test_a_tampered_column_is_named(
     assert all("\n" not in line for line in found)
 
 
-def test_every_column_that_the_log_speaks_of_is_tampered_with_above(scene: Site) -> None:
+def test_every_column_that_the_log_speaks_of_is_tampered_with_above(scene: Context) -> None:
     tried = {(one[0].name, one[2]) for one in TAMPERED}
     with scene.ledger.reading() as connection:
         rows = {
@@ -159,7 +159,9 @@ REMOVED: list[tuple[Any, dict[str, Any], str]] = [
 @pytest.mark.parametrize(
     ("table", "which", "told"), REMOVED, ids=[named((one[0].name, one[1])) for one in REMOVED]
 )
-def test_a_removed_row_is_named(scene: Site, table: Any, which: dict[str, Any], told: str) -> None:
+def test_a_removed_row_is_named(
+    scene: Context, table: Any, which: dict[str, Any], told: str
+) -> None:
     query = delete(table)
     for name, wanted in which.items():
         query = query.where(table.c[name] == wanted)
@@ -169,7 +171,7 @@ def test_a_removed_row_is_named(scene: Site, table: Any, which: dict[str, Any], 
     assert any(told in line for line in found), found
 
 
-def test_a_row_that_the_log_does_not_know_is_named(scene: Site) -> None:
+def test_a_row_that_the_log_does_not_know_is_named(scene: Context) -> None:
     with scene.ledger.transaction() as connection:
         row = connection.execute(request.select().where(request.c.id == "R-LATER")).one()
         connection.execute(request.insert().values({**row._asdict(), "id": "R-SMUGGLED"}))
@@ -178,7 +180,7 @@ def test_a_row_that_the_log_does_not_know_is_named(scene: Site) -> None:
     ]
 
 
-def test_a_garbled_entry_does_not_hide_the_rest(scene: Site) -> None:
+def test_a_garbled_entry_does_not_hide_the_rest(scene: Context) -> None:
     with scene.ledger.transaction() as connection:
         connection.execute(update(log_entry).where(log_entry.c.position == 1).values(body=b"\xff"))
         connection.execute(
@@ -191,7 +193,7 @@ def test_a_garbled_entry_does_not_hide_the_rest(scene: Site) -> None:
 
 
 @pytest.mark.parametrize("part", ["envelope", "head"])
-def test_a_receipt_that_a_stranger_would_refuse_is_named(scene: Site, part: str) -> None:
+def test_a_receipt_that_a_stranger_would_refuse_is_named(scene: Context, part: str) -> None:
     at = receipt.c.request_id == "R-DONE"
     with scene.ledger.transaction() as connection:
         body = unpack(connection.execute(receipt.select().where(at)).one().body, "it")
@@ -203,7 +205,7 @@ def test_a_receipt_that_a_stranger_would_refuse_is_named(scene: Site, part: str)
 
 
 @pytest.mark.parametrize("name", ["note", "seal:model:99", "seal:nothing"])
-def test_a_setting_that_nobody_writes_is_told(scene: Site, name: str) -> None:
+def test_a_setting_that_nobody_writes_is_told(scene: Context, name: str) -> None:
     with scene.ledger.transaction() as connection:
         scene.ledger.set(connection, name, "x")
     (line,) = compare_ledger_with_log(scene)

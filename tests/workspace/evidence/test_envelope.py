@@ -7,19 +7,19 @@ import copy
 import pytest
 
 from erasable.core.errors import EvidenceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.evidence.envelope import seal, unseal
-from erasable.workspace.site import Site
 
 
-def test_an_envelope_is_left_as_it_was(scene: Site) -> None:
+def test_an_envelope_is_left_as_it_was(scene: Context) -> None:
     envelope = seal(scene.keys.signer, b"abc", "text/plain")
     before = copy.deepcopy(envelope)
     assert unseal(envelope, scene.keys.public_pem, "text/plain") == b"abc"
     assert envelope == before
 
 
-def test_another_type_of_payload_is_refused(scene: Site) -> None:
+def test_another_type_of_payload_is_refused(scene: Context) -> None:
     envelope = seal(scene.keys.signer, b"abc", "text/plain")
     with pytest.raises(EvidenceError, match="another kind of thing"):
         unseal(envelope, scene.keys.public_pem, "text/html")

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasable.core.errors import EvidenceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, receipts
 from erasable.workspace.evidence.envelope import peek, seal
 from erasable.workspace.evidence.wire import pack
 from erasable.workspace.identity.keys import Keys
-from erasable.workspace.site import Site
 from workspace_scene import DONE
 
 PEM = Keys.new().public_pem
@@ -44,7 +44,7 @@ def test_a_key_of_another_kind_is_told(body: bytes) -> None:
         receipts.check(body, pem)
 
 
-def test_no_byte_can_be_changed(scene: Site, body: bytes) -> None:
+def test_no_byte_can_be_changed(scene: Context, body: bytes) -> None:
     # Every byte, each with one random bit; a receipt has a few thousand.
     draw = random.Random(0)
     for place in range(len(body)):
@@ -85,70 +85,70 @@ def test_deep_nesting_is_told() -> None:
         receipts.show(b"[" * 100_000)
 
 
-def rebuilt(scene: Site, body: bytes, how: Any) -> bytes:
+def rebuilt(scene: Context, body: bytes, how: Any) -> bytes:
     parts = json.loads(body)
     how(scene, parts)
     return pack(parts)
 
 
-def own_statement(scene: Site, parts: Any, **changes: Any) -> None:
+def own_statement(scene: Context, parts: Any, **changes: Any) -> None:
     """Sign another statement with the right key: only the log can tell."""
     payload = json.loads(peek(parts["envelope"]))
     payload["predicate"].update(changes)
     parts["envelope"] = seal(scene.keys.signer, pack(payload), "application/vnd.in-toto+json")
 
 
-def more_records(scene: Site, parts: Any) -> None:
+def more_records(scene: Context, parts: Any) -> None:
     own_statement(scene, parts, records=5)
 
 
-def other_request(scene: Site, parts: Any) -> None:
+def other_request(scene: Context, parts: Any) -> None:
     own_statement(scene, parts, request="R-NONE")
 
 
-def other_entry(scene: Site, parts: Any) -> None:
+def other_entry(scene: Context, parts: Any) -> None:
     with scene.ledger.reading() as connection:
         other = json.loads(receipts.fetch(connection, "R-NONE") or b"")
     parts["proof"] = other["proof"]
 
 
-def other_position(scene: Site, parts: Any) -> None:
+def other_position(scene: Context, parts: Any) -> None:
     parts["proof"]["position"] -= 1
 
 
-def other_size(scene: Site, parts: Any) -> None:
+def other_size(scene: Context, parts: Any) -> None:
     parts["proof"]["size"] += 1
 
 
-def a_hash_less(scene: Site, parts: Any) -> None:
+def a_hash_less(scene: Context, parts: Any) -> None:
     parts["proof"]["hashes"].pop()
 
 
-def head_of_another_size(scene: Site, parts: Any) -> None:
+def head_of_another_size(scene: Context, parts: Any) -> None:
     with scene.ledger.transaction() as connection:
         log.append(scene, connection, "request-started", "R-LATER", {}, DONE)
         parts["head"] = log.head(scene, connection)["envelope"]
 
 
-def statement_for_a_head(scene: Site, parts: Any) -> None:
+def statement_for_a_head(scene: Context, parts: Any) -> None:
     parts["head"] = parts["envelope"]
 
 
-def something_more(scene: Site, parts: Any) -> None:
+def something_more(scene: Context, parts: Any) -> None:
     parts["note"] = "trust me"
 
 
-def two_signatures(scene: Site, parts: Any) -> None:
+def two_signatures(scene: Context, parts: Any) -> None:
     parts["envelope"]["signatures"] *= 2
 
 
-def another_type(scene: Site, parts: Any) -> None:
+def another_type(scene: Context, parts: Any) -> None:
     payload = json.loads(peek(parts["envelope"]))
     payload["predicateType"] = "urn:erasable:receipt:v2"
     parts["envelope"] = seal(scene.keys.signer, pack(payload), "application/vnd.in-toto+json")
 
 
-def no_subject(scene: Site, parts: Any) -> None:
+def no_subject(scene: Context, parts: Any) -> None:
     payload = json.loads(peek(parts["envelope"]))
     payload["subject"] = []
     parts["envelope"] = seal(scene.keys.signer, pack(payload), "application/vnd.in-toto+json")
@@ -172,13 +172,13 @@ def no_subject(scene: Site, parts: Any) -> None:
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
-def test_a_forged_receipt_is_refused(scene: Site, body: bytes, how: Any, told: str) -> None:
+def test_a_forged_receipt_is_refused(scene: Context, body: bytes, how: Any, told: str) -> None:
     with pytest.raises(EvidenceError, match=told):
         receipts.check(rebuilt(scene, body, how), scene.keys.public_pem)
 
 
 def test_a_receipt_of_an_abandoned_log_is_refused(
-    scene: Site, body: bytes, monkeypatch: pytest.MonkeyPatch
+    scene: Context, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The right key and an honest proof, but under a head of another workspace."""
     monkeypatch.setattr(log, "_refuse_forged", lambda *_: None)
@@ -187,7 +187,7 @@ def test_a_receipt_of_an_abandoned_log_is_refused(
         head = log.head(scene, connection)
         parts = json.loads(body)
         position = parts["proof"]["position"]
-        hashes = [one.hex() for one in log.inclusion(connection, position)]
+        hashes = [one.hex() for one in log.tree(connection).inclusion(position)]
     parts["head"] = head["envelope"]
     parts["proof"] |= {"size": head["size"], "hashes": hashes}
     with pytest.raises(EvidenceError, match="another workspace"):

@@ -11,36 +11,37 @@ import pytest
 from sqlalchemy import Connection, delete, select, update
 
 from erasable.core.errors import EvidenceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log
+from erasable.workspace.evidence.heads import read_head
 from erasable.workspace.evidence.merkle import leaf_hash, verify_consistency, verify_inclusion
 from erasable.workspace.evidence.wire import pack
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.schema import log_entry, meta
-from erasable.workspace.site import Site
 
 AT = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 N = 12
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
+def context(tmp_path: Path) -> Context:
     """A workspace whose log has N entries and a head."""
-    site = Site.create(tmp_path / "ws")
-    with site.ledger.transaction() as connection:
+    context = Context.create(tmp_path / "ws")
+    with context.ledger.transaction() as connection:
         for i in range(1, N):
-            log.append(site, connection, "request-started", f"R-{i}", {"batch": "b"}, AT)
-        log.head(site, connection)
-    return site
+            log.append(context, connection, "request-started", f"R-{i}", {"batch": "b"}, AT)
+        log.head(context, connection)
+    return context
 
 
-def add(site: Site, n: int = 1) -> None:
-    with site.ledger.transaction() as connection:
+def add(context: Context, n: int = 1) -> None:
+    with context.ledger.transaction() as connection:
         what = [log.Entry("request-started", f"R-more-{i}", {}, AT) for i in range(n)]
-        log.append_many(site, connection, what)
+        log.append_many(context, connection, what)
 
 
-def test_an_entry_is_canonical_json_under_its_leaf(site: Site) -> None:
-    with site.ledger.reading() as connection:
+def test_an_entry_is_canonical_json_under_its_leaf(context: Context) -> None:
+    with context.ledger.reading() as connection:
         row = connection.execute(select(log_entry).where(log_entry.c.position == 3)).one()
     assert row.body == (
         b'{"at":"2026-11-02T09:30:00.000000Z","batch":"b","kind":"request-started","subject":"R-3"}'
@@ -48,8 +49,8 @@ def test_an_entry_is_canonical_json_under_its_leaf(site: Site) -> None:
     assert row.leaf == leaf_hash(row.body)
 
 
-def test_entries_come_back_in_order(site: Site) -> None:
-    with site.ledger.reading() as connection:
+def test_entries_come_back_in_order(context: Context) -> None:
+    with context.ledger.reading() as connection:
         found = list(log.entries(connection, since=2, limit=3))
         assert [one["position"] for one in found] == [2, 3, 4]
         assert found[0] == {
@@ -59,84 +60,84 @@ def test_entries_come_back_in_order(site: Site) -> None:
             "at": "2026-11-02T09:30:00.000000Z",
             "batch": "b",
         }
-        assert len(list(log.entries(connection))) == log.next_position(site, connection) == N
+        assert len(list(log.entries(connection))) == log.next_position(context, connection) == N
 
 
-def test_positions_are_returned(site: Site) -> None:
-    with site.ledger.transaction() as connection:
-        assert log.append(site, connection, "k", "s", {}, AT) == N
-        assert log.append_many(site, connection, [log.Entry("k", "s", {}, AT)] * 3) == N + 1
-        assert log.append_many(site, connection, []) == N + 4
+def test_positions_are_returned(context: Context) -> None:
+    with context.ledger.transaction() as connection:
+        assert log.append(context, connection, "k", "s", {}, AT) == N
+        assert log.append_many(context, connection, [log.Entry("k", "s", {}, AT)] * 3) == N + 1
+        assert log.append_many(context, connection, []) == N + 4
 
 
-def test_an_entry_is_there_with_what_it_tells_of_or_not_at_all(site: Site) -> None:
+def test_an_entry_is_there_with_what_it_tells_of_or_not_at_all(context: Context) -> None:
     def fail() -> None:
-        with site.ledger.transaction() as connection:
-            log.append(site, connection, "k", "s", {}, AT)
+        with context.ledger.transaction() as connection:
+            log.append(context, connection, "k", "s", {}, AT)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    with site.ledger.reading() as connection:
-        assert log.next_position(site, connection) == N
-    assert log.verify_log(site) == []
+    with context.ledger.reading() as connection:
+        assert log.next_position(context, connection) == N
+    assert log.verify_log(context) == []
 
 
 @pytest.mark.parametrize("name", ["kind", "subject", "at"])
-def test_a_body_may_not_write_over_the_rest(site: Site, name: str) -> None:
-    with site.ledger.transaction() as connection, pytest.raises(EvidenceError, match=name):
-        log.append(site, connection, "k", "s", {name: "x"}, AT)
+def test_a_body_may_not_write_over_the_rest(context: Context, name: str) -> None:
+    with context.ledger.transaction() as connection, pytest.raises(EvidenceError, match=name):
+        log.append(context, connection, "k", "s", {name: "x"}, AT)
 
 
 @pytest.mark.parametrize("value", [float("nan"), b"x", "\ud800"], ids=ascii)
-def test_what_json_cannot_say_is_refused(site: Site, value: object) -> None:
-    with site.ledger.transaction() as connection, pytest.raises(EvidenceError, match="JSON"):
-        log.append(site, connection, "k", "s", {"value": value}, AT)
+def test_what_json_cannot_say_is_refused(context: Context, value: object) -> None:
+    with context.ledger.transaction() as connection, pytest.raises(EvidenceError, match="JSON"):
+        log.append(context, connection, "k", "s", {"value": value}, AT)
 
 
 # -- heads and proofs ------------------------------------------------------------------------------
 
 
-def test_a_head_is_checked_with_the_public_key_alone(site: Site) -> None:
-    with site.ledger.transaction() as connection:
-        made = log.head(site, connection)
-        assert log.last_head(site, connection) == made
-        assert made["workspace"] == site.ledger.get(connection, "workspace")
+def test_a_head_is_checked_with_the_public_key_alone(context: Context) -> None:
+    with context.ledger.transaction() as connection:
+        made = log.head(context, connection)
+        assert log.last_head(context, connection) == made
+        assert made["workspace"] == context.ledger.get(connection, "workspace")
         assert (made["size"], made["root"]) == (N, log.tree(connection).root().hex())
-    assert log.read_head(made["envelope"], site.keys.public_pem) == made
+    assert read_head(made["envelope"], context.keys.public_pem) == made
     with pytest.raises(EvidenceError, match="signature does not hold"):
-        log.read_head(made["envelope"], Keys.new().public_pem)
+        read_head(made["envelope"], Keys.new().public_pem)
 
 
-def test_a_head_may_be_signed_over_and_over(site: Site) -> None:
+def test_a_head_may_be_signed_over_and_over(context: Context) -> None:
     for _ in range(3):
-        add(site)
-        with site.ledger.transaction() as connection:
-            log.head(site, connection)
-        assert log.verify_log(site) == []
+        add(context)
+        with context.ledger.transaction() as connection:
+            log.head(context, connection)
+        assert log.verify_log(context) == []
 
 
-def test_every_entry_is_proved_under_a_head(site: Site) -> None:
-    with site.ledger.reading() as connection:
-        signed = log.last_head(site, connection)
+def test_every_entry_is_proved_under_a_head(context: Context) -> None:
+    with context.ledger.reading() as connection:
+        signed = log.last_head(context, connection)
         assert signed is not None
         root = bytes.fromhex(signed["root"])
         bodies = connection.execute(select(log_entry.c.body).order_by(log_entry.c.position))
         for position, body in enumerate(bodies.scalars()):
-            proof = log.inclusion(connection, position)
+            proof = log.tree(connection).inclusion(position)
             assert verify_inclusion(leaf_hash(body), position, signed["size"], proof, root)
 
 
-def test_a_head_is_consistent_with_a_longer_log(site: Site) -> None:
-    with site.ledger.transaction() as connection:
-        old = log.head(site, connection)
-    add(site, 9)
-    with site.ledger.transaction() as connection:
-        new = log.head(site, connection)
-        proof = log.consistency(connection, old["size"])
+def test_a_head_is_consistent_with_a_longer_log(context: Context) -> None:
+    with context.ledger.transaction() as connection:
+        old = log.head(context, connection)
+    add(context, 9)
+    with context.ledger.transaction() as connection:
+        new = log.head(context, connection)
+        proof = log.tree(connection).consistency(old["size"])
     roots = bytes.fromhex(old["root"]), bytes.fromhex(new["root"])
     assert verify_consistency(old["size"], new["size"], *roots, proof)
-    assert log.verify_since(site, old["envelope"]) == []
+    assert log.verify_since(context, old["envelope"]) == []
 
 
 # -- tampering -------------------------------------------------------------------------------------
@@ -244,30 +245,30 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
-def test_tampering_is_found(site: Site, tamper: Any, told: str, by_the_head: bool) -> None:
-    assert log.verify_log(site) == []
-    with site.ledger.transaction() as connection:
+def test_tampering_is_found(context: Context, tamper: Any, told: str, by_the_head: bool) -> None:
+    assert log.verify_log(context) == []
+    with context.ledger.transaction() as connection:
         tamper(connection)
-    found = log.verify_log(site)
+    found = log.verify_log(context)
     assert any(told in line for line in found), found
     assert all("\n" not in line for line in found)
 
 
 @CASES
 def test_a_head_tells_even_when_the_ledger_is_forged_to_match(
-    site: Site, tamper: Any, told: str, by_the_head: bool
+    context: Context, tamper: Any, told: str, by_the_head: bool
 ) -> None:
-    with site.ledger.reading() as connection:
-        kept = log.last_head(site, connection)
+    with context.ledger.reading() as connection:
+        kept = log.last_head(context, connection)
     assert kept is not None
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         tamper(connection)
-        forge(site, connection)
-        site.ledger.set(connection, "signed_head", None)
-    assert bool(log.verify_since(site, kept["envelope"])) == by_the_head
+        forge(context, connection)
+        context.ledger.set(connection, "signed_head", None)
+    assert bool(log.verify_since(context, kept["envelope"])) == by_the_head
 
 
-def forge(site: Site, connection: Connection) -> None:
+def forge(context: Context, connection: Connection) -> None:
     """Make leaves, positions and frontier anew, as whoever tampers would."""
     from erasable.workspace.evidence.merkle import Frontier
 
@@ -279,63 +280,65 @@ def forge(site: Site, connection: Connection) -> None:
         frontier.append(leaf)
         new = {**row._mapping, "position": position, "leaf": leaf}
         connection.execute(log_entry.insert().values(**new))
-    site.ledger.set(connection, "frontier", frontier.to_json())
+    context.ledger.set(connection, "frontier", frontier.to_json())
 
 
-def test_a_cut_is_found_against_the_last_head_though_the_frontier_is_cut_too(site: Site) -> None:
-    with site.ledger.transaction() as connection:
+def test_a_cut_is_found_against_the_last_head_though_the_frontier_is_cut_too(
+    context: Context,
+) -> None:
+    with context.ledger.transaction() as connection:
         remove_last(connection)
-        forge(site, connection)
-    assert log.verify_log(site) == [
-        line for line in log.verify_log(site) if "its end was cut off" in line
+        forge(context, connection)
+    assert log.verify_log(context) == [
+        line for line in log.verify_log(context) if "its end was cut off" in line
     ]
-    assert len(log.verify_log(site)) == 1
+    assert len(log.verify_log(context)) == 1
 
 
-def test_a_forged_head_is_found(site: Site) -> None:
-    other = Site.create(site.root.parent / "other")
+def test_a_forged_head_is_found(context: Context) -> None:
+    other = Context.create(context.root.parent / "other")
     with other.ledger.transaction() as connection:
         foreign = log.head(other, connection)
-    with site.ledger.transaction() as connection:
-        site.ledger.set(connection, "signed_head", foreign["envelope"])
-    assert "signature does not hold" in log.verify_log(site)[0]
+    with context.ledger.transaction() as connection:
+        context.ledger.set(connection, "signed_head", foreign["envelope"])
+    assert "signature does not hold" in log.verify_log(context)[0]
 
 
-def test_a_removed_head_is_found_once_a_request_was_completed(site: Site) -> None:
-    with site.ledger.transaction() as connection:
-        log.append(site, connection, "request-completed", "R-1", {}, AT)
+def test_a_removed_head_is_found_once_a_request_was_completed(context: Context) -> None:
+    with context.ledger.transaction() as connection:
+        log.append(context, connection, "request-completed", "R-1", {}, AT)
         connection.execute(delete(meta).where(meta.c.name == "signed_head"))
-    assert log.verify_log(site) == [
+    assert log.verify_log(context) == [
         "requests were completed, but the log has no signed head: it was removed"
     ]
 
 
-def test_a_head_of_another_workspace_with_the_same_keys_is_told(site: Site) -> None:
-    with site.ledger.transaction() as connection:
-        kept = log.head(site, connection)
-        site.ledger.set(connection, "workspace", "00" * 16)
+def test_a_head_of_another_workspace_with_the_same_keys_is_told(context: Context) -> None:
+    with context.ledger.transaction() as connection:
+        kept = log.head(context, connection)
+        context.ledger.set(connection, "workspace", "00" * 16)
     with pytest.raises(EvidenceError, match="another workspace"):
-        log.verify_since(site, kept["envelope"])
-    assert log.verify_log(site) == ["the last signed head of the log is of another workspace"]
+        log.verify_since(context, kept["envelope"])
+    assert log.verify_log(context) == ["the last signed head of the log is of another workspace"]
 
 
 @pytest.mark.parametrize(
     "value", [None, {}, [], "head", {"payload": "", "signatures": []}], ids=str
 )
-def test_what_is_no_head_is_told(site: Site, value: object) -> None:
+def test_what_is_no_head_is_told(context: Context, value: object) -> None:
     with pytest.raises(EvidenceError, match="envelope cannot be read"):
-        log.verify_since(site, value)
+        log.verify_since(context, value)
 
 
-def test_an_append_does_not_read_the_log(site: Site) -> None:
+def test_an_append_does_not_read_the_log(context: Context) -> None:
     # 5,000 entries in transactions of 10 must not cost more, each, the longer the log is. What an
     # append executes is counted, since a test on times would fail on a busy machine.
     from sqlalchemy import event
 
     executed: list[str] = []
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         event.listen(connection, "before_cursor_execute", lambda *a: executed.append(a[2]))
-        log.append_many(site, connection, [log.Entry("k", "s", {}, AT)] * 10)
+        log.append_many(context, connection, [log.Entry("k", "s", {}, AT)] * 10)
     # The frontier is read, the entries are written, then the frontier and its seal.
     assert len(executed) == 4
     assert not any("SELECT" in one and "log_entry" in one for one in executed)

@@ -18,6 +18,7 @@ from securesystemslib.signer import SSlibKey
 from sqlalchemy import delete, select
 
 from erasable.core.errors import TamperedError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, receipts
 from erasable.workspace.evidence.commitments import matches
 from erasable.workspace.evidence.envelope import peek
@@ -31,7 +32,6 @@ from erasable.workspace.ledger.schema import (
     receipt,
     request,
 )
-from erasable.workspace.site import Site
 from workspace_scene import DIGEST, DONE, HOLD, PERSON, REASON
 
 DATABASE_KEEPS = {
@@ -53,7 +53,7 @@ def said(body: bytes) -> dict[str, Any]:
 # -- what it says ----------------------------------------------------------------------------------
 
 
-def test_it_says_what_was_done(scene: Site, body: bytes, backend: str) -> None:
+def test_it_says_what_was_done(scene: Context, body: bytes, backend: str) -> None:
     predicate = said(body)["predicate"]
     with scene.ledger.reading() as connection:
         made = [row._asdict() for row in connection.execute(select(model_version))]
@@ -123,7 +123,7 @@ def test_it_says_what_was_done(scene: Site, body: bytes, backend: str) -> None:
     assert subject["dataset/visits"] == after
 
 
-def test_a_data_set_can_be_shown_to_be_the_one_of_the_receipt(scene: Site, body: bytes) -> None:
+def test_a_data_set_can_be_shown_to_be_the_one_of_the_receipt(scene: Context, body: bytes) -> None:
     with scene.ledger.reading() as connection:
         salt = connection.execute(select(dataset.c.salt)).scalar()
         files = sorted(connection.execute(select(fragment.c.sha256)).scalars())
@@ -132,7 +132,7 @@ def test_a_data_set_can_be_shown_to_be_the_one_of_the_receipt(scene: Site, body:
     assert not matches(salt, made, "\n".join(files[:1]))
 
 
-def test_the_request_is_named_by_its_acknowledgement(scene: Site, body: bytes) -> None:
+def test_the_request_is_named_by_its_acknowledgement(scene: Context, body: bytes) -> None:
     with scene.ledger.reading() as connection:
         row = connection.execute(
             select(log_entry).where(
@@ -145,7 +145,7 @@ def test_the_request_is_named_by_its_acknowledgement(scene: Site, body: bytes) -
     }
 
 
-def test_nobody_matched_is_a_receipt_too(scene: Site) -> None:
+def test_nobody_matched_is_a_receipt_too(scene: Context) -> None:
     with scene.ledger.reading() as connection:
         body = receipts.fetch(connection, "R-NONE")
         assert receipts.fetch(connection, "R-LATER") is None
@@ -157,7 +157,7 @@ def test_nobody_matched_is_a_receipt_too(scene: Site) -> None:
     assert [one["name"] for one in checked.statement["subject"]] == ["request/R-NONE"]
 
 
-def test_a_late_completion_says_so(scene: Site) -> None:
+def test_a_late_completion_says_so(scene: Context) -> None:
     from datetime import timedelta
 
     with scene.ledger.transaction() as connection:
@@ -166,7 +166,7 @@ def test_a_late_completion_says_so(scene: Site) -> None:
     assert (predicate["in_time"], predicate["days_left"]) == (False, -2.23)
 
 
-def test_issuing_completes_the_requests(scene: Site) -> None:
+def test_issuing_completes_the_requests(scene: Context) -> None:
     with scene.ledger.reading() as connection:
         rows = connection.execute(select(request).where(request.c.state == "completed")).all()
     assert {row.id for row in rows} == {"R-DONE", "R-NONE"}
@@ -175,7 +175,7 @@ def test_issuing_completes_the_requests(scene: Site) -> None:
         assert receipts.issue(scene, connection, [], DONE) == {}
 
 
-def test_no_receipt_without_an_acknowledgement(scene: Site) -> None:
+def test_no_receipt_without_an_acknowledgement(scene: Context) -> None:
     with scene.ledger.transaction() as connection:
         connection.execute(delete(log_entry).where(log_entry.c.subject == "R-LATER"))
     with (
@@ -192,7 +192,7 @@ def test_showing_does_not_need_a_key(body: bytes) -> None:
     assert set(shown["log"]) == {"position", "size"}
 
 
-def test_neither_log_nor_receipts_betray_anybody(scene: Site, body: bytes) -> None:
+def test_neither_log_nor_receipts_betray_anybody(scene: Context, body: bytes) -> None:
     keys = scene.keys
     secrets = [PERSON, REASON, HOLD, "Schmidt", "court order", DIGEST, "5f3a91c07be2"]
     secrets += [keys.token(kind, PERSON) for kind in ("id", "email", "exact")]
@@ -213,7 +213,7 @@ def test_neither_log_nor_receipts_betray_anybody(scene: Site, body: bytes) -> No
 
 
 def test_a_stranger_checks_it_with_the_public_key_alone(
-    scene: Site, body: bytes, tmp_path: Path
+    scene: Context, body: bytes, tmp_path: Path
 ) -> None:
     (tmp_path / "key.pem").write_bytes(scene.keys.public_pem)
     checked = receipts.check(body, (tmp_path / "key.pem").read_bytes())
@@ -225,7 +225,7 @@ def test_a_stranger_checks_it_with_the_public_key_alone(
     assert (checked.root, checked.size, checked.time) == (kept["root"], kept["size"], kept["time"])
 
 
-def test_securesystemslib_opens_the_envelope(scene: Site, body: bytes) -> None:
+def test_securesystemslib_opens_the_envelope(scene: Context, body: bytes) -> None:
     key = SSlibKey.from_crypto(load_pem_public_key(scene.keys.public_pem))
     envelope = Envelope.from_dict(json.loads(body)["envelope"])
     assert envelope.verify([key], 1) == {key.keyid: key}
@@ -257,7 +257,7 @@ def test_the_statement_is_one_of_in_toto(body: bytes) -> None:
     assert len(set(names)) == len(names)
 
 
-def test_the_proof_is_checked_by_hand(scene: Site, body: bytes) -> None:
+def test_the_proof_is_checked_by_hand(scene: Context, body: bytes) -> None:
     parts = json.loads(body)
     proof, head = parts["proof"], json.loads(base64.b64decode(parts["head"]["payload"]))
     assert verify_inclusion(

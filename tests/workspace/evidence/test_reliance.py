@@ -17,6 +17,7 @@ from sqlalchemy import delete, func, insert, select, update
 from cli.running import erasable
 from erasable.core.errors import ErasableError, TamperedError
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import consistency, log, receipts, reliance, seals
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.kinds import Bytes, Json, Moment, Words
@@ -39,7 +40,6 @@ from erasable.workspace.ledger.schema import (
     task,
 )
 from erasable.workspace.requests import batches, process
-from erasable.workspace.site import Site
 
 TRAIN = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2])"
 PERSON = "marker-patient-3"
@@ -51,10 +51,10 @@ def touch(path: Path) -> str:
     return f'{sys.executable} -c "{code}"'
 
 
-def make(folder: Path) -> Site:
+def make(folder: Path) -> Context:
     """A workspace in which one request is completed, and one waits."""
-    site, _ = make_site(folder / "ws")
-    workspace = Workspace(site)
+    context, _ = make_site(folder / "ws")
+    workspace = Workspace(context)
     write_csv(folder / "visits.csv", visits(60))
     workspace.add_dataset(
         "visits", folder / "visits.csv", id_column="visit", subjects=["patient", "doctor"]
@@ -69,11 +69,11 @@ def make(folder: Path) -> Site:
     workspace.head()
     workspace.verify()
     workspace.request([PERSON])
-    with site.ledger.transaction() as connection:
-        site.ledger.set(connection, "published_before", ["mlflow:elsewhere"])
-        site.ledger.set(connection, "export", str(folder / "outside"))
-    site.ledger.checkpoint()
-    return site
+    with context.ledger.transaction() as connection:
+        context.ledger.set(connection, "published_before", ["mlflow:elsewhere"])
+        context.ledger.set(connection, "export", str(folder / "outside"))
+    context.ledger.checkpoint()
+    return context
 
 
 @pytest.fixture(scope="session")
@@ -82,20 +82,20 @@ def _made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def site(_made: Path, tmp_path: Path) -> Iterator[Site]:
+def context(_made: Path, tmp_path: Path) -> Iterator[Context]:
     copy_of(_made, tmp_path / "ws")
-    found = Site.open(tmp_path / "ws")
+    found = Context.open(tmp_path / "ws")
     yield found
     found.ledger.close()
 
 
-def signed(site: Site) -> Any:
+def signed(context: Context) -> Any:
     """Return all that is signed in a workspace, and beside it."""
-    with site.ledger.reading() as connection:
-        outside = site.root.parent / "outside"
+    with context.ledger.reading() as connection:
+        outside = context.root.parent / "outside"
         return (
             connection.execute(select(func.count()).select_from(receipt)).scalar(),
-            site.ledger.get(connection, "signed_head"),
+            context.ledger.get(connection, "signed_head"),
             sorted(path.name for path in outside.glob("*")),
         )
 
@@ -159,10 +159,10 @@ def other(column: Any, value: Any) -> Any:
     return 1 if value is None else value + 1
 
 
-def alter(site: Site, table: Any, column: str, which: Any = None) -> None:
+def alter(context: Context, table: Any, column: str, which: Any = None) -> None:
     """Alter one row, as a stranger would by hand; the newest where nothing else is said."""
     key = list(table.primary_key.columns)
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
         query = select(table) if which is None else select(table).where(which)
@@ -173,12 +173,12 @@ def alter(site: Site, table: Any, column: str, which: Any = None) -> None:
         assert done.rowcount == 1
 
 
-def refuses(site: Site) -> str:
+def refuses(context: Context) -> str:
     """Carry requests out, which has to be refused with nothing signed; return what is told."""
-    before = signed(site)
+    before = signed(context)
     with pytest.raises(TamperedError) as caught:
-        Workspace(site).process()
-    assert signed(site) == before
+        Workspace(context).process()
+    assert signed(context) == before
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -197,34 +197,34 @@ NOT_BY_ITSELF = {
 @pytest.mark.parametrize(
     ("table", "column"), RELIED_ON, ids=[f"{table.name}-{column}" for table, column in RELIED_ON]
 )
-def test_an_altered_column_stops_all(site: Site, table: Any, column: str) -> None:
+def test_an_altered_column_stops_all(context: Context, table: Any, column: str) -> None:
     try:
-        alter(site, table, column, WAITING if table is request else None)
+        alter(context, table, column, WAITING if table is request else None)
     except ErasableError:
         assert (table, column) in NOT_BY_ITSELF
         return
     if (table, column) in HIDDEN:
-        before = signed(site)
-        assert Workspace(site).process().requests == []
-        assert signed(site)[0] == before[0]
+        before = signed(context)
+        assert Workspace(context).process().requests == []
+        assert signed(context)[0] == before[0]
         return
-    refuses(site)
+    refuses(context)
 
 
 @pytest.mark.parametrize("table", [dataset_version, fragment, model_version], ids=str)
-def test_a_removed_row_stops_all(site: Site, table: Any) -> None:
-    with site.ledger.transaction() as connection:
+def test_a_removed_row_stops_all(context: Context, table: Any) -> None:
+    with context.ledger.transaction() as connection:
         connection.execute(delete(table))
-    refuses(site)
+    refuses(context)
 
 
-def test_a_removed_model_stops_all(site: Site) -> None:
-    with site.ledger.transaction() as connection:
+def test_a_removed_model_stops_all(context: Context) -> None:
+    with context.ledger.transaction() as connection:
         of = select(model.c.id).where(model.c.name == "own")
         for table in (model_version, metadata.tables["measurement"]):
             connection.execute(delete(table).where(table.c.model_id.in_(of)))
         connection.execute(delete(model).where(model.c.name == "own"))
-    assert "model 'own': it is in the log, and not in the ledger" in refuses(site)
+    assert "model 'own': it is in the log, and not in the ledger" in refuses(context)
 
 
 WRITTEN = sorted(SEALED - {"restored", "published"})
@@ -236,8 +236,8 @@ KEYS = {"key_id", "key_fingerprint"}
 
 
 @pytest.mark.parametrize("name", sorted({*WRITTEN, "signed_head"} - KEYS))
-def test_an_altered_setting_stops_all(site: Site, name: str) -> None:
-    with site.ledger.transaction() as connection:
+def test_an_altered_setting_stops_all(context: Context, name: str) -> None:
+    with context.ledger.transaction() as connection:
         at = meta.c.name == name
         value = connection.execute(select(meta.c.value).where(at)).scalar_one()
         if isinstance(value, list):
@@ -247,65 +247,65 @@ def test_an_altered_setting_stops_all(site: Site, name: str) -> None:
         else:
             value = f"{value}x"
         connection.execute(update(meta).where(at).values(value=value))
-    refuses(site)
+    refuses(context)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_a_removed_setting_stops_all(site: Site, name: str) -> None:
-    with site.ledger.transaction() as connection:
+def test_a_removed_setting_stops_all(context: Context, name: str) -> None:
+    with context.ledger.transaction() as connection:
         connection.execute(delete(meta).where(meta.c.name == name))
-    before = signed(site)
+    before = signed(context)
     with pytest.raises(ErasableError):  # without its key the workspace cannot be opened at all
-        Workspace(site).process()
-    assert signed(site)[0] == before[0]
+        Workspace(context).process()
+    assert signed(context)[0] == before[0]
 
 
-def test_a_setting_that_was_added_stops_all(site: Site) -> None:
+def test_a_setting_that_was_added_stops_all(context: Context) -> None:
     published = {
         "model": "risk", "to": "mlflow:risk", "tracking_uri": "http://stranger.example",
         "delete_superseded": False, "version": None, "registered": None, "superseded": [],
         "error": None, "log_size": 0,
     }  # fmt: skip
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         connection.execute(insert(meta).values(name="published", value=[published]))
-    assert "the setting 'published'" in refuses(site)
+    assert "the setting 'published'" in refuses(context)
 
 
-def newest(site: Site, name: str) -> Any:
+def newest(context: Context, name: str) -> Any:
     """Return where the log last speaks of something."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         of = select(func.max(log_entry.c.position)).where(log_entry.c.subject == name)
         return log_entry.c.position == connection.execute(of).scalar_one()
 
 
 @pytest.mark.parametrize("column", ["kind", "subject", "body", "leaf", "seal"])
 @pytest.mark.parametrize("name", ["visits", "risk"])
-def test_an_altered_entry_stops_all(site: Site, name: str, column: str) -> None:
-    alter(site, log_entry, column, newest(site, name))
-    refuses(site)
+def test_an_altered_entry_stops_all(context: Context, name: str, column: str) -> None:
+    alter(context, log_entry, column, newest(context, name))
+    refuses(context)
 
 
 # -- what a stranger would do ----------------------------------------------------------------------
 
 
-def has_hook(site: Site, trace: Path) -> None:
+def has_hook(context: Context, trace: Path) -> None:
     values = {"hook": f"{touch(trace)} {{model}} {trace}.copy"}
-    change(site, model, values, model.c.name == "risk")
+    change(context, model, values, model.c.name == "risk")
 
 
-def has_command(site: Site, trace: Path) -> None:
+def has_command(context: Context, trace: Path) -> None:
     recipe = {"kind": "command", "command": f"{touch(trace)} {{data}} {{out}}"}
-    change(site, model, {"recipe": recipe}, model.c.name == "own")
+    change(context, model, {"recipe": recipe}, model.c.name == "own")
 
 
-def has_function(site: Site, trace: Path) -> None:
+def has_function(context: Context, trace: Path) -> None:
     entry = {"kind": "entry", "entry": f"{trace.stem}:run"}
     (trace.parent / f"{trace.stem}.py").write_text(f"open({str(trace)!r}, 'w').close()")
-    change(site, model, {"recipe": entry, "kind": "entry"}, model.c.name == "own")
+    change(context, model, {"recipe": entry, "kind": "entry"}, model.c.name == "own")
 
 
-def change(site: Site, table: Any, values: dict[str, Any], where: Any) -> None:
-    with site.ledger.transaction() as connection:
+def change(context: Context, table: Any, values: dict[str, Any], where: Any) -> None:
+    with context.ledger.transaction() as connection:
         assert connection.execute(update(table).where(where).values(values)).rowcount
 
 
@@ -318,19 +318,19 @@ COMMANDS: list[list[str]] = [
 @pytest.mark.parametrize("how", [has_hook, has_command, has_function])
 @pytest.mark.parametrize("args", COMMANDS, ids=" ".join)
 def test_no_command_of_a_strangers_runs(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any, args: list[str]
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any, args: list[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     trace = tmp_path / "trace"
-    how(site, trace)
-    before = signed(site)
-    site.ledger.close()
-    result = erasable(*args, folder=site.root)
+    how(context, trace)
+    before = signed(context)
+    context.ledger.close()
+    result = erasable(*args, folder=context.root)
     assert not trace.exists()
     assert (result.exit_code, result.fault) == (1, None), result.output
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: the ledger was tampered with: model ")
-    assert signed(site) == before
+    assert signed(context) == before
 
 
 def trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,233 +342,235 @@ def trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("how", [has_hook, has_command, has_function])
 def test_without_the_check_it_would(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any
 ) -> None:
     """The negative control."""
     monkeypatch.syspath_prepend(str(tmp_path))
     trace = tmp_path / "trace"
-    how(site, trace)
+    how(context, trace)
     trust_all(monkeypatch)
     with suppress(ErasableError):  # the function returns nothing
-        Workspace(site).process()
+        Workspace(context).process()
     assert trace.exists()
 
 
-def nobody(site: Site) -> None:
+def nobody(context: Context) -> None:
     """Have a data set say that it is of other people's records."""
-    change(site, dataset, {"subjects": []}, dataset.c.name == "visits")
+    change(context, dataset, {"subjects": []}, dataset.c.name == "visits")
 
 
-def elsewhere(site: Site) -> None:
-    with site.ledger.transaction() as connection:
-        connection.execute(delete(holding).where(holding.c.token == token(site)))
+def elsewhere(context: Context) -> None:
+    with context.ledger.transaction() as connection:
+        connection.execute(delete(holding).where(holding.c.token == token(context)))
 
 
-def unknown(site: Site) -> None:
-    with site.ledger.transaction() as connection:
+def unknown(context: Context) -> None:
+    with context.ledger.transaction() as connection:
         for table in (holding, identity):
-            connection.execute(delete(table).where(table.c.token == token(site)))
+            connection.execute(delete(table).where(table.c.token == token(context)))
 
 
-def token(site: Site) -> str:
-    return site.keys.token("id", PERSON)
+def token(context: Context) -> str:
+    return context.keys.token("id", PERSON)
 
 
 @pytest.mark.parametrize("how", [nobody, elsewhere, unknown])
-def test_nobody_who_is_there_gets_no_match(site: Site, how: Any) -> None:
-    how(site)
-    refuses(site)
+def test_nobody_who_is_there_gets_no_match(context: Context, how: Any) -> None:
+    how(context)
+    refuses(context)
 
 
 @pytest.mark.parametrize("how", [nobody, elsewhere, unknown])
 def test_without_the_check_they_would(
-    site: Site, monkeypatch: pytest.MonkeyPatch, how: Any
+    context: Context, monkeypatch: pytest.MonkeyPatch, how: Any
 ) -> None:
     """The negative control."""
-    how(site)
+    how(context)
     trust_all(monkeypatch)
     monkeypatch.setattr(batches, "check_missed", lambda *_: None)
-    assert Workspace(site).process().n_unmatched == 1
+    assert Workspace(context).process().n_unmatched == 1
 
 
 def test_requests_are_checked_before_the_erasure_and_before_the_receipt(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, right = [], reliance.check_requests
 
-    def counting(site: Site, connection: Any, ids: Any) -> None:
+    def counting(context: Context, connection: Any, ids: Any) -> None:
         asked.append(list(ids))
-        right(site, connection, ids)
+        right(context, connection, ids)
 
     monkeypatch.setattr(reliance, "check_requests", counting)
-    done = Workspace(site).process().requests
+    done = Workspace(context).process().requests
     assert [ids for ids in asked if ids] == [done, done]
 
 
 def test_what_is_altered_after_the_first_check_stops_all(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = process.concerned
 
-    def then_altered(site: Site, *args: Any, **options: Any) -> Any:
-        found = right(site, *args, **options)
-        alter(site, request, "tokens", WAITING)
+    def then_altered(context: Context, *args: Any, **options: Any) -> Any:
+        found = right(context, *args, **options)
+        alter(context, request, "tokens", WAITING)
         return found
 
     monkeypatch.setattr(process, "concerned", then_altered)
-    assert "identities or condition" in refuses(site)
+    assert "identities or condition" in refuses(context)
 
 
 @pytest.mark.parametrize("hidden", ["visits", "calls"])
 def test_nobody_is_erased_in_one_data_set_and_kept_in_another(
-    site: Site, tmp_path: Path, hidden: str
+    context: Context, tmp_path: Path, hidden: str
 ) -> None:
     """The index is to say of each data set by itself who is in it."""
     write_csv(tmp_path / "calls.csv", visits(60))
-    Workspace(site).add_dataset(
+    Workspace(context).add_dataset(
         "calls", tmp_path / "calls.csv", id_column="visit", subjects=["patient", "doctor"]
     )
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         owner = select(dataset.c.id).where(dataset.c.name == hidden).scalar_subquery()
-        at = (holding.c.token == token(site)) & (holding.c.dataset_id == owner)
+        at = (holding.c.token == token(context)) & (holding.c.dataset_id == owner)
         assert connection.execute(delete(holding).where(at)).rowcount
-    assert "its index lacks a person" in refuses(site)
+    assert "its index lacks a person" in refuses(context)
 
 
-def test_an_identity_is_looked_for_under_every_type_in_use(site: Site) -> None:
+def test_an_identity_is_looked_for_under_every_type_in_use(context: Context) -> None:
     """Whoever takes a type off the list has requests look elsewhere, and find nobody."""
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         at = meta.c.name == "identity_types"
         connection.execute(update(meta).where(at).values(value=["email"]))
-    for look in (Workspace(site).request, Workspace(site).preview):
+    for look in (Workspace(context).request, Workspace(context).preview):
         with pytest.raises(TamperedError, match="identity_types"):
             look(["marker-patient-5"])
 
 
 @pytest.mark.parametrize("how", ["append", "sync"])
-def test_nobody_comes_back_who_was_taken_off_the_list(site: Site, tmp_path: Path, how: str) -> None:
+def test_nobody_comes_back_who_was_taken_off_the_list(
+    context: Context, tmp_path: Path, how: str
+) -> None:
     later = visits(30, start=60) if how == "append" else visits(90)
     write_csv(tmp_path / "later.csv", later)
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         assert connection.execute(delete(suppression)).rowcount
     with pytest.raises(TamperedError, match="suppression list"):
-        getattr(Workspace(site), how)("visits", tmp_path / "later.csv")
+        getattr(Workspace(context), how)("visits", tmp_path / "later.csv")
 
 
-def test_the_report_tells_of_nothing_that_was_altered(site: Site, tmp_path: Path) -> None:
+def test_the_report_tells_of_nothing_that_was_altered(context: Context, tmp_path: Path) -> None:
     """Verdicts of the last verification are on its page."""
     page = tmp_path / "report.html"
-    Workspace(site).report(page)
+    Workspace(context).report(page)
     page.unlink()
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         at = meta.c.name == "verification"
         value = connection.execute(select(meta.c.value).where(at)).scalar_one()
         for each in value["verdicts"]:
             each["verdict"] = "different"
         connection.execute(update(meta).where(at).values(value=value))
     with pytest.raises(TamperedError, match="verification"):
-        Workspace(site).report(page)
+        Workspace(context).report(page)
     assert not page.exists()
 
 
-def test_the_report_leaves_no_request_out(site: Site, tmp_path: Path) -> None:
-    with site.ledger.transaction() as connection:
+def test_the_report_leaves_no_request_out(context: Context, tmp_path: Path) -> None:
+    with context.ledger.transaction() as connection:
         assert connection.execute(delete(request).where(WAITING)).rowcount == 1
     with pytest.raises(TamperedError, match="is not in the ledger"):
-        Workspace(site).report(tmp_path / "report.html")
+        Workspace(context).report(tmp_path / "report.html")
 
 
-def test_a_receipt_is_shown_of_its_own_request_alone(site: Site) -> None:
-    workspace = Workspace(site)
+def test_a_receipt_is_shown_of_its_own_request_alone(context: Context) -> None:
+    workspace = Workspace(context)
     first = workspace.process().requests[0]
     workspace.request(["marker-patient-9"])
     second = workspace.process().requests[0]
     bodies = {first: workspace.receipt(first), second: workspace.receipt(second)}
     for asked, other_one in ((first, second), (second, first)):
-        with site.ledger.transaction() as connection:
+        with context.ledger.transaction() as connection:
             at = receipt.c.request_id == asked
             connection.execute(update(receipt).where(at).values(body=bodies[other_one]))
         with pytest.raises(TamperedError, match="of another request"):
             workspace.receipt(asked)
 
 
-def test_a_broken_log_has_nothing_carried_out(site: Site) -> None:
+def test_a_broken_log_has_nothing_carried_out(context: Context) -> None:
     """The entry is of nothing that is asked for; but no receipt could be signed."""
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         connection.execute(delete(log_entry).where(log_entry.c.position == 2))
-    refuses(site)
-    with site.ledger.reading() as connection:
+    refuses(context)
+    with context.ledger.reading() as connection:
         states = connection.execute(select(request.c.state).where(WAITING)).scalars().all()
     assert states == ["pending"]
 
 
-def test_whoever_is_not_there_gets_it(site: Site) -> None:
-    Workspace(site).request(["marker-patient-99"])
-    assert Workspace(site).process().n_unmatched == 1
+def test_whoever_is_not_there_gets_it(context: Context) -> None:
+    Workspace(context).request(["marker-patient-99"])
+    assert Workspace(context).process().n_unmatched == 1
 
 
 def test_what_was_done_is_signed_as_it_was_done(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process dies after the erasure; then somebody alters what is to be attested."""
     with monkeypatch.context() as patch:
         patch.setattr(receipts, "issue", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            Workspace(site).process()
-    change(site, task, {"treatment": "not covered"}, task.c.target == "model")
-    assert "in its tasks" in refuses(site)
+            Workspace(context).process()
+    change(context, task, {"treatment": "not covered"}, task.c.target == "model")
+    assert "in its tasks" in refuses(context)
 
 
-def test_a_request_is_not_completed_by_hand(site: Site) -> None:
-    change(site, request, {"state": "swapped", "matched": 3}, WAITING)
-    refuses(site)
+def test_a_request_is_not_completed_by_hand(context: Context) -> None:
+    change(context, request, {"state": "swapped", "matched": 3}, WAITING)
+    refuses(context)
 
 
-def test_a_list_is_not_signed_that_was_altered(site: Site) -> None:
-    with site.ledger.transaction() as connection:
+def test_a_list_is_not_signed_that_was_altered(context: Context) -> None:
+    with context.ledger.transaction() as connection:
         assert connection.execute(delete(suppression)).rowcount
     with pytest.raises(TamperedError, match="suppression list"):
-        Workspace(site).suppression_list()
+        Workspace(context).suppression_list()
 
 
-def test_a_key_outside_of_the_folder_is_not_removed(site: Site) -> None:
-    with site.ledger.transaction() as connection:
+def test_a_key_outside_of_the_folder_is_not_removed(context: Context) -> None:
+    with context.ledger.transaction() as connection:
         connection.execute(insert(garbage).values(key="../keys.json"))
-    before = signed(site)
+    before = signed(context)
     with pytest.raises(TamperedError, match="outside of the folder"):
-        Workspace(site).process()
-    assert (site.root / "keys.json").exists()
-    assert signed(site) == before
+        Workspace(context).process()
+    assert (context.root / "keys.json").exists()
+    assert signed(context) == before
 
 
-def test_an_entry_is_not_forged(site: Site) -> None:
+def test_an_entry_is_not_forged(context: Context) -> None:
     """Whoever lacks the keys can make a whole log of his own, but no seal."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         ((row, version),) = consistency.newest(connection, "dataset")
-        said = consistency.facts_of_dataset(site, row, version) | {"subjects": []}
-    nobody(site)
-    stranger = Site(site.root)
+        said = consistency.facts_of_dataset(context, row, version) | {"subjects": []}
+    nobody(context)
+    stranger = Context(context.root)
     stranger._keys = Keys.new()
     with stranger.ledger.transaction() as connection:
-        log.append(stranger, connection, "dataset-synced", "visits", said, site.now())
+        log.append(stranger, connection, "dataset-synced", "visits", said, context.now())
         connection.execute(delete(meta).where(meta.c.name == "signed_head"))
     stranger.ledger.close()
-    refuses(site)
-    assert any("not written with the workspace's keys" in line for line in log.verify_log(site))
+    refuses(context)
+    assert any("not written with the workspace's keys" in line for line in log.verify_log(context))
 
 
 # -- ledgers from before there were seals ----------------------------------------------------------
 
 
-def ancient(site: Site) -> None:
+def ancient(context: Context) -> None:
     """Take the seals away; this workspace's log says nowhere that it has them."""
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         connection.execute(update(log_entry).values(seal=None))
         connection.execute(delete(meta).where(meta.c.name.startswith("seal:")))
 
 
 @pytest.fixture
-def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     """A workspace whose log does not say that it has seals."""
     with monkeypatch.context() as patch:
         patch.setattr(seals, "MARK", {})
@@ -578,16 +580,16 @@ def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     found.ledger.close()
 
 
-def test_seals_are_not_taken_away(site: Site) -> None:
+def test_seals_are_not_taken_away(context: Context) -> None:
     """A log that says it has seals is not sealed anew."""
-    ancient(site)
-    opened = Workspace.open(site.root)
-    refuses(opened.site)
+    ancient(context)
+    opened = Workspace.open(context.root)
+    refuses(opened.context)
     assert opened.verify_log()
-    opened.site.ledger.close()
+    opened.context.ledger.close()
 
 
-def test_an_older_ledger_is_sealed_when_it_is_opened(older: Site) -> None:
+def test_an_older_ledger_is_sealed_when_it_is_opened(older: Context) -> None:
     ancient(older)
     with pytest.raises(TamperedError, match="could not be sealed"):
         Workspace(older).process()
@@ -597,16 +599,16 @@ def test_an_older_ledger_is_sealed_when_it_is_opened(older: Site) -> None:
     assert opened.verify_log() == []
     assert len(opened.process().requests) == 1
     assert opened.verify_log() == []
-    opened.site.ledger.close()
+    opened.context.ledger.close()
     again = Workspace.open(older.root)  # once
     assert [each["kind"] for each in again.log_entries()].count("log-sealed") == 1
-    again.site.ledger.close()
+    again.context.ledger.close()
 
 
-def test_an_older_ledger_that_was_altered_is_not_sealed(older: Site, tmp_path: Path) -> None:
+def test_an_older_ledger_that_was_altered_is_not_sealed(older: Context, tmp_path: Path) -> None:
     ancient(older)
     has_hook(older, tmp_path / "trace")
     opened = Workspace.open(older.root)
     assert any("in its hook" in line for line in opened.verify_log())
-    refuses(opened.site)
-    opened.site.ledger.close()
+    refuses(opened.context)
+    opened.context.ledger.close()

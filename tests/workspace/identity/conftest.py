@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from erasable.workspace.site import Site
+from erasable.workspace.context import Context
 
 
 @pytest.fixture
-def site(tmp_path, monkeypatch):
+def context(tmp_path, monkeypatch):
     monkeypatch.delenv("ERASABLE_KEYS", raising=False)
     monkeypatch.delenv("ERASABLE_EXPORT", raising=False)
-    return Site.create(tmp_path / "workspace")
+    return Context.create(tmp_path / "workspace")

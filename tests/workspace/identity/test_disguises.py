@@ -75,7 +75,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def add(workspace: Workspace, type: str, text: str, name: str = "visits") -> int:
-    source = workspace.site.root.parent / f"{name}.csv"
+    source = workspace.context.root.parent / f"{name}.csv"
     quoted = text.replace('"', '""')
     source.write_text(f'n,who\n1,"{quoted}"\n2,other\n', encoding="utf-8")
     if type == "integer":
@@ -104,13 +104,13 @@ def test_what_an_earlier_version_hashed_stays_valid(
         return
     with monkeypatch.context() as patched:
         patched.setattr("erasable.workspace.identity.keys.canonical", lambda *_: before)
-        old = workspace.site.keys.token(type, text)
+        old = workspace.context.keys.token(type, text)
     add(workspace, type, plain)
-    new = workspace.site.keys.token(type, plain)
+    new = workspace.context.keys.token(type, plain)
     assert old != new
     workspace.request([plain], type=type)
     workspace.process()
-    with workspace.site.ledger.transaction() as connection:  # as if it had been erased then
+    with workspace.context.ledger.transaction() as connection:  # as if it had been erased then
         connection.execute(update(suppression).values(token=old))
     monkeypatch.setattr("erasable.workspace.evidence.suppressions.check_list", lambda _: None)
     assert add(workspace, type, plain, "plain") == 0

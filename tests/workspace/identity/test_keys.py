@@ -242,7 +242,7 @@ def test_private_key_that_does_not_suit_is_refused(disk, change):
 @given(st.data())
 def test_no_flipped_bit_goes_unnoticed_without_an_error_of_ours(tmp_path_factory, data):
     disk = Disk(tmp_path_factory.mktemp("keys"))
-    KEYS.save(disk)
+    disk.write("keys.json", KEYS.to_json(), mode=0o600)
     bits = bytearray(disk.read("keys.json"))
     bits[data.draw(st.integers(0, len(bits) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     rewrite(disk, bytes(bits))

@@ -9,21 +9,21 @@ from kept_out import EARLY, LATE, listing, restored, suppress
 from sqlalchemy import delete, select, update
 
 from erasable.core.errors import EvidenceError, WorkspaceDiskError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import envelope, log, suppressions
 from erasable.workspace.identity import outside, suppression
 from erasable.workspace.identity.suppression import TakenIn
 from erasable.workspace.ledger.schema import log_entry
 from erasable.workspace.ledger.schema import suppression as suppression_table
-from erasable.workspace.site import Site
 
 
-def test_export_is_signed_and_holds_no_identity(site):
-    suppress(site, ("email", "a@x.com"), now=LATE)
-    exported = outside.export(site)
-    payload = envelope.unseal(exported, site.keys.public_pem, outside.PAYLOAD_TYPE)
+def test_export_is_signed_and_holds_no_identity(context):
+    suppress(context, ("email", "a@x.com"), now=LATE)
+    exported = outside.export(context)
+    payload = envelope.unseal(exported, context.keys.public_pem, outside.PAYLOAD_TYPE)
     (entry,) = json.loads(payload)["entries"]
     assert entry == {
-        "token": site.keys.token("email", "a@x.com"),
+        "token": context.keys.token("email", "a@x.com"),
         "type": "email",
         "request_id": "R-1",
         "since": "2026-02-01T03:04:05.678901+00:00",
@@ -31,17 +31,17 @@ def test_export_is_signed_and_holds_no_identity(site):
     assert b"a@x.com" not in payload
 
 
-def take_in(site, exported):
-    listed = outside.read_list(site, exported)
-    with site.ledger.transaction() as connection:
-        return suppression.take_in(site, connection, listed)
+def take_in(context, exported):
+    listed = outside.read_list(context, exported)
+    with context.ledger.transaction() as connection:
+        return suppression.take_in(context, connection, listed)
 
 
-def test_import_brings_a_restored_backup_up_to_date(site, tmp_path):
-    suppress(site, ("id", 17))
-    suppress(site, ("email", "a@x.com"), request="R-2", now=LATE)
-    exported = json.loads(json.dumps(outside.export(site)))
-    backup = restored(site, tmp_path)
+def test_import_brings_a_restored_backup_up_to_date(context, tmp_path):
+    suppress(context, ("id", 17))
+    suppress(context, ("email", "a@x.com"), request="R-2", now=LATE)
+    exported = json.loads(json.dumps(outside.export(context)))
+    backup = restored(context, tmp_path)
     suppress(backup, ("id", 17), ("id", 18), request="R-0")
     assert take_in(backup, exported) == TakenIn(2, 1, 0, 0)
     kept = {entry["token"]: entry["request_id"] for entry in listing(backup)}
@@ -54,145 +54,146 @@ def test_import_brings_a_restored_backup_up_to_date(site, tmp_path):
     assert listing(backup) == before
 
 
-def sealed(site, **changes):
-    with site.ledger.reading() as connection:
-        name = site.ledger.get(connection, "workspace")
+def sealed(context, **changes):
+    with context.ledger.reading() as connection:
+        name = context.ledger.get(connection, "workspace")
     kept = {
-        "version": 1, "workspace": name, "secret": site.keys.fingerprint, "at": "", "entries": [],
+        "version": 1, "workspace": name, "secret": context.keys.fingerprint, "at": "",
+        "entries": [],
     } | changes  # fmt: skip
-    return envelope.seal(site.keys.signer, json.dumps(kept).encode(), outside.PAYLOAD_TYPE)
+    return envelope.seal(context.keys.signer, json.dumps(kept).encode(), outside.PAYLOAD_TYPE)
 
 
 FOREIGN = {
-    "none": lambda site: None,
-    "empty": lambda site: {},
-    "text": lambda site: "x",
-    "other thing": lambda site: envelope.seal(site.keys.signer, b"{}", "text/plain"),
-    "no JSON": lambda site: envelope.seal(site.keys.signer, b"\xff", outside.PAYLOAD_TYPE),
-    "a list": lambda site: envelope.seal(site.keys.signer, b"[]", outside.PAYLOAD_TYPE),
-    "version 2": lambda site: sealed(site, version=2),
-    "another workspace": lambda site: sealed(site, workspace="w"),
-    "another secret": lambda site: sealed(site, secret="00" * 32),
-    "entries of numbers": lambda site: sealed(site, entries=[1]),
-    "no entries": lambda site: sealed(site, entries=None),
-    "unknown type": lambda site: sealed(
-        site, entries=[{"token": "x", "type": "no", "request_id": "R", "since": "2026-01-01"}]
+    "none": lambda context: None,
+    "empty": lambda context: {},
+    "text": lambda context: "x",
+    "other thing": lambda context: envelope.seal(context.keys.signer, b"{}", "text/plain"),
+    "no JSON": lambda context: envelope.seal(context.keys.signer, b"\xff", outside.PAYLOAD_TYPE),
+    "a list": lambda context: envelope.seal(context.keys.signer, b"[]", outside.PAYLOAD_TYPE),
+    "version 2": lambda context: sealed(context, version=2),
+    "another workspace": lambda context: sealed(context, workspace="w"),
+    "another secret": lambda context: sealed(context, secret="00" * 32),
+    "entries of numbers": lambda context: sealed(context, entries=[1]),
+    "no entries": lambda context: sealed(context, entries=None),
+    "unknown type": lambda context: sealed(
+        context, entries=[{"token": "x", "type": "no", "request_id": "R", "since": "2026-01-01"}]
     ),
-    "no zone": lambda site: sealed(
-        site, entries=[{"token": "x", "type": "id", "request_id": "R", "since": "2026-01-01"}]
+    "no zone": lambda context: sealed(
+        context, entries=[{"token": "x", "type": "id", "request_id": "R", "since": "2026-01-01"}]
     ),
-    "no time": lambda site: sealed(
-        site, entries=[{"token": "x", "type": "id", "request_id": "R", "since": "noon"}]
+    "no time": lambda context: sealed(
+        context, entries=[{"token": "x", "type": "id", "request_id": "R", "since": "noon"}]
     ),
 }
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_what_is_no_export_of_this_workspace_is_refused(site, what):
+def test_what_is_no_export_of_this_workspace_is_refused(context, what):
     with pytest.raises(EvidenceError) as told:
-        take_in(site, FOREIGN[what](site))
+        take_in(context, FOREIGN[what](context))
     assert "\n" not in str(told.value)
-    assert listing(site) == []
+    assert listing(context) == []
 
 
-def test_an_empty_list_is_taken(site):
-    assert take_in(site, sealed(site)) == TakenIn(0, 0, 0, 0)
+def test_an_empty_list_is_taken(context):
+    assert take_in(context, sealed(context)) == TakenIn(0, 0, 0, 0)
 
 
-def test_the_list_of_another_workspace_is_refused_with_what_to_do(site, tmp_path):
-    other = Site.create(tmp_path / "other")
+def test_the_list_of_another_workspace_is_refused_with_what_to_do(context, tmp_path):
+    other = Context.create(tmp_path / "other")
     suppress(other, ("id", 17))
     with pytest.raises(EvidenceError) as told:
-        take_in(site, outside.export(other))
+        take_in(context, outside.export(other))
     assert "another secret" in str(told.value)
     assert "expected one that this workspace exported" in str(told.value)
     assert "\n" not in str(told.value)
-    assert listing(site) == []
+    assert listing(context) == []
 
 
-def test_altered_export_is_refused(site):
-    suppress(site, ("id", 17))
-    exported = outside.export(site)
+def test_altered_export_is_refused(context):
+    suppress(context, ("id", 17))
+    exported = outside.export(context)
     altered = copy.deepcopy(exported)
     payload = b64decode(altered["payload"]).replace(b"R-1", b"R-2")
-    other = Site.create(site.root.parent / "other")
+    other = Context.create(context.root.parent / "other")
     forged = envelope.seal(other.keys.signer, payload, outside.PAYLOAD_TYPE)
     altered["payload"] = forged["payload"]
     for one in (altered, forged):
         with pytest.raises(EvidenceError, match="signature does not hold"):
-            take_in(site, one)
-    assert take_in(site, exported) == TakenIn(1, 0, 0, 0)
+            take_in(context, one)
+    assert take_in(context, exported) == TakenIn(1, 0, 0, 0)
 
 
-def test_publishing_writes_list_and_head_outside(site, tmp_path, monkeypatch):
-    assert outside.write(site) is None
+def test_publishing_writes_list_and_head_outside(context, tmp_path, monkeypatch):
+    assert outside.write(context) is None
     folder = tmp_path / "outside"
     monkeypatch.setenv("ERASABLE_EXPORT", str(folder))
     for n in (1, 2):
-        suppress(site, ("id", n))
-        assert outside.write(site) == folder
+        suppress(context, ("id", n))
+        assert outside.write(context) == folder
         exported = json.loads((folder / "suppression.json").read_text())
         head = json.loads((folder / "head.json").read_text())
-        payload = envelope.unseal(exported, site.keys.public_pem, outside.PAYLOAD_TYPE)
+        payload = envelope.unseal(exported, context.keys.public_pem, outside.PAYLOAD_TYPE)
         assert len(json.loads(payload)["entries"]) == n
-        assert log.verify_since(site, head["envelope"]) == []
+        assert log.verify_since(context, head["envelope"]) == []
     assert sorted(path.name for path in folder.iterdir()) == ["head.json", "suppression.json"]
 
 
 def test_a_restored_backup_does_not_write_over_what_knows_of_erasures_since(
-    site, tmp_path, monkeypatch
+    context, tmp_path, monkeypatch
 ):
     monkeypatch.setenv(outside.OUTSIDE, str(tmp_path / "outside"))
-    backup = restored(site, tmp_path)
-    suppress(site, ("id", 17))
-    suppression.release(site, 17)  # which is in the log
-    suppress(site, ("id", 17))
-    outside.write(site)
+    backup = restored(context, tmp_path)
+    suppress(context, ("id", 17))
+    suppression.release(context, 17)  # which is in the log
+    suppress(context, ("id", 17))
+    outside.write(context)
     before = (tmp_path / "outside" / "suppression.json").read_bytes()
     with pytest.raises(EvidenceError, match="was not written over"):
         outside.write(backup)
     assert (tmp_path / "outside" / "suppression.json").read_bytes() == before
-    outside.write(site)
+    outside.write(context)
 
 
-def test_publishing_where_nothing_can_be_written_says_so(site, tmp_path, monkeypatch):
+def test_publishing_where_nothing_can_be_written_says_so(context, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ERASABLE_EXPORT", str(tmp_path / "file" / "folder"))
     with pytest.raises(WorkspaceDiskError, match="cannot be written"):
-        outside.write(site)
+        outside.write(context)
 
 
 # -- what the log says decides ---------------------------------------------------------------------
 
 
-def of_log(site, kind):
-    with site.ledger.reading() as connection:
+def of_log(context, kind):
+    with context.ledger.reading() as connection:
         rows = connection.execute(select(log_entry.c.body).where(log_entry.c.kind == kind))
         return [json.loads(body) for body in rows.scalars()]
 
 
-def test_an_import_has_an_entry_of_its_own_for_each_request(site, tmp_path):
-    suppress(site, ("id", 1), ("email", "a@x.com"))
-    suppress(site, ("id", 2), request="R-2")
-    backup = restored(site, tmp_path)
-    exported = outside.export(site)
+def test_an_import_has_an_entry_of_its_own_for_each_request(context, tmp_path):
+    suppress(context, ("id", 1), ("email", "a@x.com"))
+    suppress(context, ("id", 2), request="R-2")
+    backup = restored(context, tmp_path)
+    exported = outside.export(context)
     take_in(backup, exported)
     take_in(backup, exported)
     said = of_log(backup, "suppression-imported")
     assert sorted(each["subject"] for each in said) == ["R-1", "R-2"]
     assert len({each["suppressed"] for each in said}) == 2
-    theirs = {each["suppressed"] for each in of_log(site, "request-erased")}
+    theirs = {each["suppressed"] for each in of_log(context, "request-erased")}
     assert theirs.isdisjoint(each["suppressed"] for each in said)  # the salts are others
     assert suppressions.compare_list_with_log(backup) == []
 
 
-def test_who_was_let_in_again_stays_so(site):
-    suppress(site, ("id", 1), ("id", 2))
-    exported = outside.export(site)
-    suppression.release(site, 1)
-    assert take_in(site, exported) == TakenIn(2, 0, 1, 0)
-    assert [each["token"] for each in listing(site)] == [site.keys.token("id", 2)]
-    assert suppressions.compare_list_with_log(site) == []
+def test_who_was_let_in_again_stays_so(context):
+    suppress(context, ("id", 1), ("id", 2))
+    exported = outside.export(context)
+    suppression.release(context, 1)
+    assert take_in(context, exported) == TakenIn(2, 0, 1, 0)
+    assert [each["token"] for each in listing(context)] == [context.keys.token("id", 2)]
+    assert suppressions.compare_list_with_log(context) == []
 
 
 def taken_off(connection, token):
@@ -215,25 +216,25 @@ def moved(connection, token):
 
 
 @pytest.mark.parametrize("tamper", [taken_off, put_on, altered, moved])
-def test_a_list_that_was_tampered_with_is_mended_by_an_exported_one(site, tamper):
-    suppress(site, ("id", 1), ("id", 2))
-    before, exported = listing(site), outside.export(site)
-    with site.ledger.transaction() as connection:
-        tamper(connection, site.keys.token("id", 1))
-    assert suppressions.compare_list_with_log(site) != []
-    assert take_in(site, exported).n_mended == 1
-    assert listing(site) == before
-    assert suppressions.compare_list_with_log(site) == []
+def test_a_list_that_was_tampered_with_is_mended_by_an_exported_one(context, tamper):
+    suppress(context, ("id", 1), ("id", 2))
+    before, exported = listing(context), outside.export(context)
+    with context.ledger.transaction() as connection:
+        tamper(connection, context.keys.token("id", 1))
+    assert suppressions.compare_list_with_log(context) != []
+    assert take_in(context, exported).n_mended == 1
+    assert listing(context) == before
+    assert suppressions.compare_list_with_log(context) == []
 
 
-def test_a_list_that_is_older_than_the_log_does_not_mend(site):
-    suppress(site, ("id", 1), ("id", 2), ("id", 3))
-    exported = outside.export(site)
-    suppression.release(site, 3)
-    with site.ledger.transaction() as connection:
-        taken_off(connection, site.keys.token("id", 1))
-    before = listing(site)
+def test_a_list_that_is_older_than_the_log_does_not_mend(context):
+    suppress(context, ("id", 1), ("id", 2), ("id", 3))
+    exported = outside.export(context)
+    suppression.release(context, 3)
+    with context.ledger.transaction() as connection:
+        taken_off(connection, context.keys.token("id", 1))
+    before = listing(context)
     with pytest.raises(EvidenceError, match="newest one, or restore the ledger") as told:
-        take_in(site, exported)
+        take_in(context, exported)
     assert "\n" not in str(told.value)
-    assert listing(site) == before
+    assert listing(context) == before

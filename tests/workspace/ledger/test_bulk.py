@@ -15,17 +15,17 @@ from erasable.workspace.ledger.schema import identity
 
 def test_rows_that_are_there_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "AT_ONCE", 3)
-    site, _ = make_site(tmp_path / "ws")
+    context, _ = make_site(tmp_path / "ws")
     tokens = [f"{i:032x}" for i in range(10)]
 
     def insert(some: list[str], subject: str) -> int:
         columns = {"token": some, "type": ["id"] * len(some), "subject": [subject] * len(some)}
-        with site.ledger.transaction() as connection:
+        with context.ledger.transaction() as connection:
             return insert_missing(connection, identity, columns)
 
     assert insert(tokens[:7], "first") == 7
     assert insert(tokens[4:], "second") == 3
     assert insert([], "third") == 0
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         found = {row.token: row.subject for row in connection.execute(select(identity))}
     assert found == {t: "first" if at < 7 else "second" for at, t in enumerate(tokens)}

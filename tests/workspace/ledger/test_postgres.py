@@ -178,7 +178,7 @@ def test_the_log_of_the_server_is_out_of_reach_as_is_said(
     assert traces(server, database) == 0
     log = [path for path in (server.data / "pg_wal").iterdir() if path.is_file()]
     assert sum(path.read_bytes().count(MARKER.encode()) for path in log) > 0
-    assert any("write-ahead log" in each for each in ledger.unreached)
+    assert any("write-ahead log" in each for each in ledger.backend.unreached)
 
 
 def test_after_a_plain_vacuum_they_would_be_left(

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasable.core.errors import WorkspaceBusyError
-from erasable.workspace.locking import WHOLE, Claim, FolderLock
+from erasable.workspace.locking import WHOLE, Claim
+from erasable.workspace.locking.folder import FolderLock
 
 NAMES = st.sets(st.sampled_from(["dataset:a", "dataset:b", "model:a", WHOLE]))
 CLAIMS = st.builds(lambda changes, reads: Claim.of(changes, reads=reads), NAMES, NAMES)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from erasable.core.errors import WorkspaceBusyError
-from erasable.workspace import site as site_module
+from erasable.workspace import context as site_module
+from erasable.workspace.context import Context
 from erasable.workspace.locking import WHOLE, Claim
 from erasable.workspace.locking.leases import Leases, OvertakenError
-from erasable.workspace.site import Site
 
 pytestmark = pytest.mark.backend("postgres")
 
@@ -25,36 +25,36 @@ pytestmark = pytest.mark.backend("postgres")
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory, backend: str) -> Path:
     path = tmp_path_factory.mktemp("leases") / "ws"
-    Site.create(path).ledger.close()
+    Context.create(path).ledger.close()
     return path
 
 
 @pytest.fixture
-def sites(path: Path) -> Callable[[], Site]:
+def sites(path: Path) -> Callable[[], Context]:
     """Open one workspace, as so many processes would."""
-    return lambda: Site.open(path, wait=0.0)
+    return lambda: Context.open(path, wait=0.0)
 
 
 @pytest.fixture
-def one(sites: Callable[[], Site]) -> Site:
+def one(sites: Callable[[], Context]) -> Context:
     return sites()
 
 
 @pytest.fixture
-def other(sites: Callable[[], Site]) -> Site:
+def other(sites: Callable[[], Context]) -> Context:
     return sites()
 
 
-def is_free(site: Site, *changes: str, reads: tuple[str, ...] = ()) -> bool:
+def is_free(context: Context, *changes: str, reads: tuple[str, ...] = ()) -> bool:
     try:
-        with site.lock(changes, reads=reads):
+        with context.lock(changes, reads=reads):
             return True
     except WorkspaceBusyError:
         return False
 
 
-def n_leases(site: Site) -> int:
-    with site.ledger.reading() as connection:
+def n_leases(context: Context) -> int:
+    with context.ledger.reading() as connection:
         return int(connection.execute(text("SELECT count(*) FROM lease")).scalar_one())
 
 
@@ -73,7 +73,9 @@ def n_leases(site: Site) -> int:
         (([], [WHOLE]), (["model:a"], []), False),
     ],
 )
-def test_who_is_in_the_way(one: Site, other: Site, mine: Any, theirs: Any, free: bool) -> None:
+def test_who_is_in_the_way(
+    one: Context, other: Context, mine: Any, theirs: Any, free: bool
+) -> None:
     with one.lock(mine[0], reads=mine[1]):
         assert is_free(other, *theirs[0], reads=tuple(theirs[1])) == free
     assert is_free(other, *theirs[0], reads=tuple(theirs[1]))
@@ -81,7 +83,7 @@ def test_who_is_in_the_way(one: Site, other: Site, mine: Any, theirs: Any, free:
 
 
 def test_who_waits_comes_before_who_comes_later(
-    one: Site, other: Site, sites: Callable[[], Site]
+    one: Context, other: Context, sites: Callable[[], Context]
 ) -> None:
     """A writer is not kept waiting by readers that come one after the other."""
     order = []
@@ -104,7 +106,9 @@ def test_who_waits_comes_before_who_comes_later(
     assert sorted(order) == ["reader", "writer"]
 
 
-def test_who_has_something_may_claim_more_before_those_who_wait(one: Site, other: Site) -> None:
+def test_who_has_something_may_claim_more_before_those_who_wait(
+    one: Context, other: Context
+) -> None:
     """Whoever waits for all of it would wait for ever, and so would the first."""
     entered = threading.Event()
 
@@ -123,16 +127,16 @@ def test_who_has_something_may_claim_more_before_those_who_wait(one: Site, other
     assert entered.is_set()
 
 
-def test_what_is_covered_is_not_claimed_again(one: Site) -> None:
+def test_what_is_covered_is_not_claimed_again(one: Context) -> None:
     with one.lock():
         before = n_leases(one)
         with one.lock(["dataset:a"]):
             assert n_leases(one) == before
 
 
-def end_sessions(site: Site, claim: str) -> None:
+def end_sessions(context: Context, claim: str) -> None:
     """Have the server end the session of a lease, as it does where its process has died."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         connection.execute(
             text(
                 "SELECT pg_terminate_backend(l.pid, 5000) FROM lease "
@@ -143,13 +147,13 @@ def end_sessions(site: Site, claim: str) -> None:
         ).all()
 
 
-def write(site: Site) -> None:
-    with site.ledger.transaction() as connection:
-        site.ledger.set(connection, "colour", "red")
+def write(context: Context) -> None:
+    with context.ledger.transaction() as connection:
+        context.ledger.set(connection, "colour", "red")
 
 
 def test_a_session_that_ended_holds_nothing_and_its_holder_may_not_write(
-    one: Site, other: Site
+    one: Context, other: Context
 ) -> None:
     with one.lock(["dataset:a"]):
         assert not is_free(other, "dataset:a")
@@ -160,7 +164,7 @@ def test_a_session_that_ended_holds_nothing_and_its_holder_may_not_write(
     write(one)  # it holds nothing now, and claims nothing
 
 
-def test_a_lease_that_was_not_renewed_lapses(one: Site, other: Site) -> None:
+def test_a_lease_that_was_not_renewed_lapses(one: Context, other: Context) -> None:
     with one.lock(["dataset:a"]):
         with other.ledger.transaction() as connection:
             connection.execute(text("UPDATE lease SET until = 0"))
@@ -169,7 +173,7 @@ def test_a_lease_that_was_not_renewed_lapses(one: Site, other: Site) -> None:
             write(one)
 
 
-def test_a_lease_is_not_taken_in_the_middle_of_a_transaction(one: Site, other: Site) -> None:
+def test_a_lease_is_not_taken_in_the_middle_of_a_transaction(one: Context, other: Context) -> None:
     """It would be changed by two: by whoever took it, and by the one that commits."""
     with one.lock(["dataset:a"]):
         with one.ledger.transaction() as connection:
@@ -179,7 +183,7 @@ def test_a_lease_is_not_taken_in_the_middle_of_a_transaction(one: Site, other: S
         assert is_free(other, "dataset:a")
 
 
-def test_without_a_fence_who_lost_a_lease_writes(one: Site, other: Site) -> None:
+def test_without_a_fence_who_lost_a_lease_writes(one: Context, other: Context) -> None:
     with one.lock(["dataset:a"]):
         end_sessions(other, "dataset:a")
         assert is_free(other, "dataset:a")
@@ -187,7 +191,7 @@ def test_without_a_fence_who_lost_a_lease_writes(one: Site, other: Site) -> None
         write(one)
 
 
-def test_a_lost_session_is_found_again(one: Site, other: Site) -> None:
+def test_a_lost_session_is_found_again(one: Context, other: Context) -> None:
     """As where the server was started again: what nobody has taken is still ours."""
     locks = one.locks
     assert isinstance(locks, Leases)
@@ -200,7 +204,7 @@ def test_a_lost_session_is_found_again(one: Site, other: Site) -> None:
         write(one)
 
 
-def test_files_of_who_is_at_work_are_not_cleaned(one: Site, other: Site) -> None:
+def test_files_of_who_is_at_work_are_not_cleaned(one: Context, other: Context) -> None:
     with one.lock(["dataset:a"]):
         mine = one.store.put("data/a", b"mine")
         with one.scratch() as folder, other.lock(["dataset:b"]):
@@ -216,7 +220,7 @@ def test_files_of_who_is_at_work_are_not_cleaned(one: Site, other: Site) -> None
 
 
 def test_without_a_look_at_who_is_at_work_their_files_would_be_cleaned(
-    one: Site, other: Site, monkeypatch: pytest.MonkeyPatch
+    one: Context, other: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Leases, "others", lambda self: set())
     with one.lock(["dataset:a"]):
@@ -226,7 +230,7 @@ def test_without_a_look_at_who_is_at_work_their_files_would_be_cleaned(
         assert list(one.store.list()) == []
 
 
-def overtaken(one: Site, other: Site, error: type[Exception] | None = None) -> list[str]:
+def overtaken(one: Context, other: Context, error: type[Exception] | None = None) -> list[str]:
     """Have one make a file after the other has taken over, and cleaned up; return what is left."""
 
     def overtake() -> None:
@@ -247,29 +251,29 @@ def overtaken(one: Site, other: Site, error: type[Exception] | None = None) -> l
 
 @pytest.mark.parametrize("error", [None, ValueError])
 def test_what_was_made_after_others_took_over_is_removed(
-    one: Site, other: Site, error: type[Exception] | None
+    one: Context, other: Context, error: type[Exception] | None
 ) -> None:
     assert overtaken(one, other, error) == []
 
 
 def test_what_the_ledger_refers_to_stays(
-    one: Site, other: Site, monkeypatch: pytest.MonkeyPatch
+    one: Context, other: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Site, "clean", lambda self: None)
+    monkeypatch.setattr(Context, "clean", lambda self: None)
     monkeypatch.setattr(site_module, "_referred_to", lambda connection: set(one.store.list()))
     (key,) = overtaken(one, other)
     other.store.delete(key)
 
 
 def test_without_that_it_would_be_left(
-    one: Site, other: Site, monkeypatch: pytest.MonkeyPatch
+    one: Context, other: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Site, "_remove_made_by", lambda self, owner: None)
+    monkeypatch.setattr(Context, "_remove_made_by", lambda self, owner: None)
     (key,) = overtaken(one, other)
     other.store.delete(key)
 
 
-def test_who_is_at_work_is_told(one: Site, other: Site) -> None:
+def test_who_is_at_work_is_told(one: Context, other: Context) -> None:
     assert isinstance(other.locks, Leases)
     with one.lock(["model:a"], reads=["dataset:a"]):
         (holder,) = other.locks.holders()
@@ -279,8 +283,8 @@ def test_who_is_at_work_is_told(one: Site, other: Site) -> None:
 
 
 @pytest.fixture(scope="module")
-def several(path: Path) -> list[Site]:
-    return [Site.open(path, wait=0.0) for _ in range(3)]
+def several(path: Path) -> list[Context]:
+    return [Context.open(path, wait=0.0) for _ in range(3)]
 
 
 NAMES = st.sets(st.sampled_from(["dataset:a", "dataset:b", "model:a", WHOLE]), max_size=2)
@@ -288,12 +292,12 @@ NAMES = st.sets(st.sampled_from(["dataset:a", "dataset:b", "model:a", WHOLE]), m
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(NAMES, NAMES), min_size=3, max_size=3))
-def test_claims_are_granted_as_their_names_say(several: list[Site], said: Any) -> None:
+def test_claims_are_granted_as_their_names_say(several: list[Context], said: Any) -> None:
     """Held against every pair of names, one after the other."""
     claims = [Claim.of(changes, reads=reads) for changes, reads in said]
     granted: list[Claim] = []
     with ExitStack() as stack:
-        for site, claim, (changes, reads) in zip(several, claims, said, strict=True):
+        for context, claim, (changes, reads) in zip(several, claims, said, strict=True):
             clash = any(
                 WHOLE in (a, b) or a == b
                 for before in granted
@@ -302,7 +306,7 @@ def test_claims_are_granted_as_their_names_say(several: list[Site], said: Any) -
                 if a in before.changes or b in claim.changes
             )
             try:
-                stack.enter_context(site.lock(changes, reads=reads))
+                stack.enter_context(context.lock(changes, reads=reads))
             except WorkspaceBusyError:
                 assert clash
             else:

@@ -4,16 +4,16 @@ import pytest
 
 
 @pytest.fixture
-def site(tmp_path):
-    from erasable.workspace.site import Site
+def context(tmp_path):
+    from erasable.workspace.context import Context
 
-    return Site.create(tmp_path / "workspace")
+    return Context.create(tmp_path / "workspace")
 
 
 @pytest.fixture
-def visits(site, tmp_path):
+def visits(context, tmp_path):
     """A data set of 120 visits of 40 patients."""
     from workspace_models import add_visits
 
-    add_visits(site, tmp_path, "visits", range(120))
-    return site
+    add_visits(context, tmp_path, "visits", range(120))
+    return context

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from erasable.core.errors import WorkspaceError
+from erasable.workspace.context import Context
 from erasable.workspace.models import commands, fitting
 from erasable.workspace.models.commands import check_command
-from erasable.workspace.site import Site
 
 NEEDS_A_SHELL = {
     "cat {model} | wc -c": "a pipe", "cat {model} > copy": "a redirection",
@@ -152,7 +152,7 @@ def test_the_shell_tells_a_sign_that_was_forgotten(
     ],
 )
 def test_registration_refuses_and_changes_nothing(
-    visits: Site, call: Any, options: dict[str, Any]
+    visits: Context, call: Any, options: dict[str, Any]
 ) -> None:
     before = _models(visits)
     with pytest.raises(WorkspaceError, match=r"without a shell|is not there"):
@@ -160,8 +160,8 @@ def test_registration_refuses_and_changes_nothing(
     assert _models(visits) == before
 
 
-def _models(site: Site) -> list[Any]:
+def _models(context: Context) -> list[Any]:
     from erasable.workspace.models import catalogue
 
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         return list(catalogue.every(connection))

@@ -234,7 +234,7 @@ def test_several_data_sets_with_the_same_ids_lose_their_own(visits, tmp_path):
     add_visits(visits, tmp_path, "more", range(100, 140))
     fitting.fit(visits, "b", "linear_model.Ridge", datasets=["visits", "more"], target="cost")
     model, version = found(visits, "b")
-    made = deleting.prepare(visits, model, version, {1: ["v101"], 2: ["v130", "v101"]})
+    made = deleting.prepare_model(visits, model, version, {1: ["v101"], 2: ["v130", "v101"]})
     assert (made.treatment, made.n_deleted, made.n_records) == ("deleted", 3, 157)
     with visits.ledger.transaction() as connection:
         deleting.adopt(visits, connection, made, visits.now())
@@ -313,6 +313,6 @@ def test_models_of_a_batch_read_once_and_share_nothing(visits, monkeypatch):
     reader = reading.Reader(visits)
     for name in "abc":
         model, version = found(visits, name)
-        made = deleting.prepare(visits, model, version, {1: GONE}, reader)
+        made = deleting.prepare_model(visits, model, version, {1: GONE}, reader)
         assert made.stored.sha256 == alone[name].stored.sha256
     assert read == [["age", "cost", "patient", "visit"], ["sick"]]

@@ -25,19 +25,19 @@ TRAIN = (
 COMMAND = f'{sys.executable} -c "{TRAIN}" {{data}} {{out}}'
 
 
-def logged(site, kind):
-    with site.ledger.reading() as connection:
+def logged(context, kind):
+    with context.ledger.reading() as connection:
         return [each for each in log.entries(connection) if each["kind"] == kind]
 
 
-def everything(site):
+def everything(context):
     """What the ledger and the store hold; to tell that nothing has changed."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         rows = {
             name: [tuple(row) for row in connection.execute(select(table))]
             for name, table in schema.metadata.tables.items()
         }
-    return repr(rows), keys_in(site)
+    return repr(rows), keys_in(context)
 
 
 def test_a_fit_is_in_the_ledger_the_store_and_the_log(visits):
@@ -225,7 +225,7 @@ def test_what_is_refused_is_told_on_one_line_and_changes_nothing(visits, given, 
     assert everything(visits) == before
 
 
-def test_gaps_are_refused_unless_the_estimator_takes_them(site, tmp_path):
+def test_gaps_are_refused_unless_the_estimator_takes_them(context, tmp_path):
     from erasable.workspace.data import datasets
     from erasable.workspace.data.sources import Source
 
@@ -234,11 +234,11 @@ def test_gaps_are_refused_unless_the_estimator_takes_them(site, tmp_path):
             for line in text if not line.startswith("v7,")]  # fmt: skip
     (tmp_path / "gaps.csv").write_text("\n".join(text))
     source = Source.parse(str(tmp_path / "gaps.csv"), None)
-    datasets.add(site, "gaps", source, id_column="visit", subjects=[("patient", "id")])
+    datasets.add(context, "gaps", source, id_column="visit", subjects=[("patient", "id")])
     with pytest.raises(InvalidDataError, match="1 of 29 records have gaps, in 'age'"):
-        fitting.fit(site, "r", "linear_model.Ridge", datasets=["gaps"], target="cost")
+        fitting.fit(context, "r", "linear_model.Ridge", datasets=["gaps"], target="cost")
     fitting.fit(
-        site, "r", "preprocessing.SimpleImputer,linear_model.Ridge",
+        context, "r", "preprocessing.SimpleImputer,linear_model.Ridge",
         datasets=["gaps"], target="cost",
     )  # fmt: skip
 

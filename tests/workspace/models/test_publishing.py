@@ -338,7 +338,7 @@ def test_what_cannot_be_published_to(
     workspace: Workspace, to: str, uri: str | None, match: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    named = uri and uri.format(ws=workspace.site.root)
+    named = uri and uri.format(ws=workspace.context.root)
     with pytest.raises(WorkspaceError, match=match) as told:
         workspace.publish("risk", to, tracking_uri=named)
     assert "zq-secret" not in str(told.value)

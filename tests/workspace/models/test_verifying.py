@@ -20,15 +20,15 @@ def ridge(visits):
     return visits
 
 
-def judged(site, **options):
-    (verdict,) = verifying.verify(site, **options)
+def judged(context, **options):
+    (verdict,) = verifying.verify(context, **options)
     return verdict.verdict, verdict.detail
 
 
-def change(site, **values):
-    with site.ledger.transaction() as connection:
+def change(context, **values):
+    with context.ledger.transaction() as connection:
         connection.execute(schema.model_version.update().values(**values))
-    written_down(site)
+    written_down(context)
 
 
 def test_a_model_is_equal_to_its_refit(ridge):

@@ -59,12 +59,12 @@ def test_a_record_that_two_requests_share_is_counted_once(
 
 def test_nothing_is_left_of_a_token_that_was_released(workspace: Workspace, tmp_path: Path) -> None:
     erase(workspace, "p1")
-    token = workspace.site.keys.token("id", "p1")
+    token = workspace.context.keys.token("id", "p1")
     assert token in {each["token"] for each in workspace.suppressed()}
     assert workspace.release("p1") == []
     assert scan(tmp_path / "ws", token) == []
     listed = json.loads((tmp_path / "elsewhere" / "suppression.json").read_text())
-    assert outside.read_list(workspace.site, listed) == []
+    assert outside.read_list(workspace.context, listed) == []
     assert workspace.verify_log() == []
     assert workspace.sync("visits").n_suppressed == 0  # p1 comes in again
     erase(workspace, "p1")

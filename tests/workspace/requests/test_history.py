@@ -16,8 +16,8 @@ from erasable.workspace import Workspace
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """30 patients of three visits each, on the first of March."""
-    site, clock = make_site(tmp_path / "ws")
-    made = Workspace(site)
+    context, clock = make_site(tmp_path / "ws")
+    made = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(90))
     made.add_dataset(
         "visits",
@@ -80,7 +80,7 @@ def test_requests_count_from_a_day_on(workspace: Workspace) -> None:
     ask(workspace, 1)
     workspace.process()
     workspace.clock.pass_days(30)  # type: ignore[attr-defined]
-    later = workspace.site.now()
+    later = workspace.context.now()
     ask(workspace, 2, 3)
     workspace.process()
     workspace.clock.pass_days(30)  # type: ignore[attr-defined]

@@ -12,11 +12,11 @@ from sites import make_site, visits, write_csv
 import erasable
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError
 from erasable.workspace import Workspace
+from erasable.workspace.context import Context
 from erasable.workspace.models import hooks, pending_hooks
 from erasable.workspace.requests import process, swapping
 from erasable.workspace.requests.failures import Patience
 from erasable.workspace.requests.working import Worker
-from erasable.workspace.site import Site
 from workspace_models import loaded
 
 COPY = "import sys, shutil, pathlib; shutil.copy(sys.argv[1], sys.argv[2])"
@@ -31,8 +31,8 @@ def copied(tmp_path: Path) -> Path:
 @pytest.fixture
 def workspace(tmp_path: Path, copied: Path) -> Workspace:
     copied.parent.mkdir()
-    site, _ = make_site(tmp_path / "ws")
-    workspace = Workspace(site)
+    context, _ = make_site(tmp_path / "ws")
+    workspace = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(60))
     workspace.add_dataset(
         "visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"]
@@ -47,7 +47,7 @@ def workspace(tmp_path: Path, copied: Path) -> Workspace:
 def served_is_newest(workspace: Workspace, copied: Path) -> bool:
     return (
         copied.exists()
-        and erasable.load(copied).digest() == loaded(workspace.site, "risk").digest()
+        and erasable.load(copied).digest() == loaded(workspace.context, "risk").digest()
     )
 
 
@@ -56,7 +56,7 @@ def test_a_hook_gets_the_model(workspace: Workspace, copied: Path) -> None:
     done = workspace.process()
     assert (done.hooks, done.warnings, done.n_resumed) == (["risk"], [], 0)
     assert served_is_newest(workspace, copied)
-    assert list((workspace.site.root / "scratch").iterdir()) == []
+    assert list((workspace.context.root / "scratch").iterdir()) == []
     copied.unlink()
     assert workspace.process().hooks == []  # once for each change
     assert not copied.exists()
@@ -84,9 +84,9 @@ def cut_off(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, *, when: str)
     """Carry out requests by a process that dies when all is in place, or when all is told."""
     real, calls = process.finish, []
 
-    def finish(site: Any) -> list[str]:
-        calls.append(site)
-        found: list[str] = [] if len(calls) == 2 and when == "in place" else real(site)
+    def finish(context: Any) -> list[str]:
+        calls.append(context)
+        found: list[str] = [] if len(calls) == 2 and when == "in place" else real(context)
         if len(calls) == 2:  # the first ends what others have left
             raise WorkspaceDiskError("the power is gone")
         return found
@@ -147,12 +147,12 @@ def test_a_model_without_a_hook_by_now_is_let_go(
 
 
 def test_a_model_that_somebody_fits_is_left_for_later(workspace: Workspace, copied: Path) -> None:
-    site = workspace.site
-    with site.ledger.transaction() as connection:
-        pending_hooks.add(site, connection, "risk")
-        pending_hooks.add(site, connection, "scale")
-    other = Site.open(site.root)
-    with site.lock(["model:risk"]):
+    context = workspace.context
+    with context.ledger.transaction() as connection:
+        pending_hooks.add(context, connection, "risk")
+        pending_hooks.add(context, connection, "scale")
+    other = Context.open(context.root)
+    with context.lock(["model:risk"]):
         (told,) = hooks.run_due(other).values()
         assert "was not run, as the model is being changed" in str(told)
     assert hooks.run_due(other) == {"risk": None}
@@ -178,9 +178,9 @@ def test_workers_try_again_ever_more_seldom(workspace: Workspace, copied: Path) 
     workspace.work(drain=True, backoff=1000.0, tell=told.append)
     assert [bool(each.processed.requests) for each in told] == [True, False]
     assert all("is run again" in each.processed.warnings[0] for each in told)
-    worker = Worker(workspace.site, Patience(backoff=0.0))
+    worker = Worker(workspace.context, Patience(backoff=0.0))
     assert [worker.turn().processed is not None for _ in range(3)] == [True] * 3
-    worker = Worker(workspace.site, Patience(backoff=1000.0))
+    worker = Worker(workspace.context, Patience(backoff=1000.0))
     assert [bool(worker.turn()) for _ in range(3)] == [True, False, False]
 
 

@@ -11,9 +11,9 @@ from sites import scan, visits, write_csv
 
 from erasable.core.errors import WorkspaceBusyError
 from erasable.workspace import Workspace, locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import datasets
 from erasable.workspace.requests import process
-from erasable.workspace.site import Site
 
 pytestmark = pytest.mark.backend("postgres")  # with SQLite there is one at work at a time
 PERSON = "marker-patient-7"
@@ -33,7 +33,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def somebody_else(workspace: Workspace) -> Workspace:
-    return Workspace(Site.open(workspace.site.root, wait=0.05))
+    return Workspace(Context.open(workspace.context.root, wait=0.05))
 
 
 def sizes(workspace: Workspace) -> dict[str, int]:
@@ -45,19 +45,19 @@ def sizes(workspace: Workspace) -> dict[str, int]:
 def test_records_that_come_in_before_the_swap(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks_again: bool
 ) -> None:
-    prepare = process._prepare
+    prepare = process._find_and_prepare
 
     def late(*given: Any) -> None:
         prepare(*given)
-        monkeypatch.setattr(process, "_prepare", prepare)
+        monkeypatch.setattr(process, "_find_and_prepare", prepare)
         somebody_else(workspace).append("others", tmp_path / "more.csv")
 
-    monkeypatch.setattr(process, "_prepare", late)
+    monkeypatch.setattr(process, "_find_and_prepare", late)
     if not looks_again:
         monkeypatch.setattr(process, "check_claimed", lambda *given: None)
     workspace.process()
     assert {each.state for each in workspace.requests()} == {"completed"}
-    assert (scan(workspace.site.root, PERSON) == []) is looks_again
+    assert (scan(workspace.context.root, PERSON) == []) is looks_again
     if looks_again:
         assert sizes(workspace) == {"visits": 27, "others": 33}
 
@@ -83,6 +83,6 @@ def test_records_that_are_coming_in_at_the_swap(
     assert (done == []) is waits
     workspace.process()
     assert {each.state for each in workspace.requests()} == {"completed"}
-    assert (scan(workspace.site.root, PERSON) == []) is waits
+    assert (scan(workspace.context.root, PERSON) == []) is waits
     if waits:
         assert sizes(workspace) == {"visits": 27, "others": 33}

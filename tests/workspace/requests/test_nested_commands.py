@@ -11,10 +11,9 @@ import pytest
 from sites import make_site, visits, write_csv
 
 from erasable.core.errors import WorkspaceBusyError, WorkspaceError
-from erasable.workspace import Workspace
-from erasable.workspace.locking import within
+from erasable.workspace import Workspace, locking
+from erasable.workspace.context import Context
 from erasable.workspace.models import training
-from erasable.workspace.site import Site
 
 SAVE = """
 import json, subprocess, sys
@@ -28,15 +27,15 @@ class Scene:
     """A workspace with a model whose hook runs a command, and writes down what it said."""
 
     def __init__(self, folder: Path, args: list[str]) -> None:
-        site, _ = make_site(folder / "ws")
-        self.workspace = Workspace(site)
+        context, _ = make_site(folder / "ws")
+        self.workspace = Workspace(context)
         self.said = folder / "said.json"
         (folder / "save.py").write_text(SAVE)
         write_csv(folder / "visits.csv", visits(60))
         self.workspace.add_dataset(
             "visits", folder / "visits.csv", id_column="visit", subjects=["patient"]
         )
-        words = [sys.executable, folder / "save.py", self.said, *args, "--workspace", site.root]
+        words = [sys.executable, folder / "save.py", self.said, *args, "--workspace", context.root]
         on: dict[str, Any] = {"datasets": ["visits"], "features": ["age", "weight"]}
         self.workspace.fit("scale", "preprocessing.StandardScaler", **on,
                            hook=" ".join(map(str, words)))  # fmt: skip
@@ -80,15 +79,19 @@ def test_another_workspace_is_none_of_it(tmp_path: Path, monkeypatch: pytest.Mon
     def run_by(*folders: Path) -> None:
         monkeypatch.delenv("ERASABLE_RUN_BY", raising=False)
         for folder in folders:
-            monkeypatch.setenv("ERASABLE_RUN_BY", within.environment(folder)["ERASABLE_RUN_BY"])
+            monkeypatch.setenv("ERASABLE_RUN_BY", locking.environment(folder)["ERASABLE_RUN_BY"])
 
-    site, _ = make_site(tmp_path / "one")
-    other = Site.open(site.root, wait=0.0)
-    with site.lock():
+    context, _ = make_site(tmp_path / "one")
+    other = Context.open(context.root, wait=0.0)
+    with context.lock():
         run_by(tmp_path / "two")
         with pytest.raises(WorkspaceBusyError), other.lock():
             pass
-        for folders in ([site.root], [site.root, tmp_path / "two"], [tmp_path / "two", site.root]):
+        for folders in (
+            [context.root],
+            [context.root, tmp_path / "two"],
+            [tmp_path / "two", context.root],
+        ):
             run_by(*folders)
             with pytest.raises(WorkspaceError, match="run by a hook") as told, other.lock():
                 pass

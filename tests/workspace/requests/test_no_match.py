@@ -35,7 +35,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def add(workspace: Workspace, subject: Any, values: list[str | None], name: str = "users") -> Any:
-    source = workspace.site.root.parent / f"{name}.parquet"
+    source = workspace.context.root.parent / f"{name}.parquet"
     numbers = list(range(len(values)))
     pyarrow.parquet.write_table(pa.table({"n": numbers, "who": values}), source)
     return workspace.add_dataset(name, source, id_column="n", subjects=[subject])
@@ -202,7 +202,7 @@ def test_no_match_is_a_state_and_says_where_it_was_looked(workspace: Workspace) 
     assert says[named_id]["searched"] == columns[:1]
     assert says[condition.id]["searched"] is None
     assert workspace.verify_log() == []
-    page = workspace.site.root.parent / "report.html"
+    page = workspace.context.root.parent / "report.html"
     workspace.report(page)
     assert "3 without a match" in page.read_text()
 
@@ -216,7 +216,7 @@ def test_a_data_set_that_comes_between_the_search_and_the_receipt_was_not_search
     add(workspace, "who", ["p1"])
     (asked,) = workspace.request(["p2"])
     with monkeypatch.context() as patched:
-        patched.setattr(process, "finish", lambda site: [])
+        patched.setattr(process, "finish", lambda context: [])
         workspace.process()
     add(workspace, "who", ["p2"], "others")
     workspace.process()

@@ -43,7 +43,7 @@ def made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace.request(["marker-p0"])
     workspace.process()
     workspace.request(["marker-p1"])  # pending when the backup is made
-    workspace.site.ledger.close()
+    workspace.context.ledger.close()
     copy_of(folder / "ws", folder / "backup")
     workspace = Workspace.open(folder / "ws")
     workspace.link("marker-p2", "marker-p2@example.org", other_type="email")
@@ -51,7 +51,7 @@ def made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace.request(where="visit = 'v15'", dataset="visits")  # of marker-p5
     assert len(workspace.process().requests) == 4
     (folder / "erased.json").write_text(json.dumps(workspace.suppression_list()))
-    workspace.site.ledger.close()
+    workspace.context.ledger.close()
     return folder
 
 
@@ -96,11 +96,11 @@ def test_a_restored_backup_is_brought_up_to_date(
     assert {row["name"]: row["n_records"] for row in backup.datasets()} == {"visits": 11}
     assert backup.verify_log() == []
     assert {each.verdict for each in backup.verify()} == {"equal"}
-    assert scan(backup.site.root, *BACK) == []
+    assert scan(backup.context.root, *BACK) == []
     for each in done.requests:
         body = backup.receipt(each.id)
         assert receipts.check(body, backup.public_key).request == each.id
-    with backup.site.ledger.reading() as connection:
+    with backup.context.ledger.reading() as connection:
         salts = list(connection.execute(select(suppression_salt.c.salt)).scalars())
     given_out = json.dumps([backup.log_entries(), backup.head(), backup.suppression_list()])
     given_out += "".join(backup.receipt(each.id).decode() for each in done.requests)
@@ -157,9 +157,9 @@ def test_whom_somebody_let_in_unseen_is_asked_for_again(
     """What the first of these leftovers was: a token is deleted, and its owner comes back."""
     copy_of(made / "ws", tmp_path / "ws")
     workspace = Workspace.open(tmp_path / "ws")
-    token = workspace.site.keys.token
+    token = workspace.context.keys.token
     theirs = [token("id", "marker-p3"), token("email", "marker-p3@example.org")]
-    with workspace.site.ledger.transaction() as connection:
+    with workspace.context.ledger.transaction() as connection:
         connection.execute(delete(suppression).where(suppression.c.token.in_(theirs)))
     with pytest.raises(TamperedError, match="no identities, and not 2"):
         workspace.sync("visits")
@@ -225,7 +225,7 @@ def test_a_list_holds_tokens_and_no_identity(made: Path) -> None:
 
     payload = b64decode(json.loads((made / "erased.json").read_text())["payload"]).decode()
     workspace = Workspace.open(made / "ws")
-    assert workspace.site.keys.token("id", "marker-p2") in payload
+    assert workspace.context.keys.token("id", "marker-p2") in payload
     assert "marker" not in payload
     assert "example.org" not in payload
 
@@ -234,9 +234,9 @@ def test_what_an_import_keeps_out_is_held_against_the_log(
     backup: Workspace, listed: dict[str, Any]
 ) -> None:
     backup.import_suppression_list(listed)
-    with backup.site.ledger.reading() as connection:
+    with backup.context.ledger.reading() as connection:
         tokens = list(connection.execute(select(suppression.c.token)).scalars())
-    with backup.site.ledger.transaction() as connection:
+    with backup.context.ledger.transaction() as connection:
         at = suppression.c.token.in_(tokens)
         connection.execute(update(suppression).where(at).values(type="exact"))
     assert len(backup.verify_log()) == 5  # a line for each request

@@ -25,7 +25,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def add_letters(workspace: Workspace) -> int:
-    source = workspace.site.root.parent / "letters.csv"
+    source = workspace.context.root.parent / "letters.csv"
     added = workspace.add_dataset("letters", source, id_column="letter", subjects=["sender:email"])
     return added.n_suppressed
 
@@ -57,7 +57,7 @@ def test_a_type_that_is_named_waits_for_its_data(workspace: Workspace) -> None:
     """While the request is pending; a stranger is kept out under no type."""
     add_letters(workspace)
     (taken,) = workspace.request(["new@example.org"], type="email")
-    source = workspace.site.root.parent / "more.csv"
+    source = workspace.context.root.parent / "more.csv"
     source.write_text("letter,sender,length\nl3,New@Example.org,5\n")
     workspace.append("letters", source)
     assert workspace.process().n_records == 1

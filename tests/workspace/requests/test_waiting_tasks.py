@@ -33,7 +33,7 @@ def states(workspace: Workspace) -> list[str]:
 @pytest.mark.parametrize("attempts", [1, 2])  # it is dead, or to be tried again much later
 def test_for_a_model(workspace: Workspace, tmp_path: Path, attempts: int) -> None:
     (tmp_path / "broken").touch()
-    worker = Worker(workspace.site, Patience(attempts=attempts, backoff=3600.0))
+    worker = Worker(workspace.context, Patience(attempts=attempts, backoff=3600.0))
     workspace.request(["marker-patient-21"])
     assert worker.turn().failure is not None
     workspace.request(["marker-patient-22"])
@@ -53,11 +53,11 @@ def test_for_a_model(workspace: Workspace, tmp_path: Path, attempts: int) -> Non
 
 
 def test_for_a_data_set(workspace: Workspace) -> None:
-    folder = workspace.site.root / "artifacts" / "data" / "others"
+    folder = workspace.context.root / "artifacts" / "data" / "others"
     whole = {path: path.read_bytes() for path in folder.iterdir()}
     for path, data in whole.items():
         path.write_bytes(data[:-1])
-    worker = Worker(workspace.site, Patience(attempts=1))
+    worker = Worker(workspace.context, Patience(attempts=1))
     workspace.request(["marker-patient-21"])
     assert worker.turn().failure is not None
     workspace.request(["marker-patient-22"])

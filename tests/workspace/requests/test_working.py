@@ -49,7 +49,7 @@ def states(workspace: Workspace) -> list[str]:
 
 def work(workspace: Workspace, patience: Patience = SOON) -> list[Done]:
     told: list[Done] = []
-    Worker(workspace.site, patience, poll=0.01, tell=told.append).run(drain=True)
+    Worker(workspace.context, patience, poll=0.01, tell=told.append).run(drain=True)
     return told
 
 
@@ -59,7 +59,7 @@ def holds(workspace: Workspace) -> None:
         name: "equal" for name in told if name != "ranker"
     }
     assert workspace.verify_log() == []
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         assert connection.execute(select(step)).all() == []
         done = connection.execute(
             text("SELECT subject FROM log_entry WHERE kind = 'request-erased'")
@@ -114,14 +114,14 @@ def test_a_failure_is_tried_again_later(
 ) -> None:
     (tmp_path / "broken").touch()
     workspace.request(["marker-patient-21"])
-    worker = Worker(workspace.site, Patience(attempts=5, backoff=60.0))
+    worker = Worker(workspace.context, Patience(attempts=5, backoff=60.0))
     assert worker.turn().failure is not None
     assert not worker.turn()
     (failed,) = workspace.tasks()["failed"]
     assert failed.state == "waiting"
     assert failed.again_at - failed.failed_at == timedelta(seconds=60)
-    now = workspace.site.now
-    monkeypatch.setattr(workspace.site, "now", lambda: now() + timedelta(seconds=61))
+    now = workspace.context.now
+    monkeypatch.setattr(workspace.context, "now", lambda: now() + timedelta(seconds=61))
     told = worker.turn().failure
     assert told is not None
     assert told.again_at is not None
@@ -148,7 +148,7 @@ def test_at_a_desk_all_is_tried_and_a_model_may_be_given_up(
 def test_a_damaged_data_set_keeps_nobody_else_waiting(workspace: Workspace) -> None:
     workspace.request(["marker-patient-1"])
     workspace.request(["marker-patient-21"])
-    folder = workspace.site.root / "artifacts" / "data" / "others"
+    folder = workspace.context.root / "artifacts" / "data" / "others"
     whole = {path: path.read_bytes() for path in folder.iterdir()}
     for path, data in whole.items():
         path.write_bytes(data[:-1])
@@ -215,14 +215,14 @@ class TestSeveral:
         workspace.request(["marker-patient-1"])
         stopped = threading.Event()
         told: list[Done] = []
-        helper = Workspace.open(workspace.site.root)
+        helper = Workspace.open(workspace.context.root)
         thread = threading.Thread(
             target=helper.work, kwargs={"poll": 0.01, "tell": told.append, "stopped": stopped}
         )
-        monkeypatch.setattr(Worker, "_waits", lambda worker: worker.site is workspace.site)
+        monkeypatch.setattr(Worker, "_waits", lambda worker: worker.context is workspace.context)
         thread.start()
         try:
-            done = Worker(workspace.site).turn()
+            done = Worker(workspace.context).turn()
         finally:
             stopped.set()
             thread.join(60)
@@ -234,16 +234,16 @@ class TestSeveral:
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A process that was suspended; it must not look for ever for steps that are gone."""
-        other = Workspace.open(workspace.site.root)
+        other = Workspace.open(workspace.context.root)
         help_out, looks = steps.help_out, []
 
-        def overtaken(site: Any, *given: Any) -> int:
-            if site is not workspace.site:
-                return help_out(site, *given)
-            looks.append(site)
+        def overtaken(context: Any, *given: Any) -> int:
+            if context is not workspace.context:
+                return help_out(context, *given)
+            looks.append(context)
             assert len(looks) < 50, "it waits for ever"
             if len(looks) == 1:
-                with site.ledger.reading() as connection:
+                with context.ledger.reading() as connection:
                     connection.execute(
                         text(
                             "SELECT pg_terminate_backend(l.pid, 5000) FROM lease JOIN pg_locks l "
@@ -251,12 +251,12 @@ class TestSeveral:
                             "WHERE l.locktype = 'advisory'"
                         )
                     ).all()
-                assert Worker(other.site, SOON).turn().processed is not None
+                assert Worker(other.context, SOON).turn().processed is not None
             return 0
 
         monkeypatch.setattr(steps, "help_out", overtaken)
         workspace.request(["marker-patient-1"])
-        worker = Worker(workspace.site, SOON)
+        worker = Worker(workspace.context, SOON)
         assert worker.turn() == Done(busy=True)
         assert len(looks) == 1
         assert states(workspace) == ["completed"]
@@ -264,19 +264,19 @@ class TestSeveral:
         workspace.request(["marker-patient-2"])
         assert worker.turn().processed is not None
         holds(workspace)
-        other.site.ledger.close()
+        other.context.ledger.close()
 
     def test_a_worker_that_loses_its_lease_hands_in_nothing(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Its session ends while it prepares a model: the model is prepared again."""
-        prepare = deleting.prepare
+        prepare = deleting.prepare_model
         prepared: list[str] = []
 
-        def cut_off(site: Any, model: Any, *given: Any) -> deleting.Prepared:
+        def cut_off(context: Any, model: Any, *given: Any) -> deleting.Prepared:
             prepared.append(model.name)
             if prepared.count("risk") == 1 and model.name == "risk":
-                with workspace.site.ledger.reading() as connection:
+                with workspace.context.ledger.reading() as connection:
                     connection.execute(
                         text(
                             "SELECT pg_terminate_backend(l.pid, 5000) FROM lease JOIN pg_locks l "
@@ -284,13 +284,13 @@ class TestSeveral:
                             "WHERE l.locktype = 'advisory' AND resource LIKE 'step:%'"
                         )
                     ).all()
-                with Workspace.open(workspace.site.root).site.lock([_claim(workspace)]):
+                with Workspace.open(workspace.context.root).context.lock([_claim(workspace)]):
                     pass  # it is taken
-            return prepare(site, model, *given)
+            return prepare(context, model, *given)
 
-        monkeypatch.setattr(deleting, "prepare", cut_off)
+        monkeypatch.setattr(deleting, "prepare_model", cut_off)
         workspace.request(["marker-patient-1"])
-        worker = Worker(workspace.site, SOON, poll=0.01)
+        worker = Worker(workspace.context, SOON, poll=0.01)
         assert not worker.turn()  # it was told that it lost what it had
         assert states(workspace) == ["pending"]
         assert worker.turn().processed is not None
@@ -308,26 +308,26 @@ class TestSeveral:
 
         workspace.request(["marker-patient-1"])
         with monkeypatch.context() as patched:
-            patched.setattr(deleting, "prepare", die)
+            patched.setattr(deleting, "prepare_model", die)
             patched.setattr(steps, "_take_back", lambda *given: None)
             with pytest.raises(PowerFailure):
-                Worker(workspace.site).turn()
+                Worker(workspace.context).turn()
         assert states(workspace) == ["in_progress"]
         assert [each.n_models for each in work(workspace)] == [0]  # none for who has died
         assert states(workspace) == ["completed"]
-        workspace.site.clean()
-        assert not (workspace.site.root / "artifacts" / "batches").exists() or not list(
-            (workspace.site.root / "artifacts" / "batches").iterdir()
+        workspace.context.clean()
+        assert not (workspace.context.root / "artifacts" / "batches").exists() or not list(
+            (workspace.context.root / "artifacts" / "batches").iterdir()
         )
         holds(workspace)
 
     def test_models_are_fitted_beside_a_batch_that_does_not_concern_them(
         self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        other = Workspace.open(workspace.site.root)
-        other.site._wait = 0.0
+        other = Workspace.open(workspace.context.root)
+        other.context._wait = 0.0
         seen: list[str] = []
-        prepare: Callable[..., Any] = deleting.prepare
+        prepare: Callable[..., Any] = deleting.prepare_model
 
         def look(*given: Any) -> Any:
             if not seen:
@@ -343,7 +343,7 @@ class TestSeveral:
             return prepare(*given)
 
         write_csv(tmp_path / "more.csv", visits(3, start=900))
-        monkeypatch.setattr(deleting, "prepare", look)
+        monkeypatch.setattr(deleting, "prepare_model", look)
         workspace.request(["marker-patient-1"])
         work(workspace)
         assert seen == ["fitted"]
@@ -351,15 +351,15 @@ class TestSeveral:
         holds(workspace)
 
     def test_it_waits_for_who_has_what_it_takes(self, workspace: Workspace) -> None:
-        other = Workspace.open(workspace.site.root)
-        other.site._wait = 0.01
+        other = Workspace.open(workspace.context.root)
+        other.context._wait = 0.01
         workspace.request(["marker-patient-1"])
         told: list[Done] = []
         thread = threading.Thread(
             target=other.work, kwargs={"drain": True, "poll": 0.01, "tell": told.append}
         )
-        with workspace.site.lock(reads=["dataset:visits"]):
-            assert Worker(other.site).turn().busy
+        with workspace.context.lock(reads=["dataset:visits"]):
+            assert Worker(other.context).turn().busy
             thread.start()
             thread.join(0.3)
             assert thread.is_alive()
@@ -368,7 +368,7 @@ class TestSeveral:
 
 
 def _claim(workspace: Workspace) -> str:
-    with workspace.site.ledger.reading() as connection:
+    with workspace.context.ledger.reading() as connection:
         found = connection.execute(
             text("SELECT resource FROM lease WHERE resource LIKE 'step:%'")
         ).scalar_one()
@@ -398,6 +398,6 @@ def test_a_server_that_does_not_answer_is_asked_again(
         if done.processed is not None:
             stopped.set()
 
-    Worker(workspace.site, SOON, poll=0.0, tell=tell, stopped=stopped).run()
+    Worker(workspace.context, SOON, poll=0.0, tell=tell, stopped=stopped).run()
     assert [each.error for each in told[:-1]] == ["twice away; expected it there; start it"]
     assert states(workspace) == ["completed"]

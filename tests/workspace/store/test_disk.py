@@ -94,8 +94,8 @@ def test_power_loss_within_a_write(tmp_path: Path) -> None:
 
 def test_a_disk_that_does_not_sync_is_found_out(tmp_path: Path) -> None:
     class Careless(ForgetfulDisk):
-        def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-            path.write_bytes(data)
+        def _sync(self, path: Path, handle: int) -> None:
+            pass
 
     disk = Careless(tmp_path)
     disk.write("a", b"one")

@@ -16,8 +16,8 @@ PERSON = "marker-patient-3"
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    site, _ = make_site(tmp_path / "ws")
-    workspace = Workspace(site)
+    context, _ = make_site(tmp_path / "ws")
+    workspace = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(30))
     workspace.add_dataset(
         "visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"]
@@ -37,7 +37,7 @@ def moved(path: Path, to: Path) -> None:
 def test_a_link_is_refused_before_anything_is_signed(
     workspace: Workspace, tmp_path: Path, what: str
 ) -> None:
-    (path,) = (workspace.site.root / "artifacts").glob(what)
+    (path,) = (workspace.context.root / "artifacts").glob(what)
     moved(path, tmp_path / "elsewhere")
     with pytest.raises(WorkspaceError, match="is a symbolic link; expected a file or folder"):
         workspace.process()
@@ -48,13 +48,13 @@ def test_a_link_is_refused_before_anything_is_signed(
 
 
 def test_a_link_to_nothing_is_refused(workspace: Workspace, tmp_path: Path) -> None:
-    (workspace.site.root / "artifacts" / "data" / "visits" / "x").symlink_to(tmp_path / "none")
+    (workspace.context.root / "artifacts" / "data" / "visits" / "x").symlink_to(tmp_path / "none")
     with pytest.raises(WorkspaceError, match="symbolic link"):
         workspace.process()
 
 
 def test_the_folder_of_all_artifacts_may_be_elsewhere(workspace: Workspace, tmp_path: Path) -> None:
-    moved(workspace.site.root / "artifacts", tmp_path / "elsewhere")
+    moved(workspace.context.root / "artifacts", tmp_path / "elsewhere")
     assert len(workspace.process().requests) == 1
 
 
@@ -62,7 +62,7 @@ def test_without_the_check_the_records_would_stay(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The negative control."""
-    (path,) = (workspace.site.root / "artifacts").glob("data/visits/*")
+    (path,) = (workspace.context.root / "artifacts").glob("data/visits/*")
     moved(path, tmp_path / "elsewhere")
     monkeypatch.setattr(
         Disk,

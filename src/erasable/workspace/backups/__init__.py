@@ -3,7 +3,3 @@
 The law kept here: a restored workspace can be used when everybody is erased from it who was erased
 since the backup was made, as far as a list kept elsewhere tells; not before.
 """
-
-from __future__ import annotations
-
-__all__: list[str] = []

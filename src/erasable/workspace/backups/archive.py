@@ -17,8 +17,6 @@ from typing import BinaryIO, NamedTuple
 from erasable.core.errors import EvidenceError, NotInWorkspaceError
 from erasable.workspace.store.disk import disk_errors
 
-__all__ = ["MANIFEST", "Archive", "Member", "Writer", "damaged"]
-
 MANIFEST = "manifest.json"
 """The last member."""
 

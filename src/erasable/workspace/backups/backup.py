@@ -18,6 +18,7 @@ from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceEr
 from erasable.workspace.backups import tables
 from erasable.workspace.backups.archive import Writer
 from erasable.workspace.backups.manifest import Manifest
+from erasable.workspace.context import Context
 from erasable.workspace.data.holders import compare_index_with_data
 from erasable.workspace.evidence import consistency, log, suppressions
 from erasable.workspace.evidence.statements import software
@@ -25,11 +26,8 @@ from erasable.workspace.evidence.wire import stamp
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.ledger.schema import fragment, log_entry, model_version
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
 from erasable.workspace.store.disk import Disk
-
-__all__ = ["BackedUp", "back_up", "files_of", "troubles"]
 
 _ATTEMPTS = 4
 """How often it is begun anew where an erasure ends meanwhile; at the last, erasures wait."""
@@ -71,12 +69,12 @@ class BackedUp:
     with_keys: bool
 
 
-def back_up(site: Site, path: str | os.PathLike[str], *, with_keys: bool = False) -> BackedUp:
+def back_up(context: Context, path: str | os.PathLike[str], *, with_keys: bool = False) -> BackedUp:
     """Write all of a workspace into a file.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     path : path-like
         A file that is not there yet, or a folder, in which it gets a name of workspace and time.
     with_keys : bool, default=False
@@ -94,25 +92,25 @@ def back_up(site: Site, path: str | os.PathLike[str], *, with_keys: bool = False
     WorkspaceDiskError
         It cannot be written.
     """
-    place = _place(site, path)
-    if messages := troubles(site):
+    place = _place(context, path)
+    if messages := troubles(context):
         raise EvidenceError(
             f"the workspace does not hold: {messages[0]}; expected one that does; nothing was "
             "backed up, run `erasable log verify`, and restore it from an older backup"
         )
     for attempt in range(_ATTEMPTS):
-        with site.lock() if attempt == _ATTEMPTS - 1 else nullcontext():
+        with context.lock() if attempt == _ATTEMPTS - 1 else nullcontext():
             try:
-                return _write(site, place, with_keys)
+                return _write(context, place, with_keys)
             except _ChangedError:
                 continue
     raise AssertionError("under the lock no erasure ends")
 
 
-def troubles(site: Site) -> list[str]:
+def troubles(context: Context) -> list[str]:
     """Tell what does not hold in a workspace, so that no backup of it could be restored."""
-    messages = log.verify_log(site) + consistency.compare_ledger_with_log(site)
-    return messages + suppressions.compare_list_with_log(site) + compare_index_with_data(site)
+    messages = log.verify_log(context) + consistency.compare_ledger_with_log(context)
+    return messages + suppressions.compare_list_with_log(context) + compare_index_with_data(context)
 
 
 def files_of(connection: Connection) -> list[Stored]:
@@ -127,61 +125,61 @@ def files_of(connection: Connection) -> list[Stored]:
     ]
 
 
-def _write(site: Site, place: Path, with_keys: bool) -> BackedUp:
+def _write(context: Context, place: Path, with_keys: bool) -> BackedUp:
     with Disk(place.parent, private=True).writing(place.name) as write:
         writer = Writer(write)
         if with_keys:
-            writer.add(KEYS, site.keys.to_json())
-        with site.ledger.reading() as connection:
-            made_at = stamp(site.now())
+            writer.add(KEYS, context.keys.to_json())
+        with context.ledger.reading() as connection:
+            made_at = stamp(context.now())
             known = tables.dump(connection, writer)
             stored = {each.sha256: each for each in files_of(connection)}
             tree = log.tree(connection)
-            workspace = str(site.ledger.get(connection, "workspace"))
-        with site.progress("backing up files", len(stored)) as advance:
+            workspace = str(context.ledger.get(connection, "workspace"))
+        with context.progress("backing up files", len(stored)) as advance:
             for sha256, each in stored.items():
-                writer.add(f"artifacts/{sha256}", _opened(site, each))
+                writer.add(f"artifacts/{sha256}", _opened(context, each))
                 advance()
-        if _erased_since(site, len(tree)):
+        if _erased_since(context, len(tree)):
             raise _ChangedError
         manifest = Manifest(
-            workspace, made_at, software().get("erasable", ""), REVISION, site.keys.key_id,
-            site.keys.fingerprint, len(tree), tree.root().hex(), known,
+            workspace, made_at, software().get("erasable", ""), REVISION, context.keys.key_id,
+            context.keys.fingerprint, len(tree), tree.root().hex(), known,
             [each._asdict() for each in writer.members],
         )  # fmt: skip
-        writer.end(manifest.sealed(site.keys))
+        writer.end(manifest.sealed(context.keys))
     return BackedUp(
         str(place), place.stat().st_size, made_at, {each["name"]: each["n_rows"] for each in known},
         len(stored), len(tree), tree.root().hex(), with_keys,
     )  # fmt: skip
 
 
-def _opened(site: Site, stored: Stored) -> bytes:
+def _opened(context: Context, stored: Stored) -> bytes:
     try:
-        return site.store.open(stored)
+        return context.store.open(stored)
     except NotInWorkspaceError:
-        with site.ledger.reading() as connection:
+        with context.ledger.reading() as connection:
             if stored in files_of(connection):
                 raise
         raise _ChangedError from None  # an erasure, or another fit, replaced it
 
 
-def _erased_since(site: Site, log_size: int) -> bool:
+def _erased_since(context: Context, log_size: int) -> bool:
     said = select(func.count()).where(
         log_entry.c.position >= log_size, log_entry.c.kind == "request-erased"
     )
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         n: Any = connection.execute(said).scalar()
     return bool(n)
 
 
-def _place(site: Site, path: str | os.PathLike[str]) -> Path:
+def _place(context: Context, path: str | os.PathLike[str]) -> Path:
     named, place = os.fspath(path), Path(os.path.abspath(path))
     if place.is_dir():
-        with site.ledger.reading() as connection:
-            workspace = str(site.ledger.get(connection, "workspace"))
-        place /= f"erasable-{workspace[:8]}-{site.now():%Y%m%dT%H%M%SZ}.tar"
-    if place.resolve().is_relative_to(site.root):
+        with context.ledger.reading() as connection:
+            workspace = str(context.ledger.get(connection, "workspace"))
+        place /= f"erasable-{workspace[:8]}-{context.now():%Y%m%dT%H%M%SZ}.tar"
+    if place.resolve().is_relative_to(context.root):
         raise WorkspaceError(
             f"{named!r} is in the folder of the workspace, where no erasure would reach it; "
             "expected a place elsewhere"

@@ -21,17 +21,15 @@ from erasable.workspace.backups import tables
 from erasable.workspace.backups.backup import files_of, troubles
 from erasable.workspace.backups.place import Ground, removed_on_failure
 from erasable.workspace.backups.restore import check_receipts
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.models import pending_hooks
-from erasable.workspace.site import Site
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own import refuse_own
-
-__all__ = ["Copied", "copy"]
 
 
 @dataclass(slots=True)
@@ -65,7 +63,7 @@ class Copied:
 
 
 def copy(
-    source: Site,
+    source: Context,
     root: str | os.PathLike[str],
     address: Address,
     location: Location | None = None,
@@ -74,7 +72,7 @@ def copy(
 
     Parameters
     ----------
-    source : Site
+    source : Context
     root : path-like
         A folder that is empty or not there.
     address : Address
@@ -100,34 +98,34 @@ def copy(
     ground.check(resumes=False)
     with source.lock(), source.ledger.holding() as reading, removed_on_failure(ground):
         kept = source.disk.path(KEYS)
-        site = ground.begin(source.disk.read(KEYS) if kept.is_file() else None)
+        context = ground.begin(source.disk.read(KEYS) if kept.is_file() else None)
         copied = Copied(str(ground.root), hooks_due=pending_hooks.due(source, reading))
-        ledger = site.ledger
+        ledger = context.ledger
         try:
-            copied.n_files = _copy_files(source, reading, site)
+            copied.n_files = _copy_files(source, reading, context)
             with ledger.transaction() as writing:
                 address.refuse_taken(writing)
                 ledger.build(writing)
                 copied.rows = _copy_tables(source, reading, writing, address.schema)
-                site.ledger = _Within(writing)
-                _verify(source, reading, site, copied)
+                context.ledger = _Within(writing)
+                _verify(source, reading, context, copied)
         finally:
             ledger.close()
     return copied
 
 
-def _copy_files(source: Site, reading: Connection, site: Site) -> int:
+def _copy_files(source: Context, reading: Connection, context: Context) -> int:
     """Copy data and models; what the ledger does not refer to stays behind."""
     wanted = files_of(reading)
     with source.progress("copying files", len(wanted)) as advance:
         for each in wanted:
-            site.store.write(each.key, source.store.open(each))
+            context.store.write(each.key, source.store.open(each))
             advance()
     return len(wanted)
 
 
 def _copy_tables(
-    source: Site, reading: Connection, writing: Connection, schema: str
+    source: Context, reading: Connection, writing: Connection, schema: str
 ) -> dict[str, int]:
     """Copy the tables as their database keeps them."""
     counts = {}
@@ -152,7 +150,7 @@ class _Within(Ledger):
     looking = reading
 
 
-def _verify(source: Site, reading: Connection, site: Site, copied: Copied) -> None:
+def _verify(source: Context, reading: Connection, context: Context, copied: Copied) -> None:
     """Verify the log and every receipt of the copy, by the files of the copy.
 
     Raises
@@ -160,15 +158,15 @@ def _verify(source: Site, reading: Connection, site: Site, copied: Copied) -> No
     EvidenceError
         One of them does not hold, neither here nor in the source.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         was, now = log.tree(reading), log.tree(connection)
     copied.log_size, copied.log_root = len(now), now.root().hex()
     messages = (
         [] if was.root() == now.root() else ["the log has another root than that of the source"]
     )
-    if messages := messages + troubles(site):
+    if messages := messages + troubles(context):
         raise EvidenceError(
             f"the workspace does not hold: {messages[0]}; expected one that does; nothing was "
             "copied, run `erasable log verify` on the source, and restore it from a backup"
         )
-    copied.n_receipts = check_receipts(site, source.keys.public_pem)
+    copied.n_receipts = check_receipts(context, source.keys.public_pem)

@@ -16,8 +16,6 @@ from erasable.workspace.evidence.wire import pack, unpack
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.kinds import fits
 
-__all__ = ["Manifest", "read"]
-
 PAYLOAD_TYPE = "application/vnd.erasable.backup+json"
 
 _SHAPES = {

@@ -19,22 +19,15 @@ from typing import Any
 from filelock import FileLock, Timeout
 from sqlalchemy import text
 
-from erasable.core.errors import (
-    ErasableError,
-    LedgerError,
-    WorkspaceBusyError,
-    WorkspaceError,
-)
+from erasable.core.errors import ErasableError, LedgerError, WorkspaceBusyError, WorkspaceError
+from erasable.workspace.context import ARTIFACTS, RESTORING, Context
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.site import ARTIFACTS, RESTORING, Site
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import PARTIAL, Disk, disk_errors
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
-
-__all__ = ["RESTORING_LOCK", "Ground", "marked", "removed_on_failure"]
 
 RESTORING_LOCK = "restoring.lock"
 
@@ -120,7 +113,7 @@ class Ground:
         self._clear(self.location)
         self.disk.remove(RESTORING)
 
-    def begin(self, keys: bytes | None) -> Site:
+    def begin(self, keys: bytes | None) -> Context:
         """Write what a workspace has beside its ledger: keys, and where the rest is to be."""
         if keys is not None:
             self.disk.write(KEYS, keys, 0o600)
@@ -131,7 +124,7 @@ class Ground:
             ObjectStore(self.location).take()
         if self.address is not None:
             self.address.write(self.disk)
-        return Site(self.root)
+        return Context(self.root)
 
     def _clear(self, location: Location | None) -> None:
         if location is not None:

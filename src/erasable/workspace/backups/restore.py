@@ -22,8 +22,10 @@ from erasable.workspace.backups.archive import Archive, damaged
 from erasable.workspace.backups.backup import files_of, troubles
 from erasable.workspace.backups.manifest import Manifest
 from erasable.workspace.backups.place import Ground, marked
+from erasable.workspace.context import Context, Progress
 from erasable.workspace.data.holders import tokens_held
 from erasable.workspace.evidence import log, receipts, seals
+from erasable.workspace.evidence.heads import read_kept
 from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS, Keys
 from erasable.workspace.identity.outside import Listed
@@ -34,10 +36,7 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import fitting, verifying
 from erasable.workspace.models.verifying import Verdict
 from erasable.workspace.requests import intake, process, restoring
-from erasable.workspace.site import Progress, Site
 from erasable.workspace.store.location import Location
-
-__all__ = ["Restored", "check_receipts", "restore"]
 
 
 @dataclass(slots=True)
@@ -144,24 +143,24 @@ def restore(
     given = _check(Archive(os.fspath(backup)), suppressions, head, keys)
     done = Restored(str(ground.root), given.said.made_at, given.said.log_size)
     with marked(ground):
-        site = _build(ground, given)
+        context = _build(ground, given)
         try:
             if progress is not None:
-                site.progress = progress
-            if messages := troubles(site):
+                context.progress = progress
+            if messages := troubles(context):
                 raise damaged(given.archive.path, messages[0])
-            check_receipts(site, site.keys.public_pem)
+            check_receipts(context, context.keys.public_pem)
             for name in retire:
-                fitting.retire(site, name)
+                fitting.retire(context, name)
             if given.listed is not None:
-                _erase_again(site, given.listed, done)
+                _erase_again(context, given.listed, done)
             else:
-                process.process(site, (), delivers=False)
+                process.process(context, (), delivers=False)
             done.head_size = None if given.head is None else given.head["size"]
             done.warnings += _doubts(given)
-            done.verdicts = verifying.verify(site)
+            done.verdicts = verifying.verify(context)
         finally:
-            site.ledger.close()
+            context.ledger.close()
     return done
 
 
@@ -186,7 +185,7 @@ def _check(
         with _named("suppressions"):
             listed = outside.check_list(suppressions, own, said.workspace)
     with _named("head"):
-        signed = None if head is None else log.read_kept(head, own.public_pem)
+        signed = None if head is None else read_kept(head, own.public_pem)
     if signed is not None and signed["workspace"] != said.workspace:
         raise EvidenceError(
             "the log head is of another workspace; expected one of the workspace in the backup; "
@@ -254,35 +253,35 @@ def _doubts(given: _Given) -> list[str]:
 # -- how it is made --------------------------------------------------------------------------------
 
 
-def _build(ground: Ground, given: _Given) -> Site:
+def _build(ground: Ground, given: _Given) -> Context:
     """Write keys, files and ledger, and what the log says of it."""
-    site = ground.begin(given.keys.to_json() if given.keeps_keys else None)
+    context = ground.begin(given.keys.to_json() if given.keeps_keys else None)
     try:
-        _fill(site, ground, given)
+        _fill(context, ground, given)
     except BaseException:
-        site.ledger.close()
+        context.ledger.close()
         raise
-    return site
+    return context
 
 
-def _fill(site: Site, ground: Ground, given: _Given) -> None:
+def _fill(context: Context, ground: Ground, given: _Given) -> None:
     schema = None if ground.address is None else ground.address.schema
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         if ground.address is not None:
             ground.address.refuse_taken(connection)
-        site.ledger.build(connection, given.said.revision)
+        context.ledger.build(connection, given.said.revision)
         for each in given.said.tables:
             tables.load(connection, given.archive, each, schema)
-        site.ledger.build(connection)
+        context.ledger.build(connection)
         _check_log(connection, given)
-        _tell(site, connection, ground, given)
+        _tell(context, connection, ground, given)
         if not seals.sealed(connection):  # an older version made it, and signed the whole
-            seals.seal_all(site, connection)
+            seals.seal_all(context, connection)
         wanted = files_of(connection)
     for stored in wanted:
         _refuse_stray(given, stored.key)
         data = given.archive.read(f"artifacts/{stored.sha256}")
-        site.store.write(stored.key, data)
+        context.store.write(stored.key, data)
 
 
 def _check_log(connection: Connection, given: _Given) -> None:
@@ -299,9 +298,9 @@ def _check_log(connection: Connection, given: _Given) -> None:
         )
 
 
-def _tell(site: Site, connection: Connection, ground: Ground, given: _Given) -> None:
+def _tell(context: Context, connection: Connection, ground: Ground, given: _Given) -> None:
     """Write into the log that the workspace was restored, from what, and what was taken in."""
-    now = site.now()
+    now = context.now()
     head = given.head or {"size": None, "root": None}
     said = {
         "made_at": given.said.made_at,
@@ -310,10 +309,10 @@ def _tell(site: Site, connection: Connection, ground: Ground, given: _Given) -> 
         "head_root": head["root"],
         "list": None if given.listed is None else given.listed.sha256,
     }
-    key_id = str(site.ledger.get(connection, "key_id"))
-    position = log.append(site, connection, "workspace-restored", key_id, said, now)
+    key_id = str(context.ledger.get(connection, "key_id"))
+    position = log.append(context, connection, "workspace-restored", key_id, said, now)
     kept = {**said, "id": ground.id, "position": position, "at": now.isoformat()}
-    site.ledger.set(connection, "restored", kept)
+    context.ledger.set(connection, "restored", kept)
 
 
 def _refuse_stray(given: _Given, key: str) -> None:
@@ -322,7 +321,7 @@ def _refuse_stray(given: _Given, key: str) -> None:
         raise damaged(given.archive.path, "a file of it has a place outside of the workspace")
 
 
-def check_receipts(site: Site, public_key: bytes) -> int:
+def check_receipts(context: Context, public_key: bytes) -> int:
     """Check every receipt of a workspace; return how many there are.
 
     Raises
@@ -330,7 +329,7 @@ def check_receipts(site: Site, public_key: bytes) -> int:
     EvidenceError
         One does not hold.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         bodies = list(connection.execute(select(receipt.c.body)).scalars())
     for body in bodies:
         receipts.check(body, public_key)
@@ -340,14 +339,16 @@ def check_receipts(site: Site, public_key: bytes) -> int:
 # -- who was erased since --------------------------------------------------------------------------
 
 
-def _erase_again(site: Site, listed: Listed, done: Restored) -> None:
+def _erase_again(context: Context, listed: Listed, done: Restored) -> None:
     """Carry out what was asked of the people on the list, and see that they are gone."""
-    taken = restoring.take_in(site, listed.entries)
-    _carry_out(site, [each.id for each in taken.requests] + _asked_already(site), done)
-    if _back(site):  # an open request that has to wait, as it fits two people, asks for them, too
-        taken = restoring.take_in(site, listed.entries, anew=True)
-        _carry_out(site, [each.id for each in taken.requests], done)
-    if back := _back(site):
+    taken = restoring.take_in(context, listed.entries)
+    _process(context, [each.id for each in taken.requests] + _asked_already(context), done)
+    if _back(
+        context
+    ):  # an open request that has to wait, as it fits two people, asks for them, too
+        taken = restoring.take_in(context, listed.entries, anew=True)
+        _process(context, [each.id for each in taken.requests], done)
+    if back := _back(context):
         raise EvidenceError(
             f"{len(back)} identities that are kept out are in the data still; expected none; "
             "nothing was restored, report it"
@@ -355,25 +356,25 @@ def _erase_again(site: Site, listed: Listed, done: Restored) -> None:
     done.n_listed = len(listed.entries)
 
 
-def _carry_out(site: Site, requests: Sequence[str], done: Restored) -> None:
+def _process(context: Context, requests: Sequence[str], done: Restored) -> None:
     advice = "or restore without the model: --retire {model}"
-    found = process.process(site, requests, delivers=False, advice=advice)
+    found = process.process(context, requests, delivers=False, advice=advice)
     done.requests += found.requests
     done.n_records += found.n_records
     done.warnings += found.warnings
 
 
-def _back(site: Site) -> set[str]:
+def _back(context: Context) -> set[str]:
     """Return who is kept out and in the data nevertheless."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         kept = {each["token"]: each["type"] for each in suppression.listing(connection)}
-        return tokens_held(site, connection, kept)
+        return tokens_held(context, connection, kept)
 
 
-def _asked_already(site: Site) -> list[str]:
+def _asked_already(context: Context) -> list[str]:
     """Return open requests for people who are kept out; none of them waits any longer."""
     r = request_table.c
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         kept = {each["token"] for each in suppression.listing(connection)}
         rows = list(
             connection.execute(select(r.id, r.hold, r.tokens).where(r.state.in_(intake.OPEN)))
@@ -384,6 +385,6 @@ def _asked_already(site: Site) -> list[str]:
         if not kept & {token for _, token in own}:
             continue
         if row.hold is not None:
-            intake.resume(site, row.id)
+            intake.resume(context, row.id)
         found.append(row.id)
     return found

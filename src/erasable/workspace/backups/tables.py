@@ -19,8 +19,6 @@ from erasable.workspace.backups.archive import Archive, Writer, damaged
 from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.schema import PASSING, metadata
 
-__all__ = ["dump", "kept", "load", "load_compared"]
-
 _BYTES = "base64"
 
 

@@ -1,3 +1,1 @@
 """Data sets: where records come from, how they are kept, and how they are erased."""
-
-__all__: list[str] = []

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.context import Context
+from erasable.workspace.data import fragments
+from erasable.workspace.data.catalogue import DataSet, Part
 from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
-from erasable.workspace.site import Site
-
-__all__ = ["Gate", "plain", "record_type", "tokens_in"]
 
 _LATELY = 1 << 17  # identities of a column that are kept in memory while it is read
 
@@ -79,7 +78,7 @@ class Gate:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     known : DataSet
 
     Raises
@@ -88,12 +87,12 @@ class Gate:
         The list of whom to keep out is not what the log says.
     """
 
-    def __init__(self, site: Site, known: DataSet) -> None:
-        self._keys = site.keys
+    def __init__(self, context: Context, known: DataSet) -> None:
+        self._keys = context.keys
         self._known = known
         self._named = record_type(known.name)
         self._lately: dict[tuple[str, str], dict[Any, str | None]] = {}
-        with site.ledger.reading() as connection:
+        with context.ledger.reading() as connection:
             suppressions.check_list(connection)  # who was taken off it would come in
             banned = suppression.every(connection)
             self._banned, self._banned_tokens = pa.array(banned, pa.string()), set(banned)
@@ -162,3 +161,9 @@ def record_type(dataset: str) -> str:
 def tokens_in(column: pa.ChunkedArray) -> list[str]:
     """Return each token of a subject column once."""
     return [token for token in pc.unique(column).to_pylist() if token is not None]
+
+
+def tokens_of(context: Context, part: Part, known: DataSet) -> set[str]:
+    """Return the tokens in the subject columns of a fragment."""
+    table = fragments.read(context, part.key, part.sha256, known.subject_columns)
+    return {token for column in known.subject_columns for token in tokens_in(table[column])}

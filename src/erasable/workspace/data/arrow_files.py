@@ -20,19 +20,6 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-__all__ = [
-    "CSV_NULLS",
-    "csv_reader",
-    "ipc_batches",
-    "ipc_writer",
-    "parquet_batches",
-    "parquet_bytes",
-    "parquet_schema",
-    "parquet_table",
-    "write_csv",
-    "write_parquet",
-]
-
 CSV_NULLS: frozenset[str] = frozenset(pa.csv.ConvertOptions().null_values)
 """What stands for a gap in columns of text files that are not text."""
 
@@ -146,6 +133,14 @@ def _arrows_own(data: bytes) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     sink.write(data)
     return sink.getvalue()
+
+
+def csv_bytes(table: pa.Table) -> bytes:
+    """Return a table as text with commas and a header."""
+    sink = pa.BufferOutputStream()
+    pa.csv.write_csv(table, sink)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def write_csv(table: pa.Table, path: Path) -> None:

@@ -11,14 +11,12 @@ import pyarrow as pa
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import NotInWorkspaceError
+from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version as version_table
 from erasable.workspace.ledger.schema import fragment
-from erasable.workspace.site import Site
-
-__all__ = ["DataSet", "Part", "every", "find", "get", "parts", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ def parts(connection: Connection, dataset_id: int, version: int | None = None) -
 
 
 def table(
-    site: Site,
+    context: Context,
     connection: Connection,
     dataset_id: int,
     version: int | None = None,
@@ -146,7 +144,7 @@ def table(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
     dataset_id : int
     version : int, default=None
@@ -171,7 +169,7 @@ def table(
     read = [
         held[part.key].select(schema.names)
         if part.key in held
-        else fragments.read(site, part.key, part.sha256, schema.names)
+        else fragments.read(context, part.key, part.sha256, schema.names)
         for part in found
     ]
     return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in read)])

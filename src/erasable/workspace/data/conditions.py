@@ -26,8 +26,6 @@ import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
 
-__all__ = ["Condition"]
-
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")

@@ -26,8 +26,6 @@ from sqlalchemy.exc import (
 from erasable.core.errors import SourceError
 from erasable.workspace.data.widening import mixed
 
-__all__ = ["place_of", "sql_batches"]
-
 _AT_ONCE = 10_000  # rows held as Python objects, at most
 _FIRST = 1_000  # rows that are looked at for how long they are
 _BYTES = 1 << 24  # of the values of such rows

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import DataSet, Part, every, find, parts
 from erasable.workspace.data.pulling import Pulled, pulled
@@ -27,9 +28,6 @@ from erasable.workspace.identity import subjects as subjects_of
 from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, holding
-from erasable.workspace.site import Site
-
-__all__ = ["Change", "add", "append", "keep", "put_part", "record_version", "writing"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}")
 
@@ -69,7 +67,7 @@ class Change:
 
 
 def add(
-    site: Site,
+    context: Context,
     name: str,
     source: Source,
     *,
@@ -80,7 +78,7 @@ def add(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
     source : Source
     id_column : str
@@ -109,9 +107,9 @@ def add(
             f"{name[:60]!r} cannot be the name of a data set; expected letters, digits, '.', '_' "
             "and '-', up to 48"
         )
-    with site.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
-        site.clean()
-        with site.ledger.reading() as connection:
+    with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
+        context.clean()
+        with context.ledger.reading() as connection:
             if any(each.name == name for each in every(connection)):
                 raise WorkspaceError(
                     f"there is a data set {name!r} already; expected a new name; choose another, "
@@ -119,21 +117,21 @@ def add(
                 )
         typed = tuple((column, kind or subjects_of.DEFAULT_TYPE) for column, kind in subjects)
         untyped = [column for column, kind in subjects if kind is None]
-        known = DataSet(0, name, source.to_json(), id_column, typed, (), 1, 1, site.now())
-        with pulled(site, source, known, new=True, untyped=untyped) as found:
+        known = DataSet(0, name, source.to_json(), id_column, typed, (), 1, 1, context.now())
+        with pulled(context, source, known, new=True, untyped=untyped) as found:
             change = Change(
                 name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
                 found.n_without_subject, found.remarks or _without_subjects(known),
             )  # fmt: skip
-            known, stored = found.known, _put(site, found)
-        with site.ledger.transaction() as connection:
+            known, stored = found.known, _put(context, found)
+        with context.ledger.transaction() as connection:
             dataset_id = _insert(connection, known)
-            record_version(site, connection, dataset_id, "add", change, known)
-            keep(site, connection, dataset_id, 1, stored)
+            record_version(context, connection, dataset_id, "add", change, known)
+            keep(context, connection, dataset_id, 1, stored)
     return change
 
 
-def append(site: Site, name: str, source: Source) -> Change:
+def append(context: Context, name: str, source: Source) -> Change:
     """Add records to a data set: its next version.
 
     Raises
@@ -143,31 +141,31 @@ def append(site: Site, name: str, source: Source) -> Change:
     InvalidIdsError
         An id is there already; see also `add`.
     """
-    with site.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
-        site.clean()
-        with site.ledger.reading() as connection:
+    with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
+        context.clean()
+        with context.ledger.reading() as connection:
             known = find(connection, name)
             present = parts(connection, known.id, known.version)
-        with pulled(site, source, known) as found:
+        with pulled(context, source, known) as found:
             known = found.known
-            _refuse_present(site, present, found)
+            _refuse_present(context, present, found)
             n_present = sum(part.n_records for part in present)
             change = Change(
                 name, known.version + 1, n_present + found.n_records, found.n_records, 0, 0,
                 found.n_suppressed, found.n_without_subject, found.remarks,
             )  # fmt: skip
-            stored = _put(site, found)
-        with site.ledger.transaction() as connection:
-            reliance.check_one(site, connection, "dataset", name)
-            record_version(site, connection, known.id, "append", change, known)
-            keep(site, connection, known.id, change.version, stored)
+            stored = _put(context, found)
+        with context.ledger.transaction() as connection:
+            reliance.check_one(context, connection, "dataset", name)
+            record_version(context, connection, known.id, "append", change, known)
+            keep(context, connection, known.id, change.version, stored)
     return change
 
 
-def _refuse_present(site: Site, present: Sequence[Part], found: Pulled) -> None:
+def _refuse_present(context: Context, present: Sequence[Part], found: Pulled) -> None:
     id_column, again = found.known.id_column, 0
     for part in present:
-        ids = fragments.read(site, part.key, part.sha256, [id_column])[id_column]
+        ids = fragments.read(context, part.key, part.sha256, [id_column])[id_column]
         again += found.ids.n_of(ids) - found.left_out.n_of(ids)
     if again:
         name = found.known.name
@@ -179,7 +177,7 @@ def _refuse_present(site: Site, present: Sequence[Part], found: Pulled) -> None:
 
 
 def record_version(
-    site: Site,
+    context: Context,
     connection: Connection,
     dataset_id: int,
     cause: str,
@@ -187,7 +185,7 @@ def record_version(
     known: DataSet,
 ) -> None:
     """Write a version of a data set into the ledger and the log."""
-    now = site.now()
+    now = context.now()
     connection.execute(
         update(dataset_table)
         .where(dataset_table.c.id == dataset_id)
@@ -206,17 +204,17 @@ def record_version(
     verb = {"add": "added", "append": "appended", "sync": "synced"}[cause]
     row = connection.execute(select(dataset_table).where(dataset_table.c.id == dataset_id)).one()
     log.append(
-        site,
+        context,
         connection,
         f"dataset-{verb}",
         change.name,
-        entries.dataset(site.keys, row._mapping, version),
+        entries.dataset(context.keys, row._mapping, version),
         now,
     )
 
 
 def keep(
-    site: Site,
+    context: Context,
     connection: Connection,
     dataset_id: int,
     version: int,
@@ -239,10 +237,10 @@ def keep(
                 held["token"] += known
                 held["bucket"] += [each["bucket"]] * len(known)
         if named:
-            subjects_of.ensure(site, connection, named.items())
+            subjects_of.ensure(context, connection, named.items())
             held["dataset_id"] = [dataset_id] * len(held["token"])
             insert_missing(connection, holding, held)
-    seals.put(site, connection, "dataset", dataset_id)
+    seals.put(context, connection, "dataset", dataset_id)
 
 
 def _together(stored: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -258,35 +256,35 @@ def _together(stored: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]
     yield some
 
 
-def _put(site: Site, found: Pulled) -> list[dict[str, Any]]:
+def _put(context: Context, found: Pulled) -> list[dict[str, Any]]:
     stored: list[dict[str, Any]] = []
     n_buckets = found.known.n_buckets
     with (
-        writing(site, stored),
-        site.progress(f"writing {found.known.name}", n_buckets) as advance,
+        writing(context, stored),
+        context.progress(f"writing {found.known.name}", n_buckets) as advance,
     ):
         for number in range(n_buckets):
             records = found.bucket(number)
             if records.num_rows:
-                stored.append(put_part(site, found.known, number, records))
+                stored.append(put_part(context, found.known, number, records))
             advance()
     return stored
 
 
 @contextmanager
-def writing(site: Site, stored: Sequence[dict[str, Any]]) -> Iterator[None]:
+def writing(context: Context, stored: Sequence[dict[str, Any]]) -> Iterator[None]:
     """Remove the fragments that were put if the records turn out not to fit."""
     try:
         yield
     except SourceError:
         for each in stored:
-            site.store.delete(each["key"])
+            context.store.delete(each["key"])
         raise
 
 
-def put_part(site: Site, known: DataSet, bucket: int, part: pa.Table) -> dict[str, Any]:
+def put_part(context: Context, known: DataSet, bucket: int, part: pa.Table) -> dict[str, Any]:
     """Put one fragment into the store; return what `keep` needs to know of it."""
-    kept = fragments.write(site, known.name, part)
+    kept = fragments.write(context, known.name, part)
     # As Arrow keeps them they take a third of the room: those of all fragments are held.
     tokens = [(kind, pc.unique(part[column]).drop_null()) for column, kind in known.subjects]
     return {

@@ -15,15 +15,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.arrow_files import csv_reader
+from erasable.workspace.data.arrow_files import csv_bytes, csv_reader
 from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
 from erasable.workspace.data.files import check_there
 
-__all__ = ["csv_batches"]
-
 _BLOCK = 1 << 24  # bytes of a CSV file that are parsed at once: no row may be longer
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
-_UNFIT = re.compile(r"In CSV column #(\d+): .*?conversion error(?:.*?invalid value '(.*)')?", re.S)
+_ERRORS = (pa.ArrowException, OSError, ValueError, EOFError, zlib.error)
 _LADDER = (
     pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"),
     pa.timestamp("s", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.float64(),
@@ -67,10 +65,9 @@ def csv_batches(
         raise
     except UnicodeDecodeError:
         raise _misencoded(path, head) from None
-    except (pa.ArrowException, OSError, ValueError, EOFError, zlib.error) as error:
-        if _tells_of_encoding(str(error)):
-            raise _misencoded(path, head) from None
-        raise _as_error(path, str(error)) from None
+    except _ERRORS:
+        problem = _problem(path, separator)
+        raise (_misencoded(path, head) if problem is None else _as_error(path, problem)) from None
 
 
 def _types(
@@ -78,40 +75,52 @@ def _types(
 ) -> tuple[dict[str, pa.DataType], pa.RecordBatch | None]:
     """Find the types of all columns; return the whole file, too, where it has one block.
 
-    The first block suggests them. A value that does not fit has its column taken for the next type
-    that it does fit, and the file read from its beginning.
+    The first block suggests them. Where a later one does not suit them, all of the file is read as
+    text, and the type of each column is the first of the ladder that holds all its values.
     """
-    types, names = dict(known), list[str]()
-    while True:
-        first, n = None, 0
-        try:
-            reader = csv_reader(path, separator, types, _BLOCK)
-            names = reader.schema.names
-            types = {**dict(zip(names, reader.schema.types, strict=True)), **known}
-            for batch in reader:
-                n += 1
-                first = batch if n == 1 else None
-        except pa.ArrowInvalid as error:
-            unfit = _UNFIT.search(str(error))
-            if unfit is None or not names or "invalid UTF8" in str(error):
-                raise
-            name = names[int(unfit[1])]
-            types[name] = _next(types[name], unfit[2])
-            continue
-        return types, first if n else pa.RecordBatch.from_pylist([], reader.schema)
+    reader = csv_reader(path, separator, known, _BLOCK)
+    names = reader.schema.names
+    types = {**dict(zip(names, reader.schema.types, strict=True)), **known}
+    first, n = pa.RecordBatch.from_pylist([], reader.schema), 0
+    try:
+        for n, batch in enumerate(reader, 1):
+            first = batch if n == 1 else None
+        return types, first
+    except pa.ArrowInvalid:
+        texts = dict.fromkeys(names, pa.string())
+    before = None
+    while types != before:
+        before = types.copy()
+        for batch in csv_reader(path, separator, texts, _BLOCK):
+            for name, column in zip(names, batch.columns, strict=True):
+                if types[name] != pa.string():
+                    types[name] = _fitting(types[name], column)
+    return types, None
 
 
-def _next(kind: pa.DataType, value: str | None) -> pa.DataType:
-    """Return the next type of the ladder that holds a value which does not fit this one."""
-    rest = _LADDER[_LADDER.index(kind) + 1 :]
-    for wider in rest if value is not None and value.isprintable() and '"' not in value else ():
+def _fitting(kind: pa.DataType, texts: pa.Array) -> pa.DataType:
+    """Return the first type of the ladder, from one on, that all of some texts can be read as."""
+    written = csv_bytes(pa.table({"x": texts}))
+    for wider in _LADDER[_LADDER.index(kind) :]:
         try:
-            line = f'x,y\n"{value}",\n'.encode()
-            csv_reader(line, ",", {"x": wider}, _BLOCK).read_all()
+            csv_reader(written, ",", {"x": wider}, len(written)).read_all()
         except pa.ArrowInvalid:
             continue
         return wider
-    return rest[0]
+    return pa.string()
+
+
+def _problem(path: Path, separator: str) -> str | None:
+    """Say what is wrong with a file besides its encoding, None where nothing is."""
+    try:
+        names = csv_reader(path, separator, {}, _BLOCK).schema.names
+        for _ in csv_reader(path, separator, dict.fromkeys(names, pa.binary()), _BLOCK):
+            pass
+    except UnicodeDecodeError:
+        return None
+    except _ERRORS as error:
+        return str(error)
+    return None
 
 
 def _head(path: Path) -> bytes:
@@ -150,10 +159,6 @@ def _misencoded(path: Path, head: bytes) -> SourceError:
         "`iconv -f latin1 -t utf-8`"
     )
     return SourceError(f"{str(path)!r} is not encoded in UTF-8, {why}")
-
-
-def _tells_of_encoding(message: str) -> bool:
-    return "invalid UTF8" in message or "codec can't" in message
 
 
 def _as_error(path: Path, message: str) -> SourceError:

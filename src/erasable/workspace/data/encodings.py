@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["HEAD", "kind_of_file", "why_not_utf8"]
-
 HEAD = 1 << 16
 """So many bytes of the beginning of a file tell what it is."""
 

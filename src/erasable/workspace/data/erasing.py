@@ -15,17 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
+from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import reliance, seals
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import fragment, garbage, holding
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
-
-__all__ = ["Erasure", "Wanted", "find_records", "forget", "prepare", "swap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +127,9 @@ class Erasure:
         return counts
 
 
-def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wanted) -> Erasure:
+def find_records(
+    context: Context, connection: Connection, dataset_id: int, wanted: Wanted
+) -> Erasure:
     """Look up what is to be erased, and change nothing.
 
     Returns
@@ -143,9 +143,9 @@ def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wa
     buckets = _buckets(connection, known, wanted)
     every = [part for part in every if buckets is None or part.bucket in buckets]
     erasure = Erasure(known, asked=wanted.tokens)
-    with site.progress(f"looking through {known.name}", len(every)) as advance:
+    with context.progress(f"looking through {known.name}", len(every)) as advance:
         for part in every:
-            found = _look(site, known, part, wanted)
+            found = _look(context, known, part, wanted)
             if found is not None:
                 erasure.found.append(found)
             advance()
@@ -153,21 +153,21 @@ def find_records(site: Site, connection: Connection, dataset_id: int, wanted: Wa
     return erasure
 
 
-def prepare(site: Site, erasure: Erasure) -> None:
+def rewrite_fragments(context: Context, erasure: Erasure) -> None:
     """Put the fragments without the records into the store."""
     began = time.perf_counter()
-    with site.progress(f"rewriting {erasure.dataset.name}", len(erasure.found)) as advance:
+    with context.progress(f"rewriting {erasure.dataset.name}", len(erasure.found)) as advance:
         for each in erasure.found:
             kept = each.table.filter(pc.invert(each.leaves))
             if kept.num_rows:
-                each.stored = fragments.write(site, erasure.dataset.name, kept)
+                each.stored = fragments.write(context, erasure.dataset.name, kept)
             advance()
     erasure.seconds += time.perf_counter() - began
 
 
-def swap(site: Site, connection: Connection, erasure: Erasure) -> None:
+def swap(context: Context, connection: Connection, erasure: Erasure) -> None:
     """Put the new fragments in the place of the old."""
-    reliance.check_one(site, connection, "dataset", erasure.dataset.name)
+    reliance.check_one(context, connection, "dataset", erasure.dataset.name)
     for each in erasure.found:
         at = fragment.c.id == each.part.id
         connection.execute(insert(garbage).values(key=each.part.key))
@@ -181,35 +181,23 @@ def swap(site: Site, connection: Connection, erasure: Erasure) -> None:
                     n_records=each.table.num_rows - len(each.ids),
                 )
             )  # fmt: skip
-    seals.put(site, connection, "dataset", erasure.dataset.id)
-
-
-def forget(connection: Connection, tokens: Sequence[str]) -> None:
-    """Forget where tokens occur: also where fragments with them went before, by a sync."""
-    for some in in_parts(tokens):
-        connection.execute(delete(holding).where(holding.c.token.in_(some)))
+    seals.put(context, connection, "dataset", erasure.dataset.id)
 
 
 def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int] | None:
     """Return the buckets to look through, None for all of them."""
     if wanted.conditions or wanted.records:
         return None
-    found: set[int] = set()
-    tokens = list(wanted.tokens)
-    for some in in_parts(tokens):
-        query = select(holding.c.bucket).where(
-            holding.c.dataset_id == known.id,
-            holding.c.token.in_(some),
-        )
-        found.update(connection.execute(query).scalars())
-    return found
+    query = select(holding.c.bucket).where(holding.c.dataset_id == known.id)
+    rows = rows_in(connection, query, holding.c.token, wanted.tokens)
+    return {row.bucket for row in rows}
 
 
-def _look(site: Site, known: DataSet, part: Part, wanted: Wanted) -> _Found | None:
-    table = fragments.read(site, part.key, part.sha256)
+def _look(context: Context, known: DataSet, part: Part, wanted: Wanted) -> _Found | None:
+    table = fragments.read(context, part.key, part.sha256)
     named = [(table[column], wanted.tokens) for column in known.subject_columns]
     if wanted.records:
-        own = site.keys.tokens(record_type(known.name), table[known.id_column].to_pylist())
+        own = context.keys.tokens(record_type(known.name), table[known.id_column].to_pylist())
         named.append((pa.chunked_array([pa.array(own, pa.string())]), wanted.records))
     masks = [pc.is_in(column, pa.array(sorted(asked), pa.string())) for column, asked in named]
     met = [(request, condition.mask(table)) for request, condition in wanted.conditions]

@@ -7,29 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidDataError, WorkspaceError
 from erasable.core.ids import name_some
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = [
-    "FILLS",
-    "NUMBERS",
-    "TEXT",
-    "check_columns",
-    "check_fill",
-    "default_columns",
-    "filled",
-    "matrix",
-    "positive",
-    "refuse_gaps",
-    "with_gaps",
-]
 
 NUMBERS = ("int64", "uint64", "double", "bool")
 """The Arrow types that are taken as numbers."""
@@ -125,8 +110,6 @@ def with_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
     >>> with_gaps(pa.table({"age": [41, None], "dose": [0.5, 1.5]}), ["age", "dose"])
     {'age': 1}
     """
-    import pyarrow.compute as pc
-
     counts = {
         name: pc.sum(pc.is_null(table[name], nan_is_null=True)).as_py() or 0 for name in names
     }
@@ -153,8 +136,6 @@ def refuse_gaps(table: pa.Table, names: Sequence[str], advice: str | None = None
     >>> import pyarrow as pa
     >>> refuse_gaps(pa.table({"age": [41, 42]}), ["age"])
     """
-    import pyarrow.compute as pc
-
     gaps = with_gaps(table, names)
     if not gaps:
         return
@@ -263,8 +244,6 @@ def filled(table: pa.Table, names: Sequence[str], fill: str | None) -> tuple[pa.
     >>> filled(pa.table({"age": [41, None, 43]}), ["age"], "mean")[0].to_pydict()
     {'age': [41.0, 42.0, 43.0]}
     """
-    import pyarrow as pa
-
     messages = []
     for name, n in with_gaps(table, names).items() if fill is not None else ():
         column = table[name]

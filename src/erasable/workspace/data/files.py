@@ -6,8 +6,6 @@ from pathlib import Path
 
 from erasable.core.errors import SourceError
 
-__all__ = ["check_there", "is_folder"]
-
 
 def is_folder(path: Path) -> bool:
     """Tell whether a path is that of a folder; one that cannot be is not."""

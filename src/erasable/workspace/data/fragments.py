@@ -16,11 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import WorkspaceError
+from erasable.workspace.context import Context
 from erasable.workspace.data import arrow_files
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
-
-__all__ = ["PARTS", "bucket_of", "buckets_for", "parts_of", "read", "write"]
 
 PARTS = 256
 """As many as a data set has buckets at most."""
@@ -87,17 +85,17 @@ def parts_of(table: pa.Table, id_column: str, subjects: Sequence[str]) -> pa.Arr
     return pa.array(parts)
 
 
-def write(site: Site, dataset: str, table: pa.Table) -> Stored:
+def write(context: Context, dataset: str, table: pa.Table) -> Stored:
     """Put a fragment into the store.
 
     It is plain, neither compressed nor by a dictionary: whoever looks for what should be gone must
     find it by its bytes, and a batch writes many of them.
     """
     data = arrow_files.parquet_bytes(table.combine_chunks(), use_dictionary=False)
-    return site.store.put(f"data/{dataset}", data)
+    return context.store.put(f"data/{dataset}", data)
 
 
-def read(site: Site, key: str, sha256: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read(context: Context, key: str, sha256: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a fragment.
 
     Raises
@@ -105,7 +103,7 @@ def read(site: Site, key: str, sha256: str, columns: Sequence[str] | None = None
     WorkspaceError
         The file is not there, or is not what was put.
     """
-    data = site.store.open(Stored(key, sha256))
+    data = context.store.open(Stored(key, sha256))
     try:
         return arrow_files.parquet_table(data, columns)
     except (pa.ArrowException, OSError, ValueError):

@@ -11,24 +11,21 @@ from collections.abc import Mapping, Set
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceServerError
+from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import record_type, tokens_in
+from erasable.workspace.data.admission import record_type, tokens_in, tokens_of
 from erasable.workspace.data.catalogue import DataSet, Part, every, parts
 from erasable.workspace.data.leavers import unheld
-from erasable.workspace.identity.subjects import held
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import held, rows_in
 from erasable.workspace.ledger.schema import fragment, holding, identity, vacated
-from erasable.workspace.site import Site
-
-__all__ = ["compare_index_with_data", "missed", "tokens_held"]
 
 
-def tokens_held(site: Site, connection: Connection, tokens: Mapping[str, str]) -> set[str]:
+def tokens_held(context: Context, connection: Connection, tokens: Mapping[str, str]) -> set[str]:
     """Return which tokens any version of any data set holds; every fragment is read.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
     tokens : mapping of token to type
         Of people, or of records; see `erasable.workspace.data.admission.record_type`.
@@ -44,20 +41,20 @@ def tokens_held(site: Site, connection: Connection, tokens: Mapping[str, str]) -
         of_records = {token for token, kind in tokens.items() if kind == named}
         columns = known.subject_columns + ([known.id_column] if of_records else [])
         fragments_of = parts(connection, known.id) if tokens and columns else []
-        with site.progress(f"looking through {known.name}", len(fragments_of)) as advance:
+        with context.progress(f"looking through {known.name}", len(fragments_of)) as advance:
             for part in fragments_of:
-                table = fragments.read(site, part.key, part.sha256, columns)
+                table = fragments.read(context, part.key, part.sha256, columns)
                 for column in known.subject_columns:
                     found.update(tokens.keys() & tokens_in(table[column]))
                 if of_records:
                     ids = table[known.id_column].to_pylist()
-                    found.update(of_records.intersection(site.keys.tokens(named, ids)))
+                    found.update(of_records.intersection(context.keys.tokens(named, ids)))
                 advance()
     return found
 
 
 def missed(
-    site: Site, connection: Connection, tokens: Mapping[str, str], found_elsewhere: Set[str]
+    context: Context, connection: Connection, tokens: Mapping[str, str], found_elsewhere: Set[str]
 ) -> set[str]:
     """Return which tokens are in the data where the index lacks them.
 
@@ -67,7 +64,7 @@ def missed(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
     tokens : mapping of token to type
     found_elsewhere : set of str
@@ -89,30 +86,23 @@ def missed(
         for part in parts(connection, known.id) if buckets else []:
             if part.bucket in buckets:
                 try:
-                    table = fragments.read(site, part.key, part.sha256, known.subject_columns)
+                    found |= wanted & tokens_of(context, part, known)
                 except (WorkspaceDiskError, WorkspaceServerError):
                     raise
                 except WorkspaceError:
-                    if {token for token in wanted if at[token] == part.bucket} <= found_elsewhere:
-                        continue
-                    raise
-                for column in known.subject_columns:
-                    found.update(wanted.intersection(tokens_in(table[column])))
+                    if not {t for t in wanted if at[t] == part.bucket} <= found_elsewhere:
+                        raise
     return found
 
 
 def _indexed(connection: Connection, dataset_id: int, at: Mapping[str, int]) -> set[str]:
     """Return which tokens the index has in the buckets that they belong to."""
-    found: set[str] = set()
-    for some in in_parts(sorted(at)):
-        query = select(holding.c.token, holding.c.bucket).where(
-            holding.c.dataset_id == dataset_id, holding.c.token.in_(some)
-        )
-        found.update(token for token, bucket in connection.execute(query) if at[token] == bucket)
-    return found
+    query = select(holding.c.token, holding.c.bucket).where(holding.c.dataset_id == dataset_id)
+    rows = rows_in(connection, query, holding.c.token, sorted(at))
+    return {row.token for row in rows if at[row.token] == row.bucket}
 
 
-def compare_index_with_data(site: Site) -> list[str]:
+def compare_index_with_data(context: Context) -> list[str]:
     """Tell of data sets whose people the ledger would not find; every fragment is read.
 
     Returns
@@ -126,10 +116,10 @@ def compare_index_with_data(site: Site) -> list[str]:
         The disk fails.
     """
     found = []
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         for known in every(connection):
             if known.subjects:
-                found += _compare(site, connection, known)
+                found += _compare(context, connection, known)
         nobody = set(unheld(connection))
         if nobody and not found:
             found.append(f"{_HOLDS.format(n=len(nobody))}; {_ADVICE[_is_to_tidy(connection)]}")
@@ -147,7 +137,7 @@ def _is_to_tidy(connection: Connection) -> bool:
     return connection.execute(select(vacated.c.bucket).limit(1)).first() is not None
 
 
-def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
+def _compare(context: Context, connection: Connection, known: DataSet) -> list[str]:
     query = select(holding.c.token, holding.c.bucket).where(holding.c.dataset_id == known.id)
     index = {(token, bucket) for token, bucket in connection.execute(query)}
     tokens: set[str] = set()
@@ -156,14 +146,13 @@ def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
     found = []
     for part in parts(connection, known.id):
         try:
-            table = fragments.read(site, part.key, part.sha256, known.subject_columns)
+            own = tokens_of(context, part, known)
         except (WorkspaceDiskError, WorkspaceServerError):
             raise
         except WorkspaceError as error:
-            if _is_still_used(site, part):  # and not replaced by a process at work beside us
+            if _is_still_used(context, part):  # and not replaced by a process at work beside us
                 found.append(f"data set {known.name!r}: {error}")
             continue
-        own = {token for column in known.subject_columns for token in tokens_in(table[column])}
         missed |= {token for token in own if (token, part.bucket) not in index}
         tokens |= own
         seen |= {(token, part.bucket) for token in own}
@@ -183,7 +172,7 @@ def _compare(site: Site, connection: Connection, known: DataSet) -> list[str]:
     return found
 
 
-def _is_still_used(site: Site, part: Part) -> bool:
-    with site.ledger.reading() as connection:
+def _is_still_used(context: Context, part: Part) -> bool:
+    with context.ledger.reading() as connection:
         kept = select(fragment.c.id).where(fragment.c.key == part.key)
         return connection.execute(kept).first() is not None

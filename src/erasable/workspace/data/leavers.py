@@ -14,25 +14,14 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, select
 
-from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import tokens_in
-from erasable.workspace.data.catalogue import Part, get, parts
+from erasable.workspace.context import Context
+from erasable.workspace.data.admission import tokens_in, tokens_of
+from erasable.workspace.data.catalogue import get, parts
 from erasable.workspace.data.erasing import Erasure
 from erasable.workspace.identity.canonical import may_be_one_person
-from erasable.workspace.identity.subjects import held
-from erasable.workspace.ledger.bulk import in_parts, insert_missing
+from erasable.workspace.identity.subjects import subjects_of
+from erasable.workspace.ledger.bulk import delete_in, held, insert_missing, rows_in
 from erasable.workspace.ledger.schema import holding, identity, vacated
-from erasable.workspace.site import Site
-
-__all__ = [
-    "Leaver",
-    "find_leavers",
-    "forget_holdings",
-    "forget_unheld",
-    "note_vacated",
-    "tidy",
-    "unheld",
-]
 
 
 class Leaver(NamedTuple):
@@ -48,7 +37,7 @@ class Leaver(NamedTuple):
     subject: str
 
 
-def find_leavers(site: Site, erasure: Erasure) -> None:
+def find_leavers(context: Context, erasure: Erasure) -> None:
     """Note which tokens an erasure takes out of which buckets, and whose they are besides.
 
     An identity in a record that is erased is of the same person as the one that was asked for if
@@ -58,7 +47,7 @@ def find_leavers(site: Site, erasure: Erasure) -> None:
     known = erasure.dataset
     if not known.subjects or not erasure.found:
         return
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         every_part = parts(connection, known.id)
     found = {each.part.id: each for each in erasure.found}
     for bucket in {each.part.bucket for each in erasure.found}:
@@ -68,7 +57,7 @@ def find_leavers(site: Site, erasure: Erasure) -> None:
             if part.bucket != bucket:
                 continue
             if part.id not in found:
-                stay |= _tokens_of(site, part, known.subject_columns)
+                stay |= tokens_of(context, part, known)
                 continue
             each = found[part.id]
             kept = each.table.filter(pc.invert(each.leaves))
@@ -92,9 +81,8 @@ def find_leavers(site: Site, erasure: Erasure) -> None:
 def forget_holdings(connection: Connection, dataset_id: int, gone: Mapping[int, set[str]]) -> None:
     """Forget that tokens are in buckets."""
     for bucket, tokens in gone.items():
-        for some in in_parts(sorted(tokens)):
-            at = (holding.c.dataset_id == dataset_id) & (holding.c.bucket == bucket)
-            connection.execute(delete(holding).where(at, holding.c.token.in_(some)))
+        at = (holding.c.dataset_id == dataset_id) & (holding.c.bucket == bucket)
+        delete_in(connection, holding.c.token, sorted(tokens), at)
 
 
 def forget_unheld(connection: Connection, tokens: Iterable[str]) -> dict[str, Leaver]:
@@ -104,13 +92,10 @@ def forget_unheld(connection: Connection, tokens: Iterable[str]) -> dict[str, Le
     """
     asked = sorted(tokens)
     owned: dict[str, dict[str, Leaver]] = {}
-    subjects: set[str] = set()
-    for some in in_parts(sorted(set(asked) - held(connection, holding.c.token, asked))):
-        query = select(identity.c.subject).where(identity.c.token.in_(some))
-        subjects.update(connection.execute(query).scalars())
-    for some in in_parts(sorted(subjects)):
-        for row in connection.execute(select(identity).where(identity.c.subject.in_(some))):
-            owned.setdefault(row.subject, {})[row.token] = Leaver(row.type, row.subject)
+    gone = set(asked) - held(connection, holding.c.token, asked)
+    subjects = sorted(set(subjects_of(connection, gone).values()))
+    for row in rows_in(connection, select(identity), identity.c.subject, subjects):
+        owned.setdefault(row.subject, {})[row.token] = Leaver(row.type, row.subject)
     there = held(connection, holding.c.token, {token for own in owned.values() for token in own})
     found = {
         token: leaver
@@ -118,8 +103,7 @@ def forget_unheld(connection: Connection, tokens: Iterable[str]) -> dict[str, Le
         if not there & own.keys()
         for token, leaver in own.items()
     }
-    for some in in_parts(sorted(found)):
-        connection.execute(delete(identity).where(identity.c.token.in_(some)))
+    delete_in(connection, identity.c.token, sorted(found))
     return found
 
 
@@ -131,21 +115,21 @@ def note_vacated(connection: Connection, dataset_id: int, buckets: Iterable[int]
         insert_missing(connection, vacated, rows)
 
 
-def tidy(site: Site, dataset_ids: Iterable[int] | None = None) -> int:
+def tidy(context: Context, dataset_ids: Iterable[int] | None = None) -> int:
     """Look through vacated buckets; forget who has no record left; return how many tokens went.
 
     Hold locks of the data sets: no record may come in meanwhile. By default all data sets are
     looked through, and whom no bucket ever led to is forgotten, too.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         wanted = list(connection.execute(select(vacated)).all())
     n = 0
     for dataset_id in sorted({row.dataset_id for row in wanted}):
         if dataset_ids is None or dataset_id in set(dataset_ids):
             buckets = {row.bucket for row in wanted if row.dataset_id == dataset_id}
-            n += _tidy(site, dataset_id, buckets)
+            n += _tidy(context, dataset_id, buckets)
     if wanted and dataset_ids is None:
-        with site.ledger.transaction() as connection:
+        with context.ledger.transaction() as connection:
             n += len(forget_unheld(connection, unheld(connection)))
     return n
 
@@ -157,25 +141,20 @@ def unheld(connection: Connection) -> list[str]:
     return list(connection.execute(query.order_by(identity.c.token)).scalars())
 
 
-def _tidy(site: Site, dataset_id: int, buckets: set[int]) -> int:
-    with site.ledger.reading() as connection:
+def _tidy(context: Context, dataset_id: int, buckets: set[int]) -> int:
+    with context.ledger.reading() as connection:
         known = get(connection, dataset_id)
         present = [part for part in parts(connection, dataset_id) if part.bucket in buckets]
         at = (holding.c.dataset_id == dataset_id) & holding.c.bucket.in_(sorted(buckets))
         stale: dict[int, set[str]] = {bucket: set() for bucket in buckets}
         for row in connection.execute(select(holding.c.token, holding.c.bucket).where(at)):
             stale[row.bucket].add(row.token)
-    with site.progress(f"looking through {known.name}", len(present)) as advance:
+    with context.progress(f"looking through {known.name}", len(present)) as advance:
         for part in present:
-            stale[part.bucket] -= _tokens_of(site, part, known.subject_columns)
+            stale[part.bucket] -= tokens_of(context, part, known)
             advance()
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         forget_holdings(connection, dataset_id, stale)
         at = (vacated.c.dataset_id == dataset_id) & vacated.c.bucket.in_(sorted(buckets))
         connection.execute(delete(vacated).where(at))
         return len(forget_unheld(connection, set().union(*stale.values())))
-
-
-def _tokens_of(site: Site, part: Part, columns: list[str]) -> set[str]:
-    table = fragments.read(site, part.key, part.sha256, columns)
-    return {token for column in columns for token in tokens_in(table[column])}

@@ -9,8 +9,6 @@ from sqlalchemy import Connection, func, select
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, model
 
-__all__ = ["dataset", "datasets"]
-
 
 def datasets(connection: Connection) -> list[dict[str, Any]]:
     """Describe every data set, by name.
@@ -38,22 +36,14 @@ def dataset(connection: Connection, name: str) -> dict[str, Any]:
 
         catalogue.find(connection, name)  # says what there is
         raise AssertionError
-    query = select(dataset_version).where(dataset_version.c.dataset_id == row.id)
-    versions = [
-        {
-            "number": each.number,
-            "cause": each.cause,
-            "n_records": each.n_records,
-            "n_suppressed": each.n_suppressed,
-            "created_at": each.created_at,
-        }
-        for each in connection.execute(query.order_by(dataset_version.c.number))
-    ]
+    v = dataset_version.c
+    query = select(v.number, v.cause, v.n_records, v.n_suppressed, v.created_at)
+    rows = connection.execute(query.where(v.dataset_id == row.id).order_by(v.number))
     users = connection.execute(select(model.c.name, model.c.datasets).order_by(model.c.name))
     return {
         **_described(connection, row),
         "columns": row.columns,
-        "versions": versions,
+        "versions": [each._asdict() for each in rows],
         "models": [each.name for each in users if row.id in each.datasets],
     }
 
@@ -67,8 +57,5 @@ def _described(connection: Connection, row: Any) -> dict[str, Any]:
         "name": row.name,
         "version": row.version,
         "n_records": int(connection.execute(query).scalar_one()),
-        "id_column": row.id_column,
-        "subjects": row.subjects,
-        "source": row.source,
-        "created_at": row.created_at,
+        **{name: getattr(row, name) for name in ("id_column", "subjects", "source", "created_at")},
     }

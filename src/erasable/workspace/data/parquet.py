@@ -23,8 +23,6 @@ from erasable.workspace.data.files import check_there
 from erasable.workspace.data.stores import unreached
 from erasable.workspace.data.widening import cast
 
-__all__ = ["parquet_batches"]
-
 _GAP = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark name a folder of nulls
 
 
@@ -133,6 +131,12 @@ def _schema(store: pa.fs.FileSystem, files: Sequence[_File], place: str) -> pa.S
     for number, file in enumerate(files, 1):
         with _named(place, number, len(files)), store.open_input_file(file.path) as opened:
             schema = _plain_text(arrow_files.parquet_schema(opened))
+            if len(set(schema.names)) < len(schema.names):
+                which = _which(number, len(files))
+                raise SourceError(
+                    f"{place!r}{which} has a column more than once; expected each once; rename one "
+                    "of them"
+                )
         if whole is None:
             whole = schema
         differing = sorted(set(schema.names) ^ set(whole.names))
@@ -218,15 +222,16 @@ def _named(place: str, number: int, n: int) -> Iterator[None]:
     except SourceError:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        which = f" (file {number} of {n}, sorted by path)" if n > 1 else ""
-        raise _as_error(place, error, which) from None
+        raise _as_error(place, error, _which(number, n)) from None
+
+
+def _which(number: int, n: int) -> str:
+    return f" (file {number} of {n}, sorted by path)" if n > 1 else ""
 
 
 def _as_error(place: str, error: Exception, which: str = "") -> SourceError:
     if isinstance(error, PermissionError):
         message = "cannot be opened; expected files that you may read; check their permissions"
-    elif "duplicate field names" in str(error):
-        message = "has a column more than once; expected each once; rename one of them"
     elif isinstance(error, pa.ArrowTypeError):
         message = (
             "has files whose columns differ in type; expected the same types; write them alike, "

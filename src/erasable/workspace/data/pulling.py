@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidIdsError, SourceError
-from erasable.workspace.data import fragments, without_subject
-from erasable.workspace.data import untyped as types_missing
+from erasable.workspace.context import Context
+from erasable.workspace.data import fragments, subject_columns
 from erasable.workspace.data.admission import Gate, plain
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.identifiers import Ids
@@ -28,9 +28,6 @@ from erasable.workspace.data.spooling import Spool, overflow_errors
 from erasable.workspace.data.widening import Widening
 from erasable.workspace.identity.looks import Looks
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
-from erasable.workspace.site import Site
-
-__all__ = ["Pulled", "pulled"]
 
 _WHOLE = ("int64", "uint64")
 _AT_ONCE = 1 << 16  # records whose identities are in memory as Python objects
@@ -70,8 +67,7 @@ class Pulled:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What may not be as it was meant, a line each."""
-        messages = without_subject.remarks(self.doubtful, self.n_read)
-        return messages + types_missing.remarks(self.looks)
+        return subject_columns.remarks(self.doubtful, self.n_read, self.looks)
 
     def bucket(self, number: int) -> pa.Table:
         """Return the records of a bucket, in the columns and types of the data set, by their ids.
@@ -88,7 +84,7 @@ class Pulled:
 
 @contextmanager
 def pulled(
-    site: Site,
+    context: Context,
     source: Source,
     known: DataSet,
     *,
@@ -99,7 +95,7 @@ def pulled(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     source : Source
     known : DataSet
         That the records are to come into.
@@ -120,13 +116,13 @@ def pulled(
     """
     names = known.subject_columns
     _check_named_once(known.id_column, names)
-    wide, gate = Widening(source.place), Gate(site, known)
-    with Spool(site, source.place) as spool:
+    wide, gate = Widening(source.place), Gate(context, known)
+    with Spool(context, source.place) as spool:
         watched = untyped if new else [c for c, kind in known.subjects if kind == DEFAULT_TYPE]
         found = Pulled(known, spool, Looks(watched), doubtful=dict.fromkeys(names, 0))
         with (
             closing(source.batches([known.id_column, *names])) as batches,
-            site.progress(f"reading {known.name}", None) as advance,
+            context.progress(f"reading {known.name}", None) as advance,
         ):
             for batch in batches:
                 wide.add(batch.schema)
@@ -140,7 +136,7 @@ def pulled(
                 advance(batch.num_rows)
         _check_ids(found.ids, known.id_column)
         if new:
-            types_missing.refuse(found.looks)
+            subject_columns.refuse_untyped(found.looks)
             whole = plain(spool.wide.schema.empty_table()).schema
             columns = tuple((each.name, str(each.type)) for each in whole)
             n_buckets = fragments.buckets_for(found.n_read)
@@ -156,14 +152,14 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
     found.ids.add(raw[known.id_column])
     if raw[known.id_column].null_count:
         return  # it will be refused, once all are counted
-    for column, n in without_subject.doubtful(raw, known.subject_columns).items():
+    for column, n in subject_columns.doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
     found.looks.add(raw)
     records, stays = gate.admit(raw)
     if stays is not None:
         found.left_out.add(raw[known.id_column].filter(pc.invert(stays)))
     found.n_suppressed += raw.num_rows - records.num_rows
-    found.n_without_subject += without_subject.count(records, known.subject_columns)
+    found.n_without_subject += subject_columns.count_without(records, known.subject_columns)
     parts = fragments.parts_of(records, known.id_column, known.subject_columns)
     found.spool.add(records, parts)
 

@@ -21,8 +21,7 @@ from erasable.workspace.data.delimited import csv_batches
 from erasable.workspace.data.files import is_folder
 from erasable.workspace.data.parquet import parquet_batches
 from erasable.workspace.data.widening import Widening
-
-__all__ = ["Source"]
+from erasable.workspace.ledger.kinds import is_unicode
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
@@ -82,7 +81,7 @@ class Source:
         SourceError
             It is of no known kind.
         """
-        if not text.strip() or "\0" in text or not _is_unicode(text):
+        if not text.strip() or "\0" in text or not is_unicode(text):
             raise SourceError(f"the source is no name of anything; {_EXPECTED}")
         if stores.is_store(text):
             _refuse_query(text, query)
@@ -197,14 +196,6 @@ def _refuse_query(text: str, query: str | None) -> None:
             f"a query came with {text!r}, which is a file; expected the URL of a database; "
             "leave --query out, or name a database"
         )
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _separator(path: Path) -> str | None:

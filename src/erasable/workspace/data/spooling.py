@@ -18,13 +18,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from erasable.core.errors import SourceError
+from erasable.workspace.context import Context
 from erasable.workspace.data.arrow_files import ipc_batches, ipc_writer
 from erasable.workspace.data.fragments import PARTS
 from erasable.workspace.data.widening import Widening
-from erasable.workspace.site import Site
 from erasable.workspace.store.disk import disk_errors
-
-__all__ = ["Spool", "overflow_errors"]
 
 _HELD = 1 << 25  # bytes of records in memory, before they go to the disk
 
@@ -34,7 +32,7 @@ class Spool:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     place : str
         What to call the source of the records.
 
@@ -47,16 +45,16 @@ class Spool:
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, Spool(Site.create(folder), "x") as spool:
+    >>> with tempfile.TemporaryDirectory() as folder, Spool(Context.create(folder), "x") as spool:
     ...     spool.add(pa.table({"id": [1, 2, 3]}), pa.array([7, 0, 7], pa.int32()))
     ...     spool.read([7])["id"].to_pylist(), spool.read([0, 7]).num_rows
     ([1, 3], 3)
     """
 
-    def __init__(self, site: Site, place: str) -> None:
+    def __init__(self, context: Context, place: str) -> None:
         self.wide = Widening(place)
         self.place = place
-        self._site = site
+        self._site = context
         self._held: list[tuple[pa.Table, pa.Array]] = []
         self._n_bytes = 0
         self._runs: list[_Run] = []

@@ -12,8 +12,6 @@ import pyarrow.fs
 
 from erasable.core.errors import SourceError
 
-__all__ = ["is_store", "opened", "store_place", "unreached"]
-
 _PROTOCOLS = frozenset({"abfs", "abfss", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"})
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, insert, select
 
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, leavers
 from erasable.workspace.data.catalogue import Part, find, get, parts
 from erasable.workspace.data.datasets import Change, keep, put_part, record_version, writing
@@ -17,10 +18,8 @@ from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import reliance, seals
-from erasable.workspace.ledger.schema import fragment, garbage, model, model_version
-from erasable.workspace.site import Site
-
-__all__ = ["drop_unused", "sync"]
+from erasable.workspace.ledger.bulk import delete_in, update_in
+from erasable.workspace.ledger.schema import IN_USE, fragment, garbage, model, model_version
 
 
 @dataclass(slots=True)
@@ -65,14 +64,14 @@ class _Compared:
         return not n_same == before.num_rows == after.num_rows
 
 
-def sync(site: Site, name: str, source: Source) -> Change:
+def sync(context: Context, name: str, source: Source) -> Change:
     """Make the next version of a data set from its source, whole.
 
     Records of suppressed subjects that are still in the source are dropped.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
     source : Source
         All of the records, not only those that are new.
@@ -87,14 +86,14 @@ def sync(site: Site, name: str, source: Source) -> Change:
     SourceError, InvalidIdsError
         See `erasable.workspace.data.datasets.add`.
     """
-    with site.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
-        site.clean()
-        with site.ledger.reading() as connection:
+    with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
+        context.clean()
+        with context.ledger.reading() as connection:
             known = find(connection, name)
             present = parts(connection, known.id, known.version)
-        with pulled(site, source, known) as found:
+        with pulled(context, source, known) as found:
             known = found.known
-            compared = _compare(site, found, present)
+            compared = _compare(context, found, present)
             counts = found.n_suppressed, found.n_without_subject, found.remarks
             if not compared.buckets:
                 return Change(name, known.version, found.n_records, 0, 0, 0, *counts)
@@ -104,30 +103,24 @@ def sync(site: Site, name: str, source: Source) -> Change:
             compared.n_removed, *counts,
         )  # fmt: skip
         ended = [part.id for part in present if part.bucket in compared.buckets]
-        with site.ledger.transaction() as connection:
-            reliance.check_one(site, connection, "dataset", name)
-            if ended:
-                connection.execute(
-                    update(fragment).where(fragment.c.id.in_(ended)).values(until=version)
-                )
-            record_version(site, connection, known.id, "sync", change, known)
-            keep(site, connection, known.id, version, compared.stored)
-            drop_unused(site, connection, known.id)
-        leavers.tidy(site, [known.id])
-        site.clean()
+        with context.ledger.transaction() as connection:
+            reliance.check_one(context, connection, "dataset", name)
+            update_in(connection, fragment.c.id, ended, until=version)
+            record_version(context, connection, known.id, "sync", change, known)
+            keep(context, connection, known.id, version, compared.stored)
+            drop_unused(context, connection, known.id)
+        leavers.tidy(context, [known.id])
+        context.clean()
     return change
 
 
-def drop_unused(site: Site, connection: Connection, dataset_id: int) -> int:
+def drop_unused(context: Context, connection: Connection, dataset_id: int) -> int:
     """Let go of fragments that neither the newest version nor a model needs; return how many.
 
     Their buckets are to be looked through for who has no record left: `leavers.tidy`.
     """
     wanted = {get(connection, dataset_id).version}
-    query = select(model.c.datasets, model_version.c.dataset_versions).join(
-        model_version,
-        (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version),
-    )
+    query = select(model.c.datasets, model_version.c.dataset_versions).join(model_version, IN_USE)
     for datasets, versions in connection.execute(query.where(model.c.state == "ready")):
         wanted |= {v for d, v in zip(datasets, versions, strict=True) if d == dataset_id}
     unused = [
@@ -136,33 +129,33 @@ def drop_unused(site: Site, connection: Connection, dataset_id: int) -> int:
         if not any(part.belongs_to(version) for version in wanted)
     ]
     if unused:
-        connection.execute(delete(fragment).where(fragment.c.id.in_([part.id for part in unused])))
+        delete_in(connection, fragment.c.id, [part.id for part in unused])
         connection.execute(insert(garbage), [{"key": part.key} for part in unused])
         leavers.note_vacated(connection, dataset_id, [part.bucket for part in unused])
-        seals.put(site, connection, "dataset", dataset_id)
+        seals.put(context, connection, "dataset", dataset_id)
     return len(unused)
 
 
-def _compare(site: Site, found: Pulled, present: list[Part]) -> _Compared:
+def _compare(context: Context, found: Pulled, present: list[Part]) -> _Compared:
     """Write the buckets that differ, one after the other, and count in what."""
     known, compared = found.known, _Compared()
     old: dict[int, list[Part]] = {}
     for part in present:
         old.setdefault(part.bucket, []).append(part)
     with (
-        writing(site, compared.stored),
-        site.progress(f"comparing {known.name}", known.n_buckets) as advance,
+        writing(context, compared.stored),
+        context.progress(f"comparing {known.name}", known.n_buckets) as advance,
     ):
         for number in range(known.n_buckets):
             after = found.bucket(number)
-            read = [fragments.read(site, part.key, part.sha256) for part in old.get(number, [])]
+            read = [fragments.read(context, part.key, part.sha256) for part in old.get(number, [])]
             before = pa.concat_tables(
                 [known.schema.empty_table(), *(t.cast(known.schema) for t in read)]
             )
             if compared.differ(before.sort_by(known.id_column), after, known.id_column):
                 compared.buckets.add(number)
                 if after.num_rows:
-                    compared.stored.append(put_part(site, known, number, after))
+                    compared.stored.append(put_part(context, known, number, after))
             advance()
     return compared
 

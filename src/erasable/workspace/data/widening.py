@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from erasable.core.errors import SourceError
 
-__all__ = ["Widening", "cast", "mixed"]
-
 
 class Widening:
     """The types of the parts read so far, joined.

@@ -3,5 +3,3 @@
 The law kept here: a plan changes nothing; what is deleted is what the plan chose, or nothing; and a
 record that a model was trained on is never called fresh.
 """
-
-__all__: list[str] = []

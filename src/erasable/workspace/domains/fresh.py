@@ -7,25 +7,21 @@ because its models were trained on all of it; nor is one that equals a record of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from erasable.core.errors import NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.core.ids import name_some
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import plain
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.sources import Source
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.domains.samples import alike
-from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Fresh", "read_fresh"]
 
 
 @dataclass(frozen=True)
@@ -62,13 +58,13 @@ class Fresh:
 
 
 def read_fresh(
-    site: Site, given: str, known: DataSet, table: pa.Table, predicate: Predicate
+    context: Context, given: str, known: DataSet, table: pa.Table, predicate: Predicate
 ) -> Fresh:
     """Read fresh records, and leave out what the data set holds.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     given : str
         The name of a data set, or a source.
     known : DataSet
@@ -83,7 +79,7 @@ def read_fresh(
         There is no such data set or file, it is the data set itself, columns are missing or hold
         something else, or no record is left.
     """
-    found, dataset_id = _read(site, given, known)
+    found, dataset_id = _read(context, given, known)
     own = {known.id_column, *known.subject_columns}
     wanted = [name for name, _ in known.columns if name not in own]
     missing = [name for name in wanted if name not in found.column_names]
@@ -104,8 +100,8 @@ def read_fresh(
     return Fresh(left, predicate.mask(left), dataset_id, int(copied.sum()))
 
 
-def _read(site: Site, given: str, known: DataSet) -> tuple[pa.Table, int | None]:
-    with site.lock(reads=locking.datasets([given])), site.ledger.reading() as connection:
+def _read(context: Context, given: str, known: DataSet) -> tuple[pa.Table, int | None]:
+    with context.lock(reads=locking.datasets([given])), context.ledger.reading() as connection:
         try:
             named = catalogue.find(connection, given)
         except NotInWorkspaceError:
@@ -116,7 +112,7 @@ def _read(site: Site, given: str, known: DataSet) -> tuple[pa.Table, int | None]
                     f"the fresh records are {known.name!r} itself, which models were trained on; "
                     "expected others; name those with --fresh, or leave it out"
                 )
-            return catalogue.table(site, connection, named.id), named.id
+            return catalogue.table(context, connection, named.id), named.id
         names = ", ".join(each.name for each in catalogue.every(connection))
     try:
         source = Source.parse(given)
@@ -126,7 +122,6 @@ def _read(site: Site, given: str, known: DataSet) -> tuple[pa.Table, int | None]
 
 
 def _cast(found: pa.Table, known: DataSet) -> pa.Table:
-    import pyarrow as pa
 
     columns = []
     for name in found.column_names:

@@ -7,9 +7,11 @@ of fresh ones; a model that cannot be judged is named, with the reason.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import get_tags
 
@@ -17,22 +19,16 @@ from erasable.core.errors import WorkspaceError
 from erasable.removal import RemovalReport, measure, removal_report
 from erasable.removal.evaluation import GROUPS
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.domains.planning import RemovalPlan, columns_of
 from erasable.workspace.domains.samples import sample
 from erasable.workspace.models import catalogue
-from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.model_columns import ModelColumns, target_of
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.models.using import asked, opened
-from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Judge", "Judged", "judges"]
 
 MOST = 10_000
 """Records of a group that a model is judged by, drawn by their ids where there are more."""
@@ -61,29 +57,27 @@ class Judge:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     plan : RemovalPlan
     name : str
         Of a model that is live.
     """
 
-    def __init__(self, site: Site, plan: RemovalPlan, name: str) -> None:
-        self._site, self.name = site, name
+    def __init__(self, context: Context, plan: RemovalPlan, name: str) -> None:
+        self._site, self._plan, self.name = context, plan, name
         self.remarks: list[str] = []
         self._before: Any = None
-        model, version, stored = opened(site, name)
-        design = design_of(model)
-        fitted: Any = None if design is None else of_bytes(stored)
-        reason = _unfit(design, fitted)
+        self._model, self._version, stored = opened(context, name)
+        design = design_of(self._model)
+        self._fitted: Any = None if design is None else of_bytes(stored)
+        reason = _unfit(design, self._fitted)
         if design is None or reason is not None:
             self.remarks.append(f"not judged: {reason}")
             return
-        self._version = version.number
-        self._groups, self._label = _Groups(site, plan, model, version, design, fitted).made(
-            self.remarks
-        )
+        self._design = design
+        self._groups, self._label = self._grouped()
         try:
-            self._before = measure(fitted, self._groups, forget_label=self._label)
+            self._before = measure(self._fitted, self._groups, forget_label=self._label)
         except ValueError as error:  # also of scikit-learn's own
             raise WorkspaceError(
                 f"the model {name!r} cannot be judged: {_line(error)}; nothing was changed"
@@ -102,7 +96,7 @@ class Judge:
             return Judged(self.name, None, tuple(self.remarks))
         try:
             _, version, stored = opened(self._site, self.name)
-            if version.number != self._version + updated:
+            if version.number != self._version.number + updated:
                 self.remarks.append("another command changed the model meanwhile")
             report = removal_report(
                 self._before, of_bytes(stored), self._groups, forget_label=self._label
@@ -111,8 +105,87 @@ class Judge:
             return Judged(self.name, None, (*self.remarks, f"not judged: {_line(error)}"))
         return Judged(self.name, report, tuple(self.remarks))
 
+    def _grouped(self) -> tuple[dict[str, Any], Any]:
+        """Return records and targets by group, and the label of the domain if it is one class."""
+        table = self._trained_on()
+        known = self._plan.known
+        forget = self._plan.predicate.mask(table)
+        ids = table[known.id_column].to_pylist()
+        gone = set(self._plan.ids)
+        leaves = np.fromiter((name in gone for name in ids), bool, len(ids))
+        stays = ~forget
+        where = self._plan.retain_where
+        if where is not None:
+            stays &= Condition.parse(where, table.schema).mask(table).to_numpy(False)
+        found: dict[str, Any] = dict.fromkeys(GROUPS)
+        masks = {"deleted forget": leaves, "kept forget": forget & ~leaves, "retain": stays}
+        for name, mask in masks.items():
+            found[name] = self._group(table, np.flatnonzero(mask), ids, name)
+        self._add_fresh(found)
+        return found, self._label_of(table, forget)
 
-def judges(site: Site, plan: RemovalPlan) -> list[Judge]:
+    def _trained_on(self) -> pa.Table:
+        known, plan = self._plan.known, self._plan
+        numbers = dict(zip(self._model.datasets, self._version.dataset_versions, strict=True))
+        number = numbers[known.id]
+        if number != known.version:
+            self.remarks.append(f"stale: fitted on version {number}, newest {known.version}")
+        wanted = [
+            known.id_column, *plan.predicate.columns(known.schema, known.subject_columns),
+            *columns_of(plan.retain_where, known), *self._design.features, str(self._design.target),
+        ]  # fmt: skip
+        with self._site.ledger.reading() as connection:
+            table = data.table(
+                self._site, connection, known.id, number, list(dict.fromkeys(wanted))
+            )
+        return table.sort_by(known.id_column)
+
+    def _group(self, table: pa.Table, rows: Any, ids: list[Any] | None, name: str) -> Any:
+        if rows.size > MOST:
+            names = ids if ids is not None else list(range(table.num_rows))
+            self.remarks.append(f"{name}: judged by {MOST:,} of {rows.size:,} records, drawn by id")
+            rows = sample(names, rows, MOST, 0)
+        if not rows.size:
+            return None
+        part = table.take(rows)
+        return asked(part, self._design), target_of([(self._plan.known, part)], self._design.target)
+
+    def _add_fresh(self, found: dict[str, Any]) -> None:
+        fresh = self._plan.fresh
+        if fresh is None:
+            return
+        if fresh.dataset_id in self._model.datasets:
+            self.remarks.append(
+                "no record is fresh: the model was trained on those that were named"
+            )
+            return
+        usable = self._complete(fresh.table)
+        if not usable.all():
+            n = int((~usable).sum())
+            self.remarks.append(f"{n:,} fresh records have gaps, and were left out")
+        for name, mask in (("fresh forget", fresh.forget), ("fresh retain", ~fresh.forget)):
+            rows = np.flatnonzero(mask & usable)
+            found[name] = self._group(fresh.table, rows, None, name)
+
+    def _complete(self, table: pa.Table) -> Any:
+
+        takes_gaps = get_tags(self._fitted).input_tags.allow_nan and not self._design.documents
+        wanted = [str(self._design.target), *(() if takes_gaps else self._design.features)]
+        usable = np.ones(table.num_rows, dtype=bool)
+        for name in wanted:
+            usable &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
+        return usable
+
+    def _label_of(self, table: pa.Table, forget: Any) -> Any:
+        """Return the class of the domain, where all of it is of one."""
+        if not is_classifier(self._fitted) or not forget.any():
+            return None
+        part = table.take(np.flatnonzero(forget))
+        labels = np.unique(np.asarray(target_of([(self._plan.known, part)], self._design.target)))
+        return labels[0] if labels.size == 1 else None
+
+
+def judges(context: Context, plan: RemovalPlan) -> list[Judge]:
     """Measure every live model of a data set, before a removal.
 
     Raises
@@ -120,11 +193,11 @@ def judges(site: Site, plan: RemovalPlan) -> list[Judge]:
     ErasableError
         A model or its records cannot be read, or fresh ones cannot be predicted for.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         concerned = catalogue.models_of(connection, [plan.known.id])
         names = [each.name for each in concerned if each.is_live]
-    with site.lock(reads=locking.models(names) or locking.datasets([plan.known.name])):
-        return [Judge(site, plan, name) for name in names]
+    with context.lock(reads=locking.models(names) or locking.datasets([plan.known.name])):
+        return [Judge(context, plan, name) for name in names]
 
 
 def _line(error: Exception) -> str:
@@ -137,93 +210,3 @@ def _unfit(design: ModelColumns | None, fitted: Any) -> str | None:
     if design.target is None or not (is_classifier(fitted) or is_regressor(fitted)):
         return "it predicts no target"
     return None
-
-
-@dataclass(slots=True)
-class _Groups:
-    """Makes the groups of one model."""
-
-    site: Site
-    plan: RemovalPlan
-    model: Model
-    version: Version
-    design: ModelColumns
-    fitted: Any
-
-    def made(self, remarks: list[str]) -> tuple[dict[str, Any], Any]:
-        """Return records and targets by group, and the label of the domain if it is one class."""
-        table = self._trained_on(remarks)
-        known = self.plan.known
-        forget = self.plan.predicate.mask(table)
-        ids = table[known.id_column].to_pylist()
-        gone = set(self.plan.ids)
-        leaves = np.fromiter((name in gone for name in ids), bool, len(ids))
-        stays = ~forget
-        where = self.plan.retain_where
-        if where is not None:
-            stays &= Condition.parse(where, table.schema).mask(table).to_numpy(False)
-        found: dict[str, Any] = dict.fromkeys(GROUPS)
-        masks = {"deleted forget": leaves, "kept forget": forget & ~leaves, "retain": stays}
-        for name, mask in masks.items():
-            found[name] = self._group(table, np.flatnonzero(mask), ids, name, remarks)
-        self._add_fresh(found, remarks)
-        return found, self._label(table, forget)
-
-    def _trained_on(self, remarks: list[str]) -> pa.Table:
-        known, plan = self.plan.known, self.plan
-        numbers = dict(zip(self.model.datasets, self.version.dataset_versions, strict=True))
-        number = numbers[known.id]
-        if number != known.version:
-            remarks.append(f"stale: fitted on version {number}, newest {known.version}")
-        wanted = [
-            known.id_column, *plan.predicate.columns(known.schema, known.subject_columns),
-            *columns_of(plan.retain_where, known), *self.design.features, str(self.design.target),
-        ]  # fmt: skip
-        with self.site.ledger.reading() as connection:
-            table = data.table(self.site, connection, known.id, number, list(dict.fromkeys(wanted)))
-        return table.sort_by(known.id_column)
-
-    def _group(
-        self, table: pa.Table, rows: Any, ids: list[Any] | None, name: str, remarks: list[str]
-    ) -> Any:
-        if rows.size > MOST:
-            names = ids if ids is not None else list(range(table.num_rows))
-            remarks.append(f"{name}: judged by {MOST:,} of {rows.size:,} records, drawn by id")
-            rows = sample(names, rows, MOST, 0)
-        if not rows.size:
-            return None
-        part = table.take(rows)
-        return asked(part, self.design), target_of([(self.plan.known, part)], self.design.target)
-
-    def _add_fresh(self, found: dict[str, Any], remarks: list[str]) -> None:
-        fresh = self.plan.fresh
-        if fresh is None:
-            return
-        if fresh.dataset_id in self.model.datasets:
-            remarks.append("no record is fresh: the model was trained on those that were named")
-            return
-        usable = self._complete(fresh.table)
-        if not usable.all():
-            n = int((~usable).sum())
-            remarks.append(f"{n:,} fresh records have gaps, and were left out")
-        for name, mask in (("fresh forget", fresh.forget), ("fresh retain", ~fresh.forget)):
-            rows = np.flatnonzero(mask & usable)
-            found[name] = self._group(fresh.table, rows, None, name, remarks)
-
-    def _complete(self, table: pa.Table) -> Any:
-        import pyarrow.compute as pc
-
-        takes_gaps = get_tags(self.fitted).input_tags.allow_nan and not self.design.documents
-        wanted = [str(self.design.target), *(() if takes_gaps else self.design.features)]
-        usable = np.ones(table.num_rows, dtype=bool)
-        for name in wanted:
-            usable &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
-        return usable
-
-    def _label(self, table: pa.Table, forget: Any) -> Any:
-        """Return the class of the domain, where all of it is of one."""
-        if not is_classifier(self.fitted) or not forget.any():
-            return None
-        part = table.take(np.flatnonzero(forget))
-        labels = np.unique(np.asarray(target_of([(self.plan.known, part)], self.design.target)))
-        return labels[0] if labels.size == 1 else None

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import issparse
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from erasable.core.errors import InvalidIdsError, InvalidInputError, WorkspaceError
 from erasable.removal import Certificate, Cost, DomainRemoval
 from erasable.removal.budgets import as_budget
 from erasable.removal.scores import as_score
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet
@@ -25,15 +28,10 @@ from erasable.workspace.domains.fresh import Fresh, read_fresh
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.domains.samples import alike, sample
 from erasable.workspace.domains.vectors import choose_features, vectors
+from erasable.workspace.ledger.schema import request
 from erasable.workspace.models.catalogue import models_of
-from erasable.workspace.requests.holds import held_among
+from erasable.workspace.requests.batches import gather
 from erasable.workspace.requests.preview import Preview, preview
-from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["RemovalPlan", "columns_of", "on_hold", "plan", "state_of", "tokens_of"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class RemovalPlan:
 
 
 def plan(
-    site: Site,
+    context: Context,
     dataset: str,
     *,
     where: str | None = None,
@@ -120,7 +118,7 @@ def plan(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     dataset : str
     where : str, default=None
         The domain, as a condition; see `erasable.workspace.data.conditions`.
@@ -163,7 +161,7 @@ def plan(
     check_fill(fill)
     predicate = Predicate.of(where, keywords, column)
     amount = _amount(cost, budget)
-    with site.lock(reads=locking.datasets([dataset])), site.ledger.reading() as connection:
+    with context.lock(reads=locking.datasets([dataset])), context.ledger.reading() as connection:
         known = catalogue.find(connection, dataset)
         state = state_of(connection, known)
         models = [each for each in models_of(connection, [known.id]) if each.is_live]
@@ -173,9 +171,9 @@ def plan(
             *columns_of(retain_where, known),
         ]
         chosen, left_out = _features(known, features, column, cost, learned, others)
-        table = catalogue.table(site, connection, known.id)
+        table = catalogue.table(context, connection, known.id)
     table = table.sort_by(known.id_column)
-    given = None if fresh is None else read_fresh(site, fresh, known, table, predicate)
+    given = None if fresh is None else read_fresh(context, fresh, known, table, predicate)
     mask = predicate.mask(table)
     forget = np.flatnonzero(mask)
     retain = _retained(table, known, mask, retain_where, retain_sample, random_state)
@@ -199,10 +197,10 @@ def plan(
         removal.fit(both[: forget.size], both[forget.size :])
         certificate, uncertified = _certified(removal, issparse(both), components)
     ids = [names[row] for row in removal.selected_.tolist()]
-    foreseen = preview(site, [(tokens_of(site, known.name, ids), None)])
+    foreseen = preview(context, [(tokens_of(context, known.name, ids), None)])
     _refuse_confused(foreseen, len(ids), known)
-    with site.ledger.reading() as connection:
-        held = held_among(site, connection, known, table.take(forget[removal.selected_]))
+    with context.ledger.reading() as connection:
+        held = held_among(context, connection, known, table.take(forget[removal.selected_]))
     messages = [*messages, *(on_hold(each, n) for each, n in held.items())]
     return RemovalPlan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
@@ -213,10 +211,10 @@ def plan(
     )  # fmt: skip
 
 
-def tokens_of(site: Site, dataset: str, ids: Sequence[Any]) -> list[tuple[str, str]]:
+def tokens_of(context: Context, dataset: str, ids: Sequence[Any]) -> list[tuple[str, str]]:
     """Return what a request for some records asks for."""
     kind = record_type(dataset)
-    return [(kind, token) for token in site.keys.tokens(kind, ids) if token is not None]
+    return [(kind, token) for token in context.keys.tokens(kind, ids) if token is not None]
 
 
 def on_hold(request: str, n: int) -> str:
@@ -225,6 +223,38 @@ def on_hold(request: str, n: int) -> str:
         f"{n} of the records that would leave are asked for by request {request}, which is on "
         "hold: they would leave with the domain; look why it is on hold first"
     )
+
+
+def held_among(
+    context: Context, connection: Connection, known: DataSet, records: pa.Table
+) -> dict[str, int]:
+    """Count which of some records of a data set are asked for by requests on hold.
+
+    Parameters
+    ----------
+    context : Context
+    connection : Connection
+    known : DataSet
+    records : pa.Table
+        As the data set keeps them: subjects are tokens.
+
+    Returns
+    -------
+    dict of str to int
+        Records by the id of the request, where there are any.
+    """
+    waiting = request.c.state.in_(["pending", "in_progress"]) & request.c.hold.is_not(None)
+    batch = gather(connection, connection.execute(select(request).where(waiting)).all())
+    own = context.keys.tokens(record_type(known.name), records[known.id_column].to_pylist())
+    columns = [own, *(records[column].to_pylist() for column in known.subject_columns)]
+    counts = Counter(
+        each
+        for row in zip(*columns, strict=True)
+        for each in {asked for token in row for asked in batch.tokens.get(token, ())}
+    )
+    for each, condition in batch.conditions.get(known.id, []):
+        counts[each] += sum(condition.mask(records).to_pylist())
+    return {each: n for each, n in sorted(counts.items()) if n}
 
 
 def state_of(connection: Connection, known: DataSet) -> tuple[str, ...]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.data.conditions import Condition
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Predicate"]
 
 _MOST = 10_000
 
@@ -86,8 +83,6 @@ class Predicate:
         SourceError, WorkspaceError
             They are not there, or hold something else.
         """
-        import pyarrow as pa
-
         found = []
         if self.where is not None:
             parsed = Condition.parse(self.where, schema, tokens)

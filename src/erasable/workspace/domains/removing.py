@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import ErasableError, WorkspaceError
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.domains.judging import Judged, judges
-from erasable.workspace.domains.planning import RemovalPlan, on_hold, state_of, tokens_of
+from erasable.workspace.domains.planning import (
+    RemovalPlan,
+    held_among,
+    on_hold,
+    state_of,
+    tokens_of,
+)
 from erasable.workspace.requests import intake, process
-from erasable.workspace.requests.holds import held_among
-from erasable.workspace.site import Site
-
-__all__ = ["Removed", "remove"]
 
 _GIVEN_UP = "the removal of a domain could not be carried out"
 
@@ -49,7 +52,7 @@ class Removed:
     warnings: list[str]
 
 
-def remove(site: Site, plan: RemovalPlan) -> Removed:
+def remove(context: Context, plan: RemovalPlan) -> Removed:
     """Erase the records of a plan from the data set and every model, and say what that did.
 
     It is a request like any other, of no regulation: in the ledger and the log, with a receipt;
@@ -57,7 +60,7 @@ def remove(site: Site, plan: RemovalPlan) -> Removed:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     plan : RemovalPlan
 
     Returns
@@ -76,33 +79,33 @@ def remove(site: Site, plan: RemovalPlan) -> Removed:
             "the plan chooses no record, because its budget is met without a deletion; expected "
             "one or more to delete; nothing was changed, ask for more"
         )
-    judged = judges(site, plan)
-    _refuse_held(site, plan)
-    with site.ledger.transaction() as connection:
+    judged = judges(context, plan)
+    _refuse_held(context, plan)
+    with context.ledger.transaction() as connection:
         known = catalogue.find(connection, plan.dataset)
         if state_of(connection, known) != plan.state:
             raise WorkspaceError(
                 f"records of {plan.dataset!r} have changed since the removal was planned; expected "
                 "them as they were; nothing was changed, plan it again"
             )
-        now = site.now()
+        now = context.now()
         kind = record_type(known.name)
         (request,) = intake.enter(
-            site,
+            context,
             connection,
             [
                 {
                     "regulation": "none", "received_at": now, "due_at": None, "hold": None,
                     "type": None, "types": [kind], "condition": None, "changed_at": now,
-                    "tokens": tokens_of(site, known.name, plan.ids),
+                    "tokens": tokens_of(context, known.name, plan.ids),
                 }
             ],
         )  # fmt: skip
     try:
-        done = process.process(site, [request.id])
+        done = process.process(context, [request.id])
     except ErasableError:
         with suppress(ErasableError):  # it is past that: the next one that processes ends it
-            intake.cancel(site, request.id, _GIVEN_UP)
+            intake.cancel(context, request.id, _GIVEN_UP)
         raise
     updated = {each["model"] for each in done.treatments}
     return Removed(
@@ -111,14 +114,14 @@ def remove(site: Site, plan: RemovalPlan) -> Removed:
     )  # fmt: skip
 
 
-def _refuse_held(site: Site, plan: RemovalPlan) -> None:
+def _refuse_held(context: Context, plan: RemovalPlan) -> None:
     """Refuse a plan that does not warn of records which a request on hold asks for by now."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         known = catalogue.find(connection, plan.dataset)
-        records = catalogue.table(site, connection, known.id)
+        records = catalogue.table(context, connection, known.id)
         ids = pa.array(plan.ids, records[known.id_column].type)
         leaving = records.filter(pc.is_in(records[known.id_column], ids))
-        held = held_among(site, connection, known, leaving)
+        held = held_among(context, connection, known, leaving)
     for request, n in held.items():
         if on_hold(request, n) not in plan.warnings:
             raise WorkspaceError(

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["alike", "sample"]
+import pyarrow as pa
 
 
 def sample(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
@@ -58,8 +54,6 @@ def alike(tables: Sequence[pa.Table], columns: Sequence[str]) -> list[Any]:
     >>> one[0] == one[2], other[0] == one[1], np.isin(other, one).tolist()
     (np.True_, np.True_, [True, False])
     """
-    import pyarrow as pa
-
     whole = pa.concat_tables([each.select(list(columns)) for each in tables])
     numbers = np.zeros(whole.num_rows, dtype=np.int64)
     for name in columns:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from erasable.core.errors import InvalidDataError, WorkspaceError
 from erasable.workspace.data.features import (
@@ -15,11 +16,6 @@ from erasable.workspace.data.features import (
     matrix,
     refuse_gaps,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["choose_features", "vectors"]
 
 
 def choose_features(

@@ -3,5 +3,3 @@
 Nothing that leaves this package holds an identity, a token, the id of a record or a bare digest of
 a model. Digests go out as salted commitments, free texts under the key.
 """
-
-__all__: list[str] = []

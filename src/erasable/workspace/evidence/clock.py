@@ -7,24 +7,19 @@ due date that was met, by a clock that was set back, was perhaps not.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence.wire import stamp, unpack
 from erasable.workspace.ledger.schema import log_entry
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = ["remarks", "set_back"]
 
 _SLACK = timedelta(minutes=1)
 """Clocks are corrected by less; and who waits for another's transaction has read it before."""
 
 
-def set_back(site: Site, connection: Connection) -> list[str]:
+def set_back(context: Context, connection: Connection) -> list[str]:
     """Say whether it is earlier now than when the log was last written to.
 
     Returns
@@ -33,7 +28,7 @@ def set_back(site: Site, connection: Connection) -> list[str]:
         One line, or none.
     """
     newest = select(log_entry.c.body).order_by(log_entry.c.position.desc()).limit(1)
-    last, now = _time(connection.execute(newest).scalar()), site.now()
+    last, now = _time(connection.execute(newest).scalar()), context.now()
     if last is None or last - now <= _SLACK:
         return []
     return [
@@ -43,7 +38,7 @@ def set_back(site: Site, connection: Connection) -> list[str]:
     ]
 
 
-def remarks(site: Site) -> list[str]:
+def remarks(context: Context) -> list[str]:
     """Say where the times of the log go back, and whether it is earlier now; see `set_back`.
 
     Returns
@@ -51,7 +46,7 @@ def remarks(site: Site) -> list[str]:
     list of str
         A line each; nothing of it is a proof that anything was altered.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         latest, back = None, []
         order = select(log_entry.c.position, log_entry.c.body).order_by(log_entry.c.position)
         for position, body in connection.execute(order):
@@ -61,7 +56,7 @@ def remarks(site: Site) -> list[str]:
             if latest is not None and latest - at > _SLACK:
                 back.append(position)
             latest = at
-        messages = set_back(site, connection)
+        messages = set_back(context, connection)
     if back:
         messages.append(
             f"the clock was set back before entry {back[0]} of the log"

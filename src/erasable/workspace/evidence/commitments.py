@@ -11,20 +11,7 @@ import hashlib
 import hmac
 import secrets
 
-__all__ = ["commit", "commitment", "matches", "new_salt"]
-
 _SALT = 32  # bytes
-
-
-def new_salt() -> str:
-    """Draw a salt, for a commitment that is made later.
-
-    Examples
-    --------
-    >>> len(new_salt())
-    64
-    """
-    return secrets.token_hex(_SALT)
 
 
 def commit(digest: str) -> tuple[str, str]:
@@ -46,7 +33,7 @@ def commit(digest: str) -> tuple[str, str]:
     >>> matches(salt, made, "erasable:1:ab"), matches(salt, made, "erasable:1:ac")
     (True, False)
     """
-    salt = new_salt()
+    salt = secrets.token_hex(_SALT)
     return salt, commitment(salt, digest)
 
 

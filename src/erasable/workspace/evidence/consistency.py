@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, select
 
 from erasable.core.errors import EvidenceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, seals
 from erasable.workspace.evidence.envelope import peek
 from erasable.workspace.evidence.receipts import check
@@ -32,22 +33,6 @@ from erasable.workspace.ledger.schema import (
     request,
     task,
 )
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = [
-    "FACTS",
-    "TABLES",
-    "Said",
-    "compare_ledger_with_log",
-    "differences",
-    "facts_of_dataset",
-    "facts_of_model",
-    "facts_of_request",
-    "newest",
-    "note",
-]
 
 _THINGS = {"request": "request", "dataset": "data set", "model": "model"}
 _OPEN = ("pending", "in_progress")
@@ -80,7 +65,7 @@ class Said(NamedTuple):
 _Log = dict[tuple[str, str], dict[str, Said]]
 
 
-def compare_ledger_with_log(site: Site) -> list[str]:
+def compare_ledger_with_log(context: Context) -> list[str]:
     """Tell where rows of the ledger are not what the log says of them.
 
     Returns
@@ -89,9 +74,9 @@ def compare_ledger_with_log(site: Site) -> list[str]:
         What does not hold, a line each; empty where all is well.
     """
     found = []
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         said = _read(connection)
-        for thing, subject, facts in _facts(site, connection):
+        for thing, subject, facts in _facts(context, connection):
             about = said.pop((thing, subject), None)
             name = f"{_THINGS[thing]} {subject!r}"
             if about is None:
@@ -106,8 +91,8 @@ def compare_ledger_with_log(site: Site) -> list[str]:
             )
         if seals.sealed(connection):
             for thing in TABLES:
-                found += seals.unsealed_files(site, connection, thing)
-            found += seals.unsealed_settings(site, connection)
+                found += seals.unsealed_files(context, connection, thing)
+            found += seals.unsealed_settings(context, connection)
         found += _strays(connection)
     return found
 
@@ -182,39 +167,43 @@ def _same(value: Any, said: Any) -> bool:
     return pack(value) == pack(said)
 
 
-def _facts(site: Site, connection: Connection) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _facts(context: Context, connection: Connection) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Return (thing, subject, facts) of every row that the log speaks of."""
     tasks: dict[str, list[dict[str, Any]]] = {}
     order = select(task).order_by(task.c.target, task.c.target_id)
     for row in connection.execute(order):
         tasks.setdefault(row.request_id, []).append(entries.task(row._asdict()))
     receipts = {
-        row.request_id: _digest(row.body, site.keys.public_pem)
+        row.request_id: _digest(row.body, context.keys.public_pem)
         for row in connection.execute(select(receipt))
     }
     for row in connection.execute(select(request).order_by(request.c.id)):
-        facts = facts_of_request(site, row, tasks.get(row.id, []))
+        facts = facts_of_request(context, row, tasks.get(row.id, []))
         yield "request", row.id, {**facts, "receipt": receipts.get(row.id)}
     for thing, facts_of in FACTS.items():
         for row, version in newest(connection, thing):
-            yield thing, row.name, facts_of(site, row, version)
+            yield thing, row.name, facts_of(context, row, version)
 
 
-def facts_of_request(site: Site, row: Row[Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
+def facts_of_request(
+    context: Context, row: Row[Any], tasks: list[dict[str, Any]]
+) -> dict[str, Any]:
     """Return what entries may say of a request, but for its receipt."""
-    return {**entries.request(site.keys, row._asdict()), "state": row.state, "tasks": tasks}
+    return {**entries.request(context.keys, row._asdict()), "state": row.state, "tasks": tasks}
 
 
-def facts_of_dataset(site: Site, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
+def facts_of_dataset(context: Context, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
     """Return what entries say of a data set and its newest version."""
     nothing = {"n_records": None, "n_suppressed": None, "number": None}
     current = nothing if version is None else version._asdict()
-    return entries.dataset(site.keys, row._asdict(), current)
+    return entries.dataset(context.keys, row._asdict(), current)
 
 
-def facts_of_model(site: Site, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
+def facts_of_model(context: Context, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
     """Return what entries say of a model and its newest version."""
-    return entries.model(site.keys, row._asdict(), None if version is None else version._asdict())
+    return entries.model(
+        context.keys, row._asdict(), None if version is None else version._asdict()
+    )
 
 
 def newest(

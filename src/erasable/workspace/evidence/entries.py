@@ -12,27 +12,14 @@ can be held against the ledger and says nothing else:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from erasable.workspace.evidence.commitments import commitment
 from erasable.workspace.evidence.wire import pack, stamp
-
-if TYPE_CHECKING:
-    from erasable.workspace.identity.keys import Keys
-
-__all__ = [
-    "STATES",
-    "acknowledged",
-    "changed",
-    "completed",
-    "dataset",
-    "erased",
-    "model",
-    "request",
-    "task",
-]
+from erasable.workspace.identity.keys import Keys
 
 STATES = {
     "request-acknowledged": ("pending",),
@@ -187,25 +174,8 @@ _TASK = ("target", "target_id", "treatment", "exactness", "n_records", "before",
 
 
 def _some(keys: Keys, row: Mapping[Any, Any], names: Iterable[str]) -> dict[str, Any]:
-    whole = request(keys, {**_EMPTY, **row})
+    whole = request(keys, defaultdict(lambda: None, row))
     return {name: whole[name] for name in names}
-
-
-_EMPTY = dict.fromkeys(
-    (
-        "tokens",
-        "condition",
-        "salt",
-        "type",
-        "types",
-        "batch",
-        "matched",
-        "searched",
-        "reason",
-        "extension",
-        *_MOMENTS,
-    )
-)
 
 
 def _moment(at: datetime | None) -> str | None:

@@ -12,8 +12,6 @@ from erasable.core.errors import EvidenceError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["peek", "seal", "unseal"]
-
 
 def seal(signer: Ed25519PrivateKey, payload: bytes, payload_type: str) -> dict[str, Any]:
     """Sign bytes.

@@ -9,8 +9,6 @@ from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence.envelope import unseal
 from erasable.workspace.evidence.wire import hexadecimal, unpack
 
-__all__ = ["HEAD_TYPE", "read_head", "read_kept"]
-
 HEAD_TYPE = "application/vnd.erasable.log-head+json"
 """Media type of what a signed head holds."""
 

@@ -12,39 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
 from erasable.core.errors import EvidenceError, TamperedError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import seals
 from erasable.workspace.evidence.envelope import seal
 from erasable.workspace.evidence.heads import HEAD_TYPE, read_head, read_kept
 from erasable.workspace.evidence.merkle import Frontier, Tree, leaf_hash, verify_consistency
 from erasable.workspace.evidence.wire import hexadecimal, pack, stamp, unpack
 from erasable.workspace.ledger.schema import log_entry
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = [
-    "Entry",
-    "altered",
-    "append",
-    "append_many",
-    "check_unbroken",
-    "consistency",
-    "entries",
-    "head",
-    "inclusion",
-    "last_head",
-    "next_position",
-    "read_head",
-    "read_kept",
-    "tree",
-    "verify_log",
-    "verify_since",
-]
 
 _RESERVED = frozenset({"kind", "subject", "at"})
 
@@ -71,7 +50,12 @@ class Entry(NamedTuple):
 
 
 def append(
-    site: Site, connection: Connection, kind: str, subject: str, body: dict[str, Any], at: datetime
+    context: Context,
+    connection: Connection,
+    kind: str,
+    subject: str,
+    body: dict[str, Any],
+    at: datetime,
 ) -> int:
     """Append an entry in the caller's transaction; see `Entry`.
 
@@ -80,11 +64,13 @@ def append(
     int
         Its position.
     """
-    return append_many(site, connection, [(kind, subject, body, at)])
+    return append_many(context, connection, [(kind, subject, body, at)])
 
 
 def append_many(
-    site: Site, connection: Connection, what: Iterable[tuple[str, str, dict[str, Any], datetime]]
+    context: Context,
+    connection: Connection,
+    what: Iterable[tuple[str, str, dict[str, Any], datetime]],
 ) -> int:
     """Append entries (see `Entry`) in the caller's transaction; cheaper than one by one.
 
@@ -98,7 +84,7 @@ def append_many(
     EvidenceError
         A body has a key that is taken, or something JSON cannot say.
     """
-    frontier = _frontier(site, connection)
+    frontier = _frontier(context, connection)
     first = frontier.size
     rows = []
     for kind, subject, body, at in what:
@@ -114,18 +100,18 @@ def append_many(
         rows.append(
             {
                 "position": position, "kind": kind, "subject": subject, "body": entry,
-                "leaf": leaf, "seal": seals.of_entry(site.keys, position, leaf),
+                "leaf": leaf, "seal": seals.of_entry(context.keys, position, leaf),
             }
         )  # fmt: skip
     if rows:
         connection.execute(log_entry.insert(), rows)
-        site.ledger.set(connection, "frontier", frontier.to_json())
+        context.ledger.set(connection, "frontier", frontier.to_json())
     return first
 
 
-def next_position(site: Site, connection: Connection) -> int:
+def next_position(context: Context, connection: Connection) -> int:
     """Return the position that the next entry will have: the size of the log."""
-    return _frontier(site, connection).size
+    return _frontier(context, connection).size
 
 
 def entries(
@@ -155,7 +141,7 @@ def entries(
     ]
 
 
-def head(site: Site, connection: Connection) -> dict[str, Any]:
+def head(context: Context, connection: Connection) -> dict[str, Any]:
     """Sign the log as it is, and keep the head in the ledger, in the caller's transaction.
 
     Returns
@@ -169,20 +155,20 @@ def head(site: Site, connection: Connection) -> dict[str, Any]:
     TamperedError
         The log does not go on from the last signed head, or has entries of somebody else's.
     """
-    frontier = _frontier(site, connection)
-    _refuse_forged(site, connection, frontier)
+    frontier = _frontier(context, connection)
+    _refuse_forged(context, connection, frontier)
     payload = {
-        "workspace": site.ledger.get(connection, "workspace"),
+        "workspace": context.ledger.get(connection, "workspace"),
         "size": frontier.size,
         "root": frontier.root().hex(),
-        "time": stamp(site.now()),
+        "time": stamp(context.now()),
     }
-    envelope = seal(site.keys.signer, pack(payload), HEAD_TYPE)
-    site.ledger.set(connection, "signed_head", envelope)
+    envelope = seal(context.keys.signer, pack(payload), HEAD_TYPE)
+    context.ledger.set(connection, "signed_head", envelope)
     return {**payload, "envelope": envelope}
 
 
-def check_unbroken(site: Site, connection: Connection) -> None:
+def check_unbroken(context: Context, connection: Connection) -> None:
     """Hold the log against its last signed head, as `head` does before it signs the next.
 
     Raises
@@ -190,10 +176,10 @@ def check_unbroken(site: Site, connection: Connection) -> None:
     TamperedError
         The log does not go on from there, or has entries of somebody else's.
     """
-    _refuse_forged(site, connection, _frontier(site, connection))
+    _refuse_forged(context, connection, _frontier(context, connection))
 
 
-def last_head(site: Site, connection: Connection) -> dict[str, Any] | None:
+def last_head(context: Context, connection: Connection) -> dict[str, Any] | None:
     """Return the head that was signed last, checked, or None where none was.
 
     Raises
@@ -201,8 +187,8 @@ def last_head(site: Site, connection: Connection) -> dict[str, Any] | None:
     EvidenceError
         It is not the workspace's own.
     """
-    envelope = site.ledger.get(connection, "signed_head")
-    return None if envelope is None else read_head(envelope, site.keys.public_pem)
+    envelope = context.ledger.get(connection, "signed_head")
+    return None if envelope is None else read_head(envelope, context.keys.public_pem)
 
 
 def tree(connection: Connection) -> Tree:
@@ -211,29 +197,7 @@ def tree(connection: Connection) -> Tree:
     return Tree(connection.execute(leaves).scalars())
 
 
-def inclusion(connection: Connection, position: int, size: int | None = None) -> list[bytes]:
-    """Prove that an entry is among the first `size`, or all; see `merkle.verify_inclusion`.
-
-    Raises
-    ------
-    EvidenceError
-        It is not.
-    """
-    return tree(connection).inclusion(position, size)
-
-
-def consistency(connection: Connection, old_size: int, size: int | None = None) -> list[bytes]:
-    """Prove that the log of an earlier size begins this one; see `merkle.verify_consistency`.
-
-    Raises
-    ------
-    EvidenceError
-        The log is shorter.
-    """
-    return tree(connection).consistency(old_size, size)
-
-
-def verify_log(site: Site) -> list[str]:
+def verify_log(context: Context) -> list[str]:
     """Hold every entry against its leaf, and all of them against the last signed head.
 
     Returns
@@ -241,10 +205,10 @@ def verify_log(site: Site) -> list[str]:
     list of str
         What does not hold, a line each; empty where all is well.
     """
-    with site.ledger.reading() as connection:
-        leaves, found = _recomputed(site, connection)
+    with context.ledger.reading() as connection:
+        leaves, found = _recomputed(context, connection)
         try:
-            frontier = _frontier(site, connection)
+            frontier = _frontier(context, connection)
             if (frontier.size, frontier.root()) != (len(leaves), leaves.root()):
                 found.append(
                     f"the log has {len(leaves)} entries that do not hash to the root that the "
@@ -254,23 +218,23 @@ def verify_log(site: Site) -> list[str]:
         except EvidenceError as error:
             found.append(str(error))
         try:
-            signed = last_head(site, connection)
+            signed = last_head(context, connection)
         except EvidenceError as error:
             return [*found, f"the last signed head of the log: {error}"]
         completed = select(func.count()).where(log_entry.c.kind == "request-completed")
         if signed is not None:
-            found += _against(site, connection, leaves, signed)
+            found += _against(context, connection, leaves, signed)
         elif connection.execute(completed).scalar():
             found.append("requests were completed, but the log has no signed head: it was removed")
     return found
 
 
-def verify_since(site: Site, kept: Any) -> list[str]:
+def verify_since(context: Context, kept: Any) -> list[str]:
     """Hold the log against a head that was kept elsewhere.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     kept : dict
         What `head` returned then, or its envelope alone.
 
@@ -284,34 +248,34 @@ def verify_since(site: Site, kept: Any) -> list[str]:
     EvidenceError
         It is no head of this workspace.
     """
-    signed = read_kept(kept, site.keys.public_pem)
-    with site.ledger.reading() as connection:
-        if signed["workspace"] != site.ledger.get(connection, "workspace"):
+    signed = read_kept(kept, context.keys.public_pem)
+    with context.ledger.reading() as connection:
+        if signed["workspace"] != context.ledger.get(connection, "workspace"):
             raise EvidenceError(
                 "the log head is of another workspace; expected one of this workspace; "
                 "pass the file that `erasable log head` wrote here"
             )
-        leaves, _ = _recomputed(site, connection)
-        return _against(site, connection, leaves, signed)
+        leaves, _ = _recomputed(context, connection)
+        return _against(context, connection, leaves, signed)
 
 
-def _refuse_forged(site: Site, connection: Connection, frontier: Frontier) -> None:
+def _refuse_forged(context: Context, connection: Connection, frontier: Frontier) -> None:
     """Hold the log against the last signed head, and what came since against its seals."""
     leaves = tree(connection)
     messages = []
     if (frontier.size, frontier.root()) != (len(leaves), leaves.root()):
         messages.append("the entries of the log do not hash to the root that the ledger keeps")
     try:
-        signed = last_head(site, connection)
+        signed = last_head(context, connection)
     except EvidenceError as error:
         signed = None
         messages.append(f"its last signed head: {error}")
     if signed is not None:
-        messages += _against(site, connection, leaves, signed)
+        messages += _against(context, connection, leaves, signed)
     if seals.sealed(connection):
         since = log_entry.c.position >= (0 if signed is None else signed["size"])
         for row in connection.execute(select(log_entry).where(since)):
-            messages += altered(site, row)
+            messages += altered(context, row)
     if messages:
         raise TamperedError(
             f"the ledger was tampered with: {messages[0]}; expected the log as erasable wrote it; "
@@ -319,37 +283,40 @@ def _refuse_forged(site: Site, connection: Connection, frontier: Frontier) -> No
         )
 
 
-def altered(site: Site, row: Any, *, is_sealed: bool = True) -> list[str]:
+def altered(context: Context, row: Any, *, is_sealed: bool = True) -> list[str]:
     """Tell whether an entry is another one than its leaf and its seal are of."""
     if leaf_hash(row.body) != row.leaf:
         return [f"entry {row.position} of the log was altered: it is not what its leaf is"]
-    if is_sealed and row.seal != seals.of_entry(site.keys, row.position, row.leaf):
+    if is_sealed and row.seal != seals.of_entry(context.keys, row.position, row.leaf):
         return [f"entry {row.position} of the log was not written with the workspace's keys"]
     return []
 
 
-def _against(site: Site, connection: Connection, leaves: Tree, signed: dict[str, Any]) -> list[str]:
+def _against(
+    context: Context, connection: Connection, leaves: Tree, signed: dict[str, Any]
+) -> list[str]:
     size, at = signed["size"], signed["time"]
-    if signed["workspace"] != site.ledger.get(connection, "workspace"):
+    if signed["workspace"] != context.ledger.get(connection, "workspace"):
         return ["the last signed head of the log is of another workspace"]
     if size > len(leaves):
         return [
             f"the log has {len(leaves)} entries, but had {size} when a head was signed at {at}: "
-            f"its end was cut off{_since_restored(site, connection)}"
+            f"its end was cut off{_since_restored(context, connection)}"
         ]
     proof = leaves.consistency(size)
     was = hexadecimal(signed["root"], "the root in the log head")
     if not verify_consistency(size, len(leaves), was, leaves.root(), proof):
+        since = _since_restored(context, connection)
         return [
             f"the first {size} entries of the log are not those that were signed at {at}: "
-            f"entries were altered, removed, added or reordered{_since_restored(site, connection)}"
+            f"entries were altered, removed, added or reordered{since}"
         ]
     return []
 
 
-def _since_restored(site: Site, connection: Connection) -> str:
+def _since_restored(context: Context, connection: Connection) -> str:
     """Say that a backup was restored, which takes a log back to an earlier state."""
-    restored = site.ledger.get(connection, "restored")
+    restored = context.ledger.get(connection, "restored")
     if restored is None:
         return ""
     covered = restored["head_size"]
@@ -360,7 +327,7 @@ def _since_restored(site: Site, connection: Connection) -> str:
     )
 
 
-def _recomputed(site: Site, connection: Connection) -> tuple[Tree, list[str]]:
+def _recomputed(context: Context, connection: Connection) -> tuple[Tree, list[str]]:
     """Hash every entry anew, and say which of them is not as it was written."""
     found, leaves, expected = [], [], 0
     is_sealed = seals.sealed(connection)
@@ -373,7 +340,7 @@ def _recomputed(site: Site, connection: Connection) -> tuple[Tree, list[str]]:
             found.append(missing)
         expected = row.position + 1
         leaves.append(leaf_hash(row.body))
-        found += altered(site, row, is_sealed=is_sealed)
+        found += altered(context, row, is_sealed=is_sealed)
         try:
             body = unpack(row.body, "it")
         except EvidenceError:
@@ -386,6 +353,6 @@ def _recomputed(site: Site, connection: Connection) -> tuple[Tree, list[str]]:
     return Tree(leaves), found
 
 
-def _frontier(site: Site, connection: Connection) -> Frontier:
-    value = site.ledger.get(connection, "frontier")
+def _frontier(context: Context, connection: Connection) -> Frontier:
+    value = context.ledger.get(connection, "frontier")
     return Frontier() if value is None else Frontier.from_json(value)

@@ -12,8 +12,6 @@ from typing import Any
 
 from erasable.core.errors import EvidenceError
 
-__all__ = ["Frontier", "Tree", "leaf_hash", "node_hash", "verify_consistency", "verify_inclusion"]
-
 
 def leaf_hash(entry: bytes) -> bytes:
     """Return the hash of an entry.

@@ -7,18 +7,20 @@ public key alone anybody can check all of it. It names data sets and models, nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import Connection, Row, Table, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from erasable.core.errors import EvidenceError, TamperedError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.evidence.envelope import peek, seal, unseal
+from erasable.workspace.evidence.heads import read_head
 from erasable.workspace.evidence.merkle import leaf_hash, verify_inclusion
 from erasable.workspace.evidence.statements import (
     PREDICATE_TYPE,
@@ -27,14 +29,10 @@ from erasable.workspace.evidence.statements import (
     unreached,
 )
 from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import rows_in, update_in
+from erasable.workspace.ledger.kinds import fits
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = ["Checked", "check", "check_kept", "fetch", "issue", "show"]
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
@@ -68,7 +66,7 @@ class Checked:
 
 
 def issue(
-    site: Site, connection: Connection, requests: Sequence[str], at: datetime
+    context: Context, connection: Connection, requests: Sequence[str], at: datetime
 ) -> dict[str, bytes]:
     """Write requests down as completed, with a receipt each, in the caller's transaction.
 
@@ -77,7 +75,7 @@ def issue(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
         Of a transaction.
     requests : sequence of str
@@ -101,10 +99,13 @@ def issue(
 
     if not requests:
         return {}
-    reliance.check(site, connection, requests)
-    rows = {row.id: row for row in _where(connection, request_table, "id", requests)}
+    reliance.check(context, connection, requests)
+    rows = {
+        row.id: row
+        for row in rows_in(connection, select(request_table), request_table.c.id, requests)
+    }
     tasks: dict[str, list[Row[Any]]] = {id: [] for id in requests}
-    for row in _where(connection, task, "request_id", requests):
+    for row in rows_in(connection, select(task), task.c.request_id, requests):
         tasks[row.request_id].append(row)
     acknowledged = _acknowledgements(connection, requests)
     names = {
@@ -114,12 +115,12 @@ def issue(
     touched = {one.target_id for id in requests for one in tasks[id] if one.target == "dataset"}
     commitments = {id: _commit_to(connection, id) for id in sorted(touched)}
     common = {
-        "out_of_reach": unreached(site.ledger, site.store, connection),
-        "workspace": site.ledger.get(connection, "workspace"),
-        "key": site.ledger.get(connection, "key_id"),
-        **_branch(site, connection),
+        "out_of_reach": unreached(context.ledger, context.store, connection),
+        "workspace": context.ledger.get(connection, "workspace"),
+        "key": context.ledger.get(connection, "key_id"),
+        **_branch(context, connection),
     }
-    first = log.next_position(site, connection)
+    first = log.next_position(context, connection)
     sealed, completions = {}, []
     for position, id in enumerate(requests, first):
         payload = pack(
@@ -128,13 +129,14 @@ def issue(
                 {**common, "log": {"position": position}},
             )
         )  # fmt: skip
-        sealed[id] = seal(site.keys.signer, payload, PAYLOAD_TYPE)
+        sealed[id] = seal(context.keys.signer, payload, PAYLOAD_TYPE)
         body = entries.completed(at, sha256(payload).hexdigest())
         completions.append(log.Entry("request-completed", id, body, at))
-    log.append_many(site, connection, completions)
-    head = log.head(site, connection)
+    log.append_many(context, connection, completions)
+    head = log.head(context, connection)
     tree = log.tree(connection)
-    written = dict(_bodies(connection, first))
+    appended = select(log_entry.c.position, log_entry.c.body).where(log_entry.c.position >= first)
+    written = {row.position: row.body for row in connection.execute(appended)}
     made = {}
     for position, id in enumerate(requests, first):
         proof = {
@@ -147,8 +149,7 @@ def issue(
     kept = [{"request_id": id, "body": body} for id, body in made.items()]
     connection.execute(receipt.insert(), kept)
     ended = {"state": "completed", "completed_at": at, "changed_at": at, "salt": None}
-    for some in in_parts(requests):
-        connection.execute(update(request_table).where(request_table.c.id.in_(some)).values(ended))
+    update_in(connection, request_table.c.id, requests, **ended)
     return made
 
 
@@ -180,7 +181,7 @@ def check(body: bytes, public_pem: bytes) -> Checked:
     payload = unseal(envelope, public_pem, PAYLOAD_TYPE)
     said = _read(payload)
     predicate = said["predicate"]
-    head = log.read_head(head_envelope, public_pem)
+    head = read_head(head_envelope, public_pem)
     entry = unpack(proof["entry"], "the entry of the log in the receipt")
     leaf = leaf_hash(proof["entry"].encode())
     hashes = [hexadecimal(one, "a hash of the proof") for one in proof["hashes"]]
@@ -253,9 +254,9 @@ def _commit_to(connection: Connection, dataset_id: int) -> str:
     return commitment
 
 
-def _branch(site: Site, connection: Connection) -> dict[str, Any]:
+def _branch(context: Context, connection: Connection) -> dict[str, Any]:
     """Say that the log goes another way since a backup was restored, and from where on."""
-    restored = site.ledger.get(connection, "restored")
+    restored = context.ledger.get(connection, "restored")
     if restored is None:
         return {}
     named = ("position", "at", "made_at", "log_size", "head_size")
@@ -265,7 +266,7 @@ def _branch(site: Site, connection: Connection) -> dict[str, Any]:
 def _acknowledgements(connection: Connection, requests: Sequence[str]) -> dict[str, bytes]:
     """Return the entries of the log that took the requests in."""
     found = {}
-    for row in _where(connection, log_entry, "subject", requests):
+    for row in rows_in(connection, select(log_entry), log_entry.c.subject, requests):
         if row.kind == "request-acknowledged":
             found[row.subject] = row.body
     missing = [id for id in requests if id not in found]
@@ -275,19 +276,6 @@ def _acknowledgements(connection: Connection, requests: Sequence[str]) -> dict[s
             "run `erasable log verify`, and restore the ledger from a backup"
         )
     return found
-
-
-def _bodies(connection: Connection, since: int) -> Iterable[tuple[int, bytes]]:
-    columns = select(log_entry.c.position, log_entry.c.body)
-    rows = connection.execute(columns.where(log_entry.c.position >= since))
-    return [(row.position, row.body) for row in rows]
-
-
-def _where(
-    connection: Connection, table: Table, column: str, values: Sequence[str]
-) -> Iterable[Row[Any]]:
-    for some in in_parts(values):
-        yield from connection.execute(select(table).where(table.c[column].in_(some)))
 
 
 # -- how it is read --------------------------------------------------------------------------------
@@ -313,18 +301,9 @@ def _read(payload: bytes) -> dict[str, Any]:
         raise _broken("its statement is of another type, or of a newer version of erasable")
     if not isinstance(predicate, dict) or not {"request", "workspace", "log"} <= predicate.keys():
         raise _broken("its statement does not say what was done")
-    if not isinstance(subject, list) or not all(map(_is_resource, subject)) or not subject:
+    if not subject or not fits(subject, [{"name": str, "digest": {"sha256": str}}]):
         raise _broken("its statement does not say what it is about")
     return said
-
-
-def _is_resource(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("name"), str)
-        and isinstance(value.get("digest"), dict)
-        and isinstance(value["digest"].get("sha256"), str)
-    )
 
 
 def _broken(why: str) -> EvidenceError:

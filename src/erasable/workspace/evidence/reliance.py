@@ -13,27 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Row, select
 
 from erasable.core.errors import EvidenceError, TamperedError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import consistency, entries, log, seals
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, model, request, task
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = [
-    "Trusted",
-    "check",
-    "check_one",
-    "check_requests",
-    "check_settings",
-    "given",
-    "recorded",
-]
 
 _Value = TypeVar("_Value")
 
@@ -70,12 +58,12 @@ def given(value: _Value) -> Trusted[_Value]:
     return Trusted(value)
 
 
-def recorded(site: Site, name: str, value: _Value, column: str) -> Trusted[_Value]:
+def recorded(context: Context, name: str, value: _Value, column: str) -> Trusted[_Value]:
     """Trust a value of a model's row, if it is what the log says of the model.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
         Of the model.
     value : Any
@@ -88,22 +76,22 @@ def recorded(site: Site, name: str, value: _Value, column: str) -> Trusted[_Valu
     TamperedError
         The row, or its file, is not what was written down, or the value is another one.
     """
-    with site.ledger.looking() as connection:
-        check_one(site, connection, "model", name)
+    with context.ledger.looking() as connection:
+        check_one(context, connection, "model", name)
         row = connection.execute(select(model).where(model.c.name == name)).one()
         if getattr(row, column) != value:
             raise _tampered(f"model {name!r}: its {column} has changed while it was looked at")
     return Trusted(value)
 
 
-def check(site: Site, connection: Connection, requests: Sequence[str] = ()) -> None:
+def check(context: Context, connection: Connection, requests: Sequence[str] = ()) -> None:
     """Hold settings, all data sets, all models and some requests against the log.
 
     All of them, because an alteration decides, too, which of them a request seems to concern.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
         Which sees the rows that are relied on.
     requests : sequence of str, default=()
@@ -114,53 +102,53 @@ def check(site: Site, connection: Connection, requests: Sequence[str] = ()) -> N
     TamperedError
         Something is not what was written down.
     """
-    check_settings(site, connection)
+    check_settings(context, connection)
     try:
-        log.last_head(site, connection)
+        log.last_head(context, connection)
     except EvidenceError as error:
         raise _tampered(f"the last signed head of the log: {error}") from None
     for thing in _THINGS:
         found = consistency.newest(connection, thing)
         _refuse(_missing(connection, thing, (row.name for row, _ in found)))
-        _refuse(_differences(site, connection, thing, found))
-        _refuse(seals.unsealed_files(site, connection, thing))
-    check_requests(site, connection, requests)
+        _refuse(_differences(context, connection, thing, found))
+        _refuse(seals.unsealed_files(context, connection, thing))
+    check_requests(context, connection, requests)
 
 
-def check_settings(site: Site, connection: Connection) -> None:
+def check_settings(context: Context, connection: Connection) -> None:
     """Hold settings against their seals; see `check`."""
     _check_sealed(connection)
-    _refuse(seals.unsealed_settings(site, connection))
+    _refuse(seals.unsealed_settings(context, connection))
 
 
-def check_one(site: Site, connection: Connection, thing: str, name: str) -> None:
+def check_one(context: Context, connection: Connection, thing: str, name: str) -> None:
     """Hold a data set or a model against the log; see `check`.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
     thing : {"dataset", "model"}
     name : str
     """
     _check_sealed(connection)
-    _refuse(_differences(site, connection, thing, consistency.newest(connection, thing, name)))
-    _refuse(seals.unsealed_files(site, connection, thing, name))
+    _refuse(_differences(context, connection, thing, consistency.newest(connection, thing, name)))
+    _refuse(seals.unsealed_files(context, connection, thing, name))
 
 
-def check_requests(site: Site, connection: Connection, ids: Sequence[str]) -> None:
+def check_requests(context: Context, connection: Connection, ids: Sequence[str]) -> None:
     """Hold requests, and what was done for them, against the log; see `check`."""
     if not ids:
         return
     _check_sealed(connection)
     for some in in_parts(ids):
-        said = _said(site, connection, log_entry.c.subject.in_(some))
+        said = _said(context, connection, log_entry.c.subject.in_(some))
         done: dict[str, list[dict[str, Any]]] = {}
         order = select(task).where(task.c.request_id.in_(some), task.c.state == "done")
         for row in connection.execute(order.order_by(task.c.target, task.c.target_id)):
             done.setdefault(row.request_id, []).append(entries.task(row._asdict()))
         for row in connection.execute(select(request).where(request.c.id.in_(some))):
-            facts = consistency.facts_of_request(site, row, done.get(row.id, []))
+            facts = consistency.facts_of_request(context, row, done.get(row.id, []))
             about = said.get(("request", row.id))
             if about is None:
                 raise _tampered(f"request {row.id!r}: the log does not know of it")
@@ -178,7 +166,7 @@ def _missing(connection: Connection, thing: str, rows: Iterable[str]) -> list[st
 
 
 def _differences(
-    site: Site, connection: Connection, thing: str, found: Sequence[tuple[Row[Any], Any]]
+    context: Context, connection: Connection, thing: str, found: Sequence[tuple[Row[Any], Any]]
 ) -> Iterator[str]:
     """Tell where rows are not what the last entries of the log about them say."""
     table = consistency.TABLES[thing][0]
@@ -195,7 +183,7 @@ def _differences(
         query = query.where(table.c.name == names[0])
     positions = {name: position for name, position in connection.execute(query)}
     at = sorted(position for position in positions.values() if position is not None)
-    said = [_said(site, connection, log_entry.c.position.in_(some)) for some in in_parts(at)]
+    said = [_said(context, connection, log_entry.c.position.in_(some)) for some in in_parts(at)]
     about = {key: each for some in said for key, each in some.items()}
     for row, version in found:
         name = f"{_THINGS[thing]} {row.name!r}"
@@ -205,18 +193,18 @@ def _differences(
             yield f"{name}: entry {positions[row.name]} of the log is about something else"
         else:
             try:
-                facts = consistency.FACTS[thing](site, row, version)
+                facts = consistency.FACTS[thing](context, row, version)
                 for line in consistency.differences(facts, about[thing, row.name]):
                     yield f"{name}: {line}"
             except EvidenceError:  # what is in the row cannot even be written down
                 yield f"{name}: it holds what entry {positions[row.name]} of the log does not say"
 
 
-def _said(site: Site, connection: Connection, where: Any) -> Any:
+def _said(context: Context, connection: Connection, where: Any) -> Any:
     """Return what entries say that were written with the workspace's keys."""
     said: Any = {}
     for row in connection.execute(select(log_entry).where(where).order_by(log_entry.c.position)):
-        _refuse(log.altered(site, row))
+        _refuse(log.altered(context, row))
         consistency.note(said, row.position, row.body)
     return said
 

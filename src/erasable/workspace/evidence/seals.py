@@ -12,14 +12,17 @@ entries pass for the newest. For that a head of the log is kept elsewhere; see `
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, Table, select, update
 
 from erasable.core.errors import EvidenceError, LedgerError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence.wire import pack, unpack
+from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.engine import settings
 from erasable.workspace.ledger.schema import (
+    IN_USE,
     SEAL,
     SEALED,
     dataset,
@@ -29,23 +32,6 @@ from erasable.workspace.ledger.schema import (
     model,
     model_version,
 )
-
-if TYPE_CHECKING:
-    from erasable.workspace.identity.keys import Keys
-    from erasable.workspace.site import Site
-
-__all__ = [
-    "MARK",
-    "of_entry",
-    "of_setting",
-    "of_step",
-    "put",
-    "seal_all",
-    "seal_older",
-    "sealed",
-    "unsealed_files",
-    "unsealed_settings",
-]
 
 MARK = {"sealed": True}
 """The first entry of a log has it where every entry has a seal."""
@@ -77,12 +63,12 @@ def of_step(keys: Keys, said: dict[str, Any]) -> str:
     return keys.token(_NAMESPACE, f"step {pack(said).decode()}")
 
 
-def put(site: Site, connection: Connection, thing: str, id: int | None = None) -> None:
+def put(context: Context, connection: Connection, thing: str, id: int | None = None) -> None:
     """Seal of which files a data set or a model is, in the transaction that changes them.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
     thing : {"dataset", "model"}
     id : int, default=None
@@ -90,12 +76,12 @@ def put(site: Site, connection: Connection, thing: str, id: int | None = None) -
     """
     table, facts, _ = _THINGS[thing]
     query = select(table) if id is None else select(table).where(table.c.id == id)
-    for owner, seal in facts(site, connection, connection.execute(query).all()).items():
-        _put(site, connection, f"{thing}:{owner}", seal)
+    for owner, seal in facts(context, connection, connection.execute(query).all()).items():
+        context.ledger.set(connection, f"{SEAL}{thing}:{owner}", seal)
 
 
 def unsealed_files(
-    site: Site, connection: Connection, thing: str, name: str | None = None
+    context: Context, connection: Connection, thing: str, name: str | None = None
 ) -> list[str]:
     """Tell of data sets or models, by default of all, whose files are not those written down."""
     table, facts, label = _THINGS[thing]
@@ -104,7 +90,7 @@ def unsealed_files(
         query = query.where(table.c.name == name)
     rows = connection.execute(query).all()
     seals = _kept(connection, [f"{thing}:{row.id}" for row in rows])
-    made = facts(site, connection, rows)
+    made = facts(context, connection, rows)
     return [
         f"{label} {row.name!r}: its files are not those that were written down"
         for row in rows
@@ -112,10 +98,10 @@ def unsealed_files(
     ]
 
 
-def unsealed_settings(site: Site, connection: Connection) -> list[str]:
+def unsealed_settings(context: Context, connection: Connection) -> list[str]:
     """Tell of settings that were altered, removed or added."""
     values, seals = settings(connection, SEALED), _kept(connection, SEALED)
-    made = {name: of_setting(site.keys, name, value) for name, value in values.items()}
+    made = {name: of_setting(context.keys, name, value) for name, value in values.items()}
     return [
         f"the setting {name!r} is not what was written down"
         for name in sorted(SEALED)
@@ -138,7 +124,7 @@ def sealed(connection: Connection) -> bool:
     return connection.execute(later).first() is not None
 
 
-def seal_older(site: Site) -> None:
+def seal_older(context: Context) -> None:
     """Seal a ledger that was made before there were seals, if all of it is what the log says.
 
     An entry of the log says so. Where the ledger does not hold, nothing is sealed: `erasable log
@@ -147,42 +133,45 @@ def seal_older(site: Site) -> None:
     from erasable.workspace.evidence import consistency, log
 
     try:
-        with site.ledger.reading() as connection:
+        with context.ledger.reading() as connection:
             if sealed(connection):
                 return
-            size = log.next_position(site, connection)
+            size = log.next_position(context, connection)
     except LedgerError:  # verify_log says so
         return
-    if log.verify_log(site) or consistency.compare_ledger_with_log(site):
+    if log.verify_log(context) or consistency.compare_ledger_with_log(context):
         return
-    with site.ledger.transaction() as connection:
-        if not sealed(connection) and log.next_position(site, connection) == size:
-            seal_all(site, connection)
+    with context.ledger.transaction() as connection:
+        if not sealed(connection) and log.next_position(context, connection) == size:
+            seal_all(context, connection)
 
 
-def seal_all(site: Site, connection: Connection) -> None:
+def seal_all(context: Context, connection: Connection) -> None:
     """Seal entries, files and settings as they are, in the caller's transaction."""
     from erasable.workspace.evidence import log
 
     older = select(log_entry.c.position, log_entry.c.leaf).where(log_entry.c.seal.is_(None))
     for position, leaf in connection.execute(older).all():
         at = log_entry.c.position == position
-        made = of_entry(site.keys, position, leaf)
+        made = of_entry(context.keys, position, leaf)
         connection.execute(update(log_entry).where(at).values(seal=made))
     for thing in _THINGS:
-        put(site, connection, thing)
+        put(context, connection, thing)
     for name in sorted(SEALED):
-        value = site.ledger.get(connection, name)
+        value = context.ledger.get(connection, name)
         if value is not None:
-            _put(site, connection, name, of_setting(site.keys, name, value))
-    log.append(site, connection, _LATER, site.keys.key_id, {}, site.now())
-    log.head(site, connection)
+            seal = of_setting(context.keys, name, value)
+            context.ledger.set(connection, f"{SEAL}{name}", seal)
+    log.append(context, connection, _LATER, context.keys.key_id, {}, context.now())
+    log.head(context, connection)
 
 
 # -- how they are made and kept --------------------------------------------------------------------
 
 
-def _of_datasets(site: Site, connection: Connection, rows: Sequence[Row[Any]]) -> dict[int, str]:
+def _of_datasets(
+    context: Context, connection: Connection, rows: Sequence[Row[Any]]
+) -> dict[int, str]:
     files = _grouped(connection, rows, fragment, fragment.c.id, _OF_FRAGMENT)
     number = dataset_version.c.number
     versions = _grouped(connection, rows, dataset_version, number, ("number", "columns"))
@@ -190,7 +179,7 @@ def _of_datasets(site: Site, connection: Connection, rows: Sequence[Row[Any]]) -
     for row in rows:
         facts = {"id": row.id, "name": row.name, "files": files[row.id]}
         said = pack({**facts, "versions": versions[row.id]}).decode()
-        made[row.id] = site.keys.token(_NAMESPACE, f"data set {said}")
+        made[row.id] = context.keys.token(_NAMESPACE, f"data set {said}")
     return made
 
 
@@ -208,9 +197,10 @@ def _grouped(
     return found
 
 
-def _of_models(site: Site, connection: Connection, rows: Sequence[Row[Any]]) -> dict[int, str]:
-    at = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
-    query = select(model_version).join(model, at)
+def _of_models(
+    context: Context, connection: Connection, rows: Sequence[Row[Any]]
+) -> dict[int, str]:
+    query = select(model_version).join(model, IN_USE)
     if len(rows) == 1:
         query = query.where(model.c.id == rows[0].id)
     versions = {version.model_id: version for version in connection.execute(query)}
@@ -219,7 +209,7 @@ def _of_models(site: Site, connection: Connection, rows: Sequence[Row[Any]]) -> 
         version = versions.get(row.id)
         file = None if version is None else [version.key, version.sha256, version.salt]
         facts = {"id": row.id, "name": row.name, "number": row.version, "file": file}
-        made[row.id] = site.keys.token(_NAMESPACE, f"model {pack(facts).decode()}")
+        made[row.id] = context.keys.token(_NAMESPACE, f"model {pack(facts).decode()}")
     return made
 
 
@@ -231,7 +221,3 @@ def _kept(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
     """Return the seals of files and settings that there are, by what they are of."""
     found = settings(connection, [f"{SEAL}{name}" for name in names])
     return {name.removeprefix(SEAL): seal for name, seal in found.items()}
-
-
-def _put(site: Site, connection: Connection, name: str, seal: str) -> None:
-    site.ledger.set(connection, f"{SEAL}{name}", seal)

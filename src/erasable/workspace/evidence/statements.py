@@ -13,17 +13,13 @@ from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Connection
 
 from erasable.workspace.evidence.wire import stamp
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from erasable.workspace.ledger.engine import Ledger
-    from erasable.workspace.store.artifacts import ArtifactStore
-
-__all__ = ["OUT_OF_REACH", "PREDICATE_TYPE", "STATEMENT_TYPE", "software", "statement", "unreached"]
+from erasable.workspace.ledger.engine import Ledger
+from erasable.workspace.store.artifacts import ArtifactStore
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:erasable:receipt:v1"
@@ -60,7 +56,7 @@ def unreached(ledger: Ledger, store: ArtifactStore, connection: Connection) -> l
         f"versions of {to}, where it is published no longer"
         for to in ledger.get(connection, "published_before", [])
     ]
-    return [*OUT_OF_REACH, *ledger.unreached, *store.unreached, *published, *left]
+    return [*OUT_OF_REACH, *ledger.backend.unreached, *store.unreached, *published, *left]
 
 
 def statement(
@@ -97,8 +93,19 @@ def statement(
         For JSON.
     """
     tasks = sorted(tasks, key=lambda one: (one.target, one.target_id))
-    changed = [_dataset(one, known, datasets) for one in tasks if one.target == "dataset"]
-    models = [_model(one, known) for one in tasks if one.target == "model"]
+    changed = [
+        _changed(one, known["dataset"][one.target_id], after=datasets[one.target_id])
+        for one in tasks
+        if one.target == "dataset"
+    ]
+    models = [
+        _changed(
+            one, known["model"][one.target_id],
+            exactness=one.exactness, before=one.before, after=one.after,
+        )
+        for one in tasks
+        if one.target == "model"
+    ]  # fmt: skip
     subject = [("request", request.id, sha256(acknowledged).hexdigest())]
     subject += [("dataset", one["name"], one["after"]) for one in changed]
     subject += [("model", one["name"], one["after"]) for one in models]
@@ -140,31 +147,15 @@ def _times(request: Any, at: datetime) -> dict[str, Any]:
     }
 
 
-def _dataset(
-    one: Any, known: Mapping[str, Mapping[int, Any]], datasets: Mapping[int, str]
-) -> dict[str, Any]:
-    row = known["dataset"][one.target_id]
+def _changed(one: Any, row: Any, **more: Any) -> dict[str, Any]:
+    """Say what was done to a data set or a model."""
     return {
         "name": row.name,
         "version": row.version,
         "treatment": one.treatment,
         "records": one.n_records,
         "seconds": None if one.seconds is None else round(one.seconds, 3),
-        "after": datasets[one.target_id],
-    }
-
-
-def _model(one: Any, known: Mapping[str, Mapping[int, Any]]) -> dict[str, Any]:
-    row = known["model"][one.target_id]
-    return {
-        "name": row.name,
-        "version": row.version,
-        "treatment": one.treatment,
-        "exactness": one.exactness,
-        "records": one.n_records,
-        "seconds": None if one.seconds is None else round(one.seconds, 3),
-        "before": one.before,
-        "after": one.after,
+        **more,
     }
 
 

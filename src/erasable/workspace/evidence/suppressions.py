@@ -10,28 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, TamperedError
-from erasable.workspace.evidence.commitments import commitment, matches, new_salt
+from erasable.workspace.context import Context
+from erasable.workspace.evidence.commitments import commit, matches
 from erasable.workspace.evidence.wire import pack, stamp, unpack
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = [
-    "KINDS",
-    "Kept",
-    "check_list",
-    "commit_to",
-    "compare_list_with_log",
-    "kept_out",
-    "vouched",
-]
 
 KINDS = ("request-erased", "suppression-released", "suppression-imported")
 """The entries of the log that say whom a request keeps out: the last one counts."""
@@ -106,19 +94,15 @@ def commit_to(
     dict
         Commitments, by request.
     """
-    for some in in_parts(list(kept)):
-        connection.execute(delete(suppression_salt).where(suppression_salt.c.request_id.in_(some)))
-    salts = {request: new_salt() for request in kept}
-    rows = [
+    delete_in(connection, suppression_salt.c.request_id, kept)
+    made = {request: commit(_text(len(rows), rows)) for request, rows in kept.items()}
+    salts = [
         {"request_id": request, "salt": salt, "n_tokens": len(kept[request])}
-        for request, salt in salts.items()
+        for request, (salt, _) in made.items()
     ]
-    if rows:
-        connection.execute(suppression_salt.insert(), rows)
-    return {
-        request: commitment(salt, _text(len(kept[request]), kept[request]))
-        for request, salt in salts.items()
-    }
+    if salts:
+        connection.execute(suppression_salt.insert(), salts)
+    return {request: commitment for request, (_, commitment) in made.items()}
 
 
 def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> dict[str, Kept]:
@@ -131,16 +115,17 @@ def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> d
     """
     wanted = None if requests is None else list(requests)
     found: dict[str, Kept] = {}
-    for row in _rows(connection, suppression, suppression.c.request_id, wanted):
+    for row in rows_in(connection, select(suppression), suppression.c.request_id, wanted):
         found.setdefault(row.request_id, Kept()).rows.append(row._asdict())
-    words = log_entry.c.kind.in_(KINDS)
-    for row in _rows(connection, log_entry, log_entry.c.subject, wanted, words):
+    logged = select(log_entry).where(log_entry.c.kind.in_(KINDS))
+    for row in rows_in(connection, logged, log_entry.c.subject, wanted):
         said = _said(row.body)
         if said is not None:
             about = found.setdefault(row.subject, Kept())
             if about.position is None or about.position < row.position:
                 about.said, about.position = said, row.position
-    for row in _rows(connection, suppression_salt, suppression_salt.c.request_id, wanted):
+    salts = select(suppression_salt)
+    for row in rows_in(connection, salts, suppression_salt.c.request_id, wanted):
         if row.request_id in found:
             found[row.request_id].salt = row.salt
             found[row.request_id].n_tokens = row.n_tokens
@@ -161,7 +146,7 @@ def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
     return kept.rows
 
 
-def compare_list_with_log(site: Site) -> list[str]:
+def compare_list_with_log(context: Context) -> list[str]:
     """Tell of tokens that were taken off the suppression list, put on it or altered.
 
     Returns
@@ -169,7 +154,7 @@ def compare_list_with_log(site: Site) -> list[str]:
     list of str
         What does not hold, a line for each request; empty where all is well.
     """
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         every = sorted(kept_out(connection).items())
     return [
         _difference(request, kept, message)
@@ -212,17 +197,6 @@ def _said(body: bytes) -> str | None:
     except EvidenceError:  # verify_log says so
         return None
     return None if said is None else str(said)
-
-
-def _rows(
-    connection: Connection, table: Any, column: Any, wanted: list[str] | None, *where: Any
-) -> Iterable[Row[Any]]:
-    query = select(table).where(*where)
-    if wanted is None:
-        yield from connection.execute(query)
-        return
-    for some in in_parts(wanted):
-        yield from connection.execute(query.where(column.in_(some)))
 
 
 def _identities(n: int) -> str:

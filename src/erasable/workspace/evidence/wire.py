@@ -12,8 +12,6 @@ from typing import Any
 
 from erasable.core.errors import EvidenceError
 
-__all__ = ["hexadecimal", "pack", "stamp", "unpack"]
-
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 

@@ -3,5 +3,3 @@
 The law kept here: two spellings of one identity have one token, and two identities never share
 one. Without the workspace's keys a token says nothing.
 """
-
-__all__: list[str] = []

@@ -17,16 +17,6 @@ from urllib.parse import unquote
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import InvalidIdsError
 
-__all__ = [
-    "KINDS",
-    "canonical",
-    "check_type",
-    "former",
-    "is_record_type",
-    "kind_of",
-    "may_be_one_person",
-]
-
 KINDS = ("id", "integer", "email", "exact")
 
 _TYPE = re.compile(r"(?:[A-Za-z0-9_.-]+/)?(id|integer|email|exact)")

@@ -25,8 +25,6 @@ from erasable.workspace.store.disk import Disk
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["Keys"]
-
 KEYS, ELSEWHERE = "keys.json", "ERASABLE_KEYS"
 
 _VERSION = 1
@@ -96,7 +94,7 @@ class Keys:
         if disk.path(name).exists():
             return cls._read(disk, name)
         keys = cls.new()
-        keys._write(disk, name)
+        disk.write(name, keys.to_json(), mode=0o600)
         return keys
 
     @classmethod
@@ -117,16 +115,6 @@ class Keys:
         """Read a key file that the user names; see `load`."""
         place = Path(path).resolve()
         return cls._read(Disk(place.parent, private=True), place.name)
-
-    def save(self, disk: Disk) -> None:
-        """Write the keys, to be read by their owner alone.
-
-        Raises
-        ------
-        WorkspaceDiskError
-            The disk is full or fails.
-        """
-        self._write(*_place(disk))
 
     def token(self, type: str, value: Any) -> str:
         """Return the token of an identity.
@@ -225,9 +213,6 @@ class Keys:
             "public_key": self.public_pem.decode(),
         }
         return (json.dumps(kept, indent=2) + "\n").encode()
-
-    def _write(self, disk: Disk, name: str) -> None:
-        disk.write(name, self.to_json(), mode=0o600)
 
     @classmethod
     def _read(cls, disk: Disk, name: str) -> Keys:

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
-
-__all__ = ["Looks", "addresses_among", "type_or_id"]
+from erasable.workspace.ledger.kinds import is_unicode
 
 _ADDRESS = (
     r"[^\s@<>,;:\"()]+(?:@|%40)[^\s@<>,;:\"().]+(?:\.[^\s@<>,;:\"().]+)*"
@@ -94,11 +93,7 @@ def addresses_among(values: Iterable[Any]) -> list[Any]:
 def _may_be_one(text: str) -> bool:
     if text.isascii():
         return "@" in text or "%40" in text
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # it is no valid Unicode, and refused as an identity
-        return False
-    return True
+    return is_unicode(text)  # what is none is refused as an identity
 
 
 def type_or_id(value: Any, type: str | None) -> str:

@@ -11,19 +11,16 @@ import os
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from erasable.core.errors import EvidenceError, InvalidParameterError, NotInWorkspaceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import envelope, log
+from erasable.workspace.evidence.heads import read_kept
 from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.identity.keys import Keys
 from erasable.workspace.identity.suppression import listing
 from erasable.workspace.store.disk import Disk
-
-if TYPE_CHECKING:
-    from erasable.workspace.identity.keys import Keys
-    from erasable.workspace.site import Site
-
-__all__ = ["OUTSIDE", "Listed", "check_list", "export", "read_list", "write"]
 
 OUTSIDE = "ERASABLE_EXPORT"
 """The environment variable that names a folder for what a restored backup needs."""
@@ -56,7 +53,7 @@ class Listed(NamedTuple):
     sha256: str
 
 
-def export(site: Site) -> dict[str, Any]:
+def export(context: Context) -> dict[str, Any]:
     """Return the list as signed JSON (a DSSE envelope), to be kept outside the workspace.
 
     It holds tokens, which say nothing without the workspace's keys.
@@ -68,24 +65,24 @@ def export(site: Site) -> dict[str, Any]:
     """
     from erasable.workspace.evidence import reliance, suppressions
 
-    with site.ledger.reading() as connection:
-        reliance.check(site, connection)
+    with context.ledger.reading() as connection:
+        reliance.check(context, connection)
         suppressions.check_list(connection)
         kept = {
             "version": _VERSION,
-            "workspace": site.ledger.get(connection, "workspace"),
-            "secret": site.keys.fingerprint,
-            "at": site.now().isoformat(),
-            "log_size": log.next_position(site, connection),
+            "workspace": context.ledger.get(connection, "workspace"),
+            "secret": context.keys.fingerprint,
+            "at": context.now().isoformat(),
+            "log_size": log.next_position(context, connection),
             "entries": [
                 {**entry, "since": entry["since"].isoformat()} for entry in listing(connection)
             ],
         }
     payload = json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
-    return envelope.seal(site.keys.signer, payload, PAYLOAD_TYPE)
+    return envelope.seal(context.keys.signer, payload, PAYLOAD_TYPE)
 
 
-def read_list(site: Site, exported: Any) -> list[dict[str, Any]]:
+def read_list(context: Context, exported: Any) -> list[dict[str, Any]]:
     """Read what `export` returned, here or before a backup was restored.
 
     Returns
@@ -98,9 +95,9 @@ def read_list(site: Site, exported: Any) -> list[dict[str, Any]]:
     EvidenceError
         It is not a signed list, or another workspace signed it.
     """
-    with site.ledger.reading() as connection:
-        workspace = site.ledger.get(connection, "workspace")
-    return check_list(exported, site.keys, workspace).entries
+    with context.ledger.reading() as connection:
+        workspace = context.ledger.get(connection, "workspace")
+    return check_list(exported, context.keys, workspace).entries
 
 
 def check_list(exported: Any, keys: Keys, workspace: str) -> Listed:
@@ -136,7 +133,7 @@ def check_list(exported: Any, keys: Keys, workspace: str) -> Listed:
     return listed
 
 
-def write(site: Site) -> Path | None:
+def write(context: Context) -> Path | None:
     """Write the list and a signed head of the log into the folder that was named for them.
 
     `erasable init --export` names it, or ERASABLE_EXPORT, which goes before.
@@ -157,30 +154,30 @@ def write(site: Site) -> Path | None:
     WorkspaceDiskError
         The folder cannot be written to.
     """
-    with site.ledger.reading() as connection:
-        folder = os.environ.get(OUTSIDE) or site.ledger.get(connection, "export")
+    with context.ledger.reading() as connection:
+        folder = os.environ.get(OUTSIDE) or context.ledger.get(connection, "export")
     if not folder:
         return None
     outside = Disk(Path(folder).absolute())
-    _check_past(site, outside)
-    with site.ledger.transaction() as connection:
-        head = log.head(site, connection)
-    for name, kept in ((_LIST, export(site)), (_HEAD, head)):
+    _check_past(context, outside)
+    with context.ledger.transaction() as connection:
+        head = log.head(context, connection)
+    for name, kept in ((_LIST, export(context)), (_HEAD, head)):
         outside.write(name, (json.dumps(kept, indent=2) + "\n").encode())
     return outside.root
 
 
-def _check_past(site: Site, outside: Disk) -> None:
+def _check_past(context: Context, outside: Disk) -> None:
     """Refuse to write over a head that this log does not contain, nor took in by a restore."""
     try:
         kept = json.loads(outside.read(_HEAD))
     except (NotInWorkspaceError, ValueError):
         return  # none yet, or nothing that could tell of erasures
     try:
-        messages = log.verify_since(site, kept)
+        messages = log.verify_since(context, kept)
     except EvidenceError:
         messages = ["it is not a head of this workspace"]
-    if messages and not _is_taken_in(site, outside, kept):
+    if messages and not _is_taken_in(context, outside, kept):
         raise EvidenceError(
             f"{str(outside.path(_HEAD))!r} was not written over ({messages[0]}); expected a head "
             "of the past of this log; where a backup was restored, run `erasable suppress import` "
@@ -188,12 +185,12 @@ def _check_past(site: Site, outside: Disk) -> None:
         )
 
 
-def _is_taken_in(site: Site, outside: Disk, kept: Any) -> bool:
+def _is_taken_in(context: Context, outside: Disk, kept: Any) -> bool:
     """Tell whether the last restore took in just this head, and the list beside it."""
-    with site.ledger.reading() as connection:
-        restored = site.ledger.get(connection, "restored")
+    with context.ledger.reading() as connection:
+        restored = context.ledger.get(connection, "restored")
     try:
-        head = log.read_kept(kept, site.keys.public_pem)
+        head = read_kept(kept, context.keys.public_pem)
         listed = sha256(envelope.peek(json.loads(outside.read(_LIST)))).hexdigest()
     except (EvidenceError, NotInWorkspaceError, ValueError):
         return False

@@ -8,76 +8,29 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import Column, Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.canonical import check_type
-from erasable.workspace.ledger.bulk import in_parts, insert_missing
+from erasable.workspace.ledger.bulk import in_parts, insert_missing, rows_in
 from erasable.workspace.ledger.engine import setting
 from erasable.workspace.ledger.schema import identity
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = [
-    "DEFAULT_TYPE",
-    "Found",
-    "candidates",
-    "candidates_of",
-    "ensure",
-    "expand",
-    "expand_many",
-    "find",
-    "fit_two_people",
-    "forget",
-    "hashed",
-    "held",
-    "link",
-    "tokens_of",
-    "types_in_use",
-    "types_tried",
-]
 
 DEFAULT_TYPE = "id"
 
 _TYPES = "identity_types"  # the entry of `meta` that lists them
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A subject that a value has led to.
-
-    Attributes
-    ----------
-    subject : str
-        Its name: random, without a meaning.
-    token, type : str
-        What the value was found as.
-    tokens : tuple of (str, str)
-        All tokens of the subject with their types, the one above included, in order.
-
-    Examples
-    --------
-    >>> Found("5d", "7c", "id", (("7c", "id"), ("91", "email"))).tokens[1]
-    ('91', 'email')
-    """
-
-    subject: str
-    token: str
-    type: str
-    tokens: tuple[tuple[str, str], ...]
-
-
-def ensure(site: Site, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
+def ensure(context: Context, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
     """Make a subject of each token that nobody has yet.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
         Of a transaction.
     identities : iterable of (token, type)
@@ -99,19 +52,19 @@ def ensure(site: Site, connection: Connection, identities: Iterable[tuple[str, s
             "subject": [names[at : at + 32] for at in range(0, len(names), 32)],
         },
     )
-    _note_types(site, connection, wanted.values())
+    _note_types(context, connection, wanted.values())
     return n_new
 
 
-def candidates(
-    site: Site, connection: Connection, value: Any, types: Sequence[str]
-) -> list[tuple[str, str]]:
-    """Return what a value may stand for, as a request keeps it: (type, token) of each.
+def candidates_of(
+    context: Context, connection: Connection, values: Sequence[Any], types: Sequence[str]
+) -> list[list[tuple[str, str]]]:
+    """Return what values may stand for, as a request keeps it: (type, token) of each.
 
     Parameters
     ----------
-    value : str or number
-        Where it is known under some types, these are returned. Where nobody has it, all that it
+    values : sequence of str or number
+        Where one is known under some types, these are returned. Where nobody has it, all that it
         suits are.
     types : sequence of str
         The one that was named, or those in use; see `types_tried`.
@@ -119,25 +72,16 @@ def candidates(
     Raises
     ------
     InvalidIdsError
-        The value suits none of them; or it belongs to different subjects under different types.
+        A value suits none of them; or it belongs to different subjects under different types.
     InvalidParameterError
         There is no such type.
     """
-    return candidates_of(site, connection, [value], types)[0]
-
-
-def candidates_of(
-    site: Site, connection: Connection, values: Sequence[Any], types: Sequence[str]
-) -> list[list[tuple[str, str]]]:
-    """Do for many what `candidates` does for one, in as many statements."""
     tried = []
-    with site.progress("reading identities", len(values)) as advance:
+    with context.progress("reading identities", len(values)) as advance:
         for some in in_parts(values):
-            tried += [hashed(site, value, types) for value in some]
+            tried += [hashed(context, value, types) for value in some]
             advance(len(some))
-    known: dict[str, Row[Any]] = {}
-    for some in in_parts(sorted({token for each in tried for token in each})):
-        known.update((row.token, row) for row in _rows(connection, some))
+    known = {row.token: row for row in _rows(connection, {t for each in tried for t in each})}
     return [_told_apart(each, known) for each in tried]
 
 
@@ -164,20 +108,19 @@ def fit_two_people(rows: Iterable[Any]) -> bool:
     return any(first.isdisjoint(other) for other in others)
 
 
-def find(site: Site, connection: Connection, value: Any, type: str | None = None) -> Found | None:
+def find(
+    context: Context, connection: Connection, value: Any, type: str | None = None
+) -> str | None:
     """Return the subject that a value identifies, or None where there is no such subject.
 
     Raises
     ------
     InvalidIdsError, InvalidParameterError
-        See `candidates`.
+        See `candidates_of`.
     """
-    tried = candidates(site, connection, value, types_tried(connection, type))
+    (tried,) = candidates_of(context, connection, [value], types_tried(connection, type))
     rows = _rows(connection, [token for _, token in tried])
-    if not rows:
-        return None
-    row = rows[0]
-    return Found(row.subject, row.token, row.type, tuple(tokens_of(connection, row.subject)))
+    return rows[0].subject if rows else None
 
 
 def expand(connection: Connection, identities: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
@@ -201,21 +144,18 @@ def expand_many(
 ) -> list[list[tuple[str, str]]]:
     """Do for many what `expand` does for one, in as many statements."""
     asked = [{token: type for type, token in identities} for identities in people]
-    subjects: dict[str, str] = {}
-    for some in in_parts(sorted({token for each in asked for token in each})):
-        known = select(identity.c.token, identity.c.subject).where(identity.c.token.in_(some))
-        subjects.update((row.token, row.subject) for row in connection.execute(known))
+    subjects = subjects_of(connection, {token for each in asked for token in each})
     owned: dict[str, dict[str, str]] = {}
-    for some in in_parts(sorted(set(subjects.values()))):
-        for row in connection.execute(select(identity).where(identity.c.subject.in_(some))):
-            owned.setdefault(row.subject, {})[row.token] = row.type
+    owners = set(subjects.values())
+    for row in rows_in(connection, select(identity), identity.c.subject, owners):
+        owned.setdefault(row.subject, {})[row.token] = row.type
     for each in asked:
         for subject in {subjects[token] for token in each if token in subjects}:
             each.update({token: of for token, of in owned[subject].items() if token not in each})
     return [[(each[token], token) for token in sorted(each)] for each in asked]
 
 
-def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
+def hashed(context: Context, value: Any, types: Sequence[str]) -> dict[str, str]:
     """Return the token of a value under each type that it suits, with the type.
 
     Raises
@@ -226,8 +166,8 @@ def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
     found, refusal = {}, None
     for type in types or [DEFAULT_TYPE]:
         try:
-            found[site.keys.token(type, value)] = type
-            before = site.keys.former_token(type, value)
+            found[context.keys.token(type, value)] = type
+            before = context.keys.former_token(type, value)
             if before is not None:
                 found[before] = type
         except InvalidIdsError as error:
@@ -242,32 +182,23 @@ def hashed(site: Site, value: Any, types: Sequence[str]) -> dict[str, str]:
     )
 
 
-def tokens_of(connection: Connection, subject: str) -> list[tuple[str, str]]:
-    """Return the tokens of a subject with their types, in order of the tokens."""
-    chosen = select(identity.c.token, identity.c.type).where(identity.c.subject == subject)
-    return [(token, type) for token, type in connection.execute(chosen.order_by(identity.c.token))]
-
-
-def link(site: Site, value: Any, type: str | None, other: Any, other_type: str | None) -> Found:
+def link(
+    context: Context, value: Any, type: str | None, other: Any, other_type: str | None
+) -> None:
     """Say that two identities are of one subject.
 
     One of them may be new, which then has to come with its type. All tokens of both subjects
     belong to one from then on. The log says that a link was made, not of whom.
-
-    Returns
-    -------
-    Found
-        The subject of both, found by `value`.
 
     Raises
     ------
     NotInWorkspaceError
         Neither is known, or one is not and came without a type.
     InvalidIdsError, InvalidParameterError
-        See `candidates`.
+        See `candidates_of`.
     """
-    with site.ledger.transaction() as connection:
-        found = find(site, connection, value, type), find(site, connection, other, other_type)
+    with context.ledger.transaction() as connection:
+        found = find(context, connection, value, type), find(context, connection, other, other_type)
         if not any(found):
             raise NotInWorkspaceError(
                 "neither identity is known here; expected one that a data set holds; "
@@ -275,26 +206,14 @@ def link(site: Site, value: Any, type: str | None, other: Any, other_type: str |
             )
         subjects = []
         for one, given, named in zip(found, (value, other), (type, other_type), strict=True):
-            subjects.append(_known(site, connection, given, named) if one is None else one.subject)
+            subjects.append(one or _known(context, connection, given, named))
         if subjects[0] != subjects[1]:
             connection.execute(
                 update(identity)
                 .where(identity.c.subject == subjects[1])
                 .values(subject=subjects[0])
             )
-            log.append(site, connection, "subjects-linked", "subjects", {}, site.now())
-        joined = find(site, connection, value, type)
-    if joined is None:
-        raise AssertionError("what was linked is not there")
-    return joined
-
-
-def forget(connection: Connection, tokens: Iterable[str]) -> int:
-    """Forget whose tokens these are; return how many were known."""
-    return sum(
-        connection.execute(delete(identity).where(identity.c.token.in_(some))).rowcount
-        for some in in_parts(list(tokens))
-    )
+            log.append(context, connection, "subjects-linked", "subjects", {}, context.now())
 
 
 def types_in_use(connection: Connection) -> list[str]:
@@ -311,37 +230,35 @@ def types_tried(connection: Connection, type: str | None) -> list[str]:
     return [type] if type is not None else types_in_use(connection) or [DEFAULT_TYPE]
 
 
-def _note_types(site: Site, connection: Connection, types: Iterable[str]) -> None:
+def _note_types(context: Context, connection: Connection, types: Iterable[str]) -> None:
     """Add to what `types_in_use` returns."""
     before = types_in_use(connection)
     after = sorted({*before, *map(check_type, set(types))})
     if after != before:
-        site.ledger.set(connection, _TYPES, after)
+        context.ledger.set(connection, _TYPES, after)
 
 
-def held(connection: Connection, column: Column[str], tokens: Iterable[str]) -> set[str]:
-    """Return which of the tokens a column of tokens holds, in a few statements."""
-    wanted = list(tokens)
-    found: set[str] = set()
-    for some in in_parts(wanted):
-        found.update(connection.execute(select(column).where(column.in_(some))).scalars())
-    return found
+def subjects_of(connection: Connection, tokens: Iterable[str]) -> dict[str, str]:
+    """Return the subjects of those tokens that somebody has."""
+    known = select(identity.c.token, identity.c.subject)
+    rows = rows_in(connection, known, identity.c.token, tokens)
+    return {row.token: row.subject for row in rows}
 
 
-def _rows(connection: Connection, tokens: Iterable[str]) -> Sequence[Row[Any]]:
-    known = select(identity).where(identity.c.token.in_(list(tokens)))
-    return connection.execute(known.order_by(identity.c.token)).all()
+def _rows(connection: Connection, tokens: Iterable[str]) -> list[Row[Any]]:
+    known = select(identity).order_by(identity.c.token)
+    return list(rows_in(connection, known, identity.c.token, sorted(tokens)))
 
 
-def _known(site: Site, connection: Connection, value: Any, type: str | None) -> str:
+def _known(context: Context, connection: Connection, value: Any, type: str | None) -> str:
     """Return the subject of an identity that is new, and has to come with its type."""
     if type is None:
         raise NotInWorkspaceError(
             "one of the identities is not known here; expected its type, to keep it under; "
             "name it with --type or --other-type"
         )
-    token = site.keys.token(type, value)
-    ensure(site, connection, [(token, type)])
+    token = context.keys.token(type, value)
+    ensure(context, connection, [(token, type)])
     return str(
         connection.execute(select(identity.c.subject).where(identity.c.token == token)).scalar_one()
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress as suppress_errors
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, delete, func, select
 
@@ -20,26 +20,12 @@ from erasable.core.errors import (
     NotInWorkspaceError,
     WorkspaceBusyError,
 )
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, suppressions
 from erasable.workspace.identity.canonical import may_be_one_person
-from erasable.workspace.identity.subjects import hashed, held, types_in_use
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.identity.subjects import hashed, types_in_use
+from erasable.workspace.ledger.bulk import delete_in, held, rows_in
 from erasable.workspace.ledger.schema import suppression
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = [
-    "TakenIn",
-    "entries_of",
-    "every",
-    "listing",
-    "release",
-    "suppress",
-    "suppressed",
-    "take_in",
-    "uses",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +112,7 @@ def suppress(
     return suppressions.commit_to(connection, rows)
 
 
-def release(site: Site, value: Any, type: str | None = None) -> str:
+def release(context: Context, value: Any, type: str | None = None) -> str:
     """Take a person off the list: they have consented again.
 
     With it go the identities beside it in the records that were erased, or one of these would keep
@@ -150,9 +136,9 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
     EvidenceError
         The list was changed behind the log's back.
     """
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         types = {*types_in_use(connection), *connection.execute(_TYPES).scalars()}
-        tried = hashed(site, value, [type] if type is not None else sorted(types))
+        tried = hashed(context, value, [type] if type is not None else sorted(types))
         rows = connection.execute(
             select(suppression).where(suppression.c.token.in_(list(tried)))
         ).all()
@@ -168,22 +154,21 @@ def release(site: Site, value: Any, type: str | None = None) -> str:
                 "name the type with --type"
             )
         for row in rows:
-            _release(site, connection, row)
+            _release(context, connection, row)
     with suppress_errors(WorkspaceBusyError):  # then the next one that processes empties it
-        site.ledger.purge()
+        context.ledger.purge()
     return str(rows[0].type)
 
 
-def _release(site: Site, connection: Connection, row: Any) -> None:
+def _release(context: Context, connection: Connection, row: Any) -> None:
     kept = suppressions.vouched(connection, row.request_id)
     theirs = {each["token"] for each in kept if may_be_one_person(each["type"], row.type)}
     gone = {row.token, *theirs}
-    for some in in_parts(sorted(gone)):
-        connection.execute(delete(suppression).where(suppression.c.token.in_(some)))
+    delete_in(connection, suppression.c.token, sorted(gone))
     left = [each for each in kept if each["token"] not in gone]
     made = suppressions.commit_to(connection, {row.request_id: left})
     body = {"suppressed": made[row.request_id]}
-    log.append(site, connection, "suppression-released", row.request_id, body, site.now())
+    log.append(context, connection, "suppression-released", row.request_id, body, context.now())
 
 
 def uses(connection: Connection, type: str) -> bool:
@@ -209,14 +194,12 @@ def listing(connection: Connection) -> list[dict[str, Any]]:
 def entries_of(connection: Connection, tokens: Iterable[str]) -> list[dict[str, Any]]:
     """Return what the list holds of some tokens, the oldest first: type, request_id and since."""
     c = suppression.c
-    found: list[dict[str, Any]] = []
-    for some in in_parts(sorted(tokens)):
-        query = select(c.type, c.request_id, c.since).where(c.token.in_(some))
-        found += [dict(row) for row in connection.execute(query).mappings()]
+    rows = rows_in(connection, select(c.type, c.request_id, c.since), c.token, sorted(tokens))
+    found = [row._asdict() for row in rows]
     return sorted(found, key=lambda each: (each["since"], each["type"]))
 
 
-def take_in(site: Site, connection: Connection, listed: Sequence[dict[str, Any]]) -> TakenIn:
+def take_in(context: Context, connection: Connection, listed: Sequence[dict[str, Any]]) -> TakenIn:
     """Put on the list what an exported one holds, as after a backup was restored.
 
     Of a request that the log does not know to keep anybody out, it is put on the list. Of one that
@@ -226,7 +209,7 @@ def take_in(site: Site, connection: Connection, listed: Sequence[dict[str, Any]]
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
         Of a transaction.
     listed : sequence of dict
@@ -267,9 +250,9 @@ def take_in(site: Site, connection: Connection, listed: Sequence[dict[str, Any]]
             )
     if new:
         connection.execute(suppression.insert(), new)
-    made, now = suppressions.commit_to(connection, rows), site.now()
+    made, now = suppressions.commit_to(connection, rows), context.now()
     log.append_many(
-        site,
+        context,
         connection,
         [
             ("suppression-imported", request, {"suppressed": one}, now)
@@ -294,8 +277,7 @@ def _not_there(connection: Connection, entries: Iterable[dict[str, Any]]) -> lis
 def _take_off(connection: Connection, request: str, entries: Iterable[dict[str, Any]]) -> None:
     """Take off the list what a request keeps out, and these entries, whosever they are now."""
     connection.execute(delete(suppression).where(suppression.c.request_id == request))
-    for some in in_parts([entry["token"] for entry in entries]):
-        connection.execute(delete(suppression).where(suppression.c.token.in_(some)))
+    delete_in(connection, suppression.c.token, [entry["token"] for entry in entries])
 
 
 def _by_request(entries: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -1,3 +1,1 @@
 """What a workspace knows, in a database: everything but data, models and keys."""
-
-__all__: list[str] = []

@@ -16,8 +16,6 @@ from erasable.core.errors import LedgerError, WorkspaceError
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.store.disk import Disk
 
-__all__ = ["PLACE", "SCHEMA", "Address"]
-
 PLACE = "ledger.json"
 """The file of a workspace that says where its ledger is, unless that is in the folder itself."""
 

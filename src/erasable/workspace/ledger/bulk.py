@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Insert, Table, bindparam, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Insert,
+    Row,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
-
-__all__ = ["AT_ONCE", "PARAMETERS", "in_parts", "insert_missing"]
 
 AT_ONCE = 20_000
 """Rows of one statement that inserts."""
@@ -28,6 +39,43 @@ def in_parts(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     """
     for start in range(0, len(values), PARAMETERS):
         yield values[start : start + PARAMETERS]
+
+
+def rows_in(
+    connection: Connection,
+    query: Select[Any],
+    column: ColumnElement[Any],
+    values: Iterable[Any] | None,
+) -> Iterator[Row[Any]]:
+    """Return the rows of a query in which a column has one of many values; for None, all rows."""
+    if values is None:
+        yield from connection.execute(query)
+        return
+    for some in in_parts(list(values)):
+        yield from connection.execute(query.where(column.in_(some)))
+
+
+def held(connection: Connection, column: Column[Any], values: Iterable[Any]) -> set[Any]:
+    """Return which of many values a column holds."""
+    return {value for (value,) in rows_in(connection, select(column), column, values)}
+
+
+def delete_in(
+    connection: Connection, column: Column[Any], values: Iterable[Any], *where: ColumnElement[bool]
+) -> int:
+    """Delete the rows in which a column has one of many values; return how many there were."""
+    return sum(
+        connection.execute(delete(column.table).where(column.in_(some), *where)).rowcount
+        for some in in_parts(list(values))
+    )
+
+
+def update_in(
+    connection: Connection, column: Column[Any], values: Iterable[Any], **changes: Any
+) -> None:
+    """Change the rows in which a column has one of many values."""
+    for some in in_parts(list(values)):
+        connection.execute(update(column.table).where(column.in_(some)).values(**changes))
 
 
 def insert_missing(

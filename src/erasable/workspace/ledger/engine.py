@@ -9,76 +9,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, select, text
 
 from erasable.core.errors import WorkspaceVersionError
+from erasable.workspace.ledger.backend import Backend
 from erasable.workspace.ledger.kinds import fits, tampered
 from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
 from erasable.workspace.store.crash_points import crash_point
 
-__all__ = ["REVISION", "Backend", "Ledger", "setting", "settings"]
-
 REVISION = "0004"
 """The newest migration; a test compares it with Alembic's."""
 
+_MIGRATIONS = Path(__file__).parent / "migrations"
 _SETTING = select(meta.c.value).where(meta.c.name == bindparam("wanted"))
-
-
-class Backend(Protocol):
-    """What each database does in its own way.
-
-    Attributes
-    ----------
-    url : str
-        Where the database is, without a password.
-    engine : Engine
-        Its transactions begin as those of a ledger have to: who reads sees one state; who writes,
-        with the execution option "erasable_writes", is the only one, and others wait.
-    upgrades_itself : bool
-        Whether the tables are brought up to date by whoever opens the ledger first.
-    unreached : tuple of str
-        What the database keeps of deleted rows beside its tables, where `rewrite` and `empty_log`
-        do not reach.
-    is_read_only : bool
-        Whether nothing can be written to it: it is a copy, or the role may only read.
-    """
-
-    url: str
-    engine: Engine
-    upgrades_itself: bool
-    unreached: tuple[str, ...]
-
-    @property
-    def is_read_only(self) -> bool:
-        """See above."""
-
-    def check_rights(self, connection: Connection) -> None:
-        """Refuse a role that lacks a right on the tables, unless it may read all of them."""
-
-    def check_making(self, connection: Connection) -> None:
-        """Refuse a role that may not make the tables."""
-
-    def refuse_reader(self) -> None:
-        """Refuse a role that may only read."""
-
-    def make_room(self, connection: Connection) -> None:
-        """Make what the tables are in, before the first migration."""
-
-    def configure_columns(self, connection: Connection) -> None:
-        """Bring the tables into the state that `rewrite` relies on, after the last migration."""
-
-    def explained(self) -> AbstractContextManager[None]:
-        """Make errors of ours of what the database says inside the block."""
-
-    def rewrite(self, pause: Callable[[float], None]) -> None:
-        """Write the tables anew, without what was deleted; `pause` waits for others."""
-
-    def empty_log(self, pause: Callable[[float], None]) -> None:
-        """Empty the write-ahead log, where that is within reach; see `rewrite`."""
 
 
 class Ledger:
@@ -139,11 +87,6 @@ class Ledger:
         """Whether nothing can be written to it: it is a copy, or the role may only read."""
         return self.backend.is_read_only
 
-    @property
-    def unreached(self) -> tuple[str, ...]:
-        """What may hold deleted rows where `purge` does not reach."""
-        return self.backend.unreached
-
     def create(self) -> None:
         """Make the tables, by the migrations.
 
@@ -160,10 +103,14 @@ class Ledger:
 
         Up to a revision; by default to the newest.
         """
-        from erasable.workspace.ledger.migrate import upgrade
+        from alembic import command
+        from alembic.config import Config
 
         self.backend.make_room(connection)
-        upgrade(connection, revision)
+        config = Config()
+        config.set_main_option("script_location", str(_MIGRATIONS))
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
         self.backend.configure_columns(connection)
 
     def revision(self) -> str:

@@ -27,19 +27,6 @@ from sqlalchemy.types import TypeEngine
 
 from erasable.core.errors import LedgerError
 
-__all__ = [
-    "Bytes",
-    "Json",
-    "Moment",
-    "Real",
-    "Whole",
-    "Words",
-    "fits",
-    "is_unicode",
-    "name_columns",
-    "tampered",
-]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -29,16 +29,11 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 
-from erasable.core.errors import (
-    WorkspaceBusyError,
-    WorkspaceServerError,
-    WorkspaceVersionError,
-)
+from erasable.core.errors import WorkspaceBusyError, WorkspaceServerError, WorkspaceVersionError
 from erasable.workspace.ledger import rights
+from erasable.workspace.ledger.backend import Backend
 from erasable.workspace.ledger.refusals import WAIT, explained
 from erasable.workspace.store.crash_points import crash_point
-
-__all__ = ["UNREACHED", "Postgres", "holds_tables"]
 
 UNREACHED = (
     "the write-ahead log of the database server, and its archive",
@@ -53,7 +48,7 @@ _PATIENCE = 0.05  # seconds between two looks for open transactions
 _PASSING = "lease"  # it tells nothing of anybody, and whoever is at work writes to it
 
 
-class Postgres:
+class Postgres(Backend):
     """What PostgreSQL does in its own way; see `erasable.workspace.ledger.engine.Backend`.
 
     Parameters
@@ -66,7 +61,7 @@ class Postgres:
     """
 
     upgrades_itself = False
-    unreached: tuple[str, ...] = UNREACHED
+    unreached = UNREACHED
 
     def __init__(self, url: str, schema: str) -> None:
         self.url = url
@@ -147,9 +142,6 @@ class Postgres:
             with crash_point("commit", self.url):
                 for table in self._tables(alone):
                     self._rewrite_table(alone, table, deleted_before, until, pause)
-
-    def empty_log(self, pause: Callable[[float], None]) -> None:
-        """Do nothing: the server's write-ahead log is out of reach, and said to be."""
 
     # -- parts of these ----------------------------------------------------------------------------
 

@@ -18,9 +18,7 @@ from erasable.core.errors import (
     WorkspaceError,
     WorkspaceServerError,
 )
-from erasable.workspace.ledger.messages import broken, no_disk
-
-__all__ = ["WAIT", "explained"]
+from erasable.workspace.ledger.backend import broken, no_disk
 
 WAIT = 30.0
 """Seconds that a transaction waits for another."""

@@ -10,8 +10,6 @@ from sqlalchemy import Connection, text
 
 from erasable.core.errors import WorkspaceServerError
 
-__all__ = ["check", "check_making", "lacks"]
-
 _WRITING = ("INSERT", "UPDATE", "DELETE")
 
 

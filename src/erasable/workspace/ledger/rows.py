@@ -15,8 +15,6 @@ from sqlalchemy import JSON, Connection, Table, func, select
 
 from erasable.workspace.ledger.kinds import Json
 
-__all__ = ["AT_ONCE", "Row", "load", "read"]
-
 AT_ONCE = 5_000
 """Rows that are held as Python objects."""
 

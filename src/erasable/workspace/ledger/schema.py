@@ -6,44 +6,10 @@ Alembic's migrations make these tables; a test compares the two.
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    ForeignKey,
-    Index,
-    MetaData,
-    Table,
-)
+from sqlalchemy import Boolean, Column, ForeignKey, Index, MetaData, Table
+from sqlalchemy.schema import SchemaItem
 
 from erasable.workspace.ledger.kinds import Bytes, Json, Moment, Real, Whole, Words, name_columns
-
-__all__ = [
-    "PASSING",
-    "SEAL",
-    "SEALED",
-    "SETTINGS",
-    "dataset",
-    "dataset_version",
-    "failure",
-    "fragment",
-    "garbage",
-    "holding",
-    "identity",
-    "lease",
-    "log_entry",
-    "measurement",
-    "meta",
-    "metadata",
-    "model",
-    "model_version",
-    "receipt",
-    "request",
-    "step",
-    "suppression",
-    "suppression_salt",
-    "task",
-    "vacated",
-]
 
 _SERIAL = Whole(counts=True)
 
@@ -56,10 +22,14 @@ metadata = MetaData(
     }
 )
 
+
+def _table(name: str, *parts: SchemaItem) -> Table:
+    return Table(name, metadata, *parts)
+
+
 # The workspace itself: its id, when it was made, the public key, settings, the log's frontier.
-meta = Table(
+meta = _table(
     "meta",
-    metadata,
     Column("name", Words(64), primary_key=True),
     Column("value", Json(...), nullable=False),
 )
@@ -111,9 +81,8 @@ SEALED = frozenset(
 SEAL = "seal:"
 """What the name of a seal in `meta` begins with; see `erasable.workspace.evidence.seals`."""
 
-dataset = Table(
+dataset = _table(
     "dataset",
-    metadata,
     Column("id", _SERIAL, primary_key=True),
     Column("name", Words(200), nullable=False, unique=True),
     Column("source", Json({"kind": str, "place": str}), nullable=False),  # never a credential
@@ -128,9 +97,8 @@ dataset = Table(
     Column("created_at", Moment, nullable=False),
 )
 
-dataset_version = Table(
+dataset_version = _table(
     "dataset_version",
-    metadata,
     Column("dataset_id", ForeignKey("dataset.id"), primary_key=True),
     Column("number", Whole(is_small=True), primary_key=True),
     Column("cause", Words(16), nullable=False),  # add, append, sync
@@ -143,9 +111,8 @@ dataset_version = Table(
 
 # A Parquet file with records of one bucket (a hash of their first subject). It belongs to the
 # versions from `since` up to, and without, `until`; an erasure replaces it in all of them.
-fragment = Table(
+fragment = _table(
     "fragment",
-    metadata,
     Column("id", _SERIAL, primary_key=True),
     Column("dataset_id", ForeignKey("dataset.id"), nullable=False),
     Column("bucket", Whole(is_small=True), nullable=False),
@@ -158,35 +125,31 @@ fragment = Table(
 )
 
 # Who a token belongs to. A subject is a name for tokens that were linked, and nothing else.
-identity = Table(
+identity = _table(
     "identity",
-    metadata,
     Column("token", Words(64), primary_key=True),
     Column("type", Words(64), nullable=False),
     Column("subject", Words(32), nullable=False, index=True),
 )
 
 # In which buckets of which data sets a token occurs, in any fragment that is still kept.
-holding = Table(
+holding = _table(
     "holding",
-    metadata,
     Column("token", Words(64), primary_key=True),
     Column("dataset_id", ForeignKey("dataset.id"), primary_key=True),
     Column("bucket", Whole(is_small=True), primary_key=True),
 )
 
 # Buckets that a file with records has left: people in it may have no record left.
-vacated = Table(
+vacated = _table(
     "vacated",
-    metadata,
     Column("dataset_id", ForeignKey("dataset.id"), primary_key=True),
     Column("bucket", Whole(is_small=True), primary_key=True),
 )
 
 # Whose records are kept out. Who came by an exported list may be of a request unknown here.
-suppression = Table(
+suppression = _table(
     "suppression",
-    metadata,
     Column("token", Words(64), primary_key=True),
     Column("type", Words(64), nullable=False),
     Column("request_id", Words(40), nullable=False, index=True),
@@ -194,17 +157,15 @@ suppression = Table(
 )
 
 # The log holds a commitment to all that a request keeps out, under a salt that is nowhere else.
-suppression_salt = Table(
+suppression_salt = _table(
     "suppression_salt",
-    metadata,
     Column("request_id", Words(40), primary_key=True),
     Column("salt", Words(64), nullable=False),
     Column("n_tokens", Whole(), nullable=False),  # committed to
 )
 
-model = Table(
+model = _table(
     "model",
-    metadata,
     Column("id", _SERIAL, primary_key=True),
     Column("name", Words(200), nullable=False, unique=True),
     Column("kind", Words(16), nullable=False),  # estimator, entry, command, uncovered
@@ -219,9 +180,8 @@ model = Table(
 )
 
 # The salt of a version's commitment goes when the version is superseded.
-model_version = Table(
+model_version = _table(
     "model_version",
-    metadata,
     Column("model_id", ForeignKey("model.id"), primary_key=True),
     Column("number", Whole(is_small=True), primary_key=True),
     Column("cause", Words(16), nullable=False),  # fit, erase
@@ -239,9 +199,8 @@ model_version = Table(
 )
 
 # How long things took, for estimates: per model, or per data set where the model is None.
-measurement = Table(
+measurement = _table(
     "measurement",
-    metadata,
     Column("id", _SERIAL, primary_key=True),
     Column("model_id", ForeignKey("model.id")),
     Column("dataset_id", ForeignKey("dataset.id")),
@@ -254,9 +213,8 @@ measurement = Table(
 
 # `tokens` and `condition` say what to erase; the log holds a commitment to them, under `salt`.
 # They go when the request ends, and the salt with them.
-request = Table(
+request = _table(
     "request",
-    metadata,
     Column("id", Words(40), primary_key=True),
     Column("state", Words(16), nullable=False, index=True),
     Column("regulation", Words(8), nullable=False),
@@ -280,9 +238,8 @@ request = Table(
 )
 
 # One per request and target: what was done, or that it failed, and is tried again.
-task = Table(
+task = _table(
     "task",
-    metadata,
     Column("request_id", ForeignKey("request.id"), primary_key=True),
     Column("target", Words(8), primary_key=True),  # dataset, model
     Column("target_id", Whole(), primary_key=True, autoincrement=False),
@@ -296,9 +253,8 @@ task = Table(
 )
 
 # What went wrong with a model or data set, in batches of workers. Who needs it waits until then.
-failure = Table(
+failure = _table(
     "failure",
-    metadata,
     Column("target", Words(8), primary_key=True),  # dataset, model
     Column("target_id", Whole(), primary_key=True, autoincrement=False),
     Column("attempts", Whole(is_small=True), nullable=False),
@@ -308,9 +264,8 @@ failure = Table(
 )
 
 # A model of the batch that is under way, to be prepared by whichever worker takes it.
-step = Table(
+step = _table(
     "step",
-    metadata,
     Column("model_id", ForeignKey("model.id"), primary_key=True),
     Column("batch", Words(40), nullable=False),
     Column("wanted_key", Words(200), nullable=False),  # a file that says which records go
@@ -323,9 +278,8 @@ step = Table(
 )
 
 # Who has what, or waits for it: see `erasable.workspace.locking.leases`.
-lease = Table(
+lease = _table(
     "lease",
-    metadata,
     Column("id", _SERIAL, primary_key=True),
     Column("resource", Words(250), nullable=False, index=True),
     Column("exclusive", Boolean, nullable=False),
@@ -341,23 +295,20 @@ lease = Table(
 PASSING = frozenset({"lease", "step"})
 """Tables that say what is under way, and nothing that a copy would need."""
 
-receipt = Table(
+receipt = _table(
     "receipt",
-    metadata,
     Column("request_id", ForeignKey("request.id"), primary_key=True),
     Column("body", Bytes, nullable=False),
 )
 
 # Artifacts that nothing refers to any more, to be removed.
-garbage = Table(
+garbage = _table(
     "garbage",
-    metadata,
     Column("key", Words(200), primary_key=True),
 )
 
-log_entry = Table(
+log_entry = _table(
     "log_entry",
-    metadata,
     Column("position", Whole(), primary_key=True, autoincrement=False),
     Column("kind", Words(32), nullable=False),
     Column("subject", Words(200), nullable=False, index=True),  # what it is about
@@ -369,3 +320,6 @@ log_entry = Table(
 )
 
 name_columns(metadata)
+
+IN_USE = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
+"""Joins a model with the version of it that is in use."""

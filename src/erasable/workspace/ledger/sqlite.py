@@ -14,11 +14,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
-from erasable.workspace.ledger.messages import broken, no_disk
+from erasable.workspace.ledger.backend import Backend, broken, no_disk
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import may_write
-
-__all__ = ["Sqlite", "sqlite_url"]
 
 _WAIT = 30.0  # seconds that a transaction waits for another
 _PRAGMAS = (
@@ -30,10 +28,13 @@ _PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
 )
 _UNDECODED = re.compile(r"Could not decode to UTF-8 column '(\w+)'")
+_DISK = (
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY
+)  # fmt: skip
 _PRAGMAS_OF_A_COPY = (_PRAGMAS[0], _PRAGMAS[-1])  # the others write
 
 
-class Sqlite:
+class Sqlite(Backend):
     """What SQLite does in its own way; see `erasable.workspace.ledger.engine.Backend`.
 
     Parameters
@@ -42,7 +43,6 @@ class Sqlite:
     """
 
     upgrades_itself = True
-    unreached: tuple[str, ...] = ()
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -67,21 +67,6 @@ class Sqlite:
         connection.isolation_level = None  # transactions are begun by _begin
         for pragma in _PRAGMAS_OF_A_COPY if self.is_read_only else _PRAGMAS:
             connection.execute(pragma)
-
-    def check_rights(self, connection: Connection) -> None:
-        """Do nothing: a file is read and written as its mode says."""
-
-    def check_making(self, connection: Connection) -> None:
-        """Do nothing; see `check_rights`."""
-
-    def refuse_reader(self) -> None:
-        """Do nothing: SQLite refuses by itself."""
-
-    def make_room(self, connection: Connection) -> None:
-        """Do nothing: the file is there."""
-
-    def configure_columns(self, connection: Connection) -> None:
-        """Do nothing: columns are as the migrations make them."""
 
     def explained(self) -> Any:
         """Make errors of ours of what SQLite says inside the block."""
@@ -165,13 +150,14 @@ def _explained() -> Iterator[None]:
     except OSError as error:
         raise no_disk(error.strerror or str(error)) from None
     except (OperationalError, sqlite3.OperationalError) as error:
-        message = str(getattr(error, "orig", error))
-        if "locked" in message or "busy" in message:
+        raised = getattr(error, "orig", error)
+        message, code = str(raised), getattr(raised, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise WorkspaceBusyError(
                 "another process is writing to the ledger; expected it to end within "
                 f"{_WAIT:.0f} seconds; run the command again"
             ) from None
-        if any(word in message for word in ("full", "I/O", "readonly", "unable to open")):
+        if code in _DISK:
             raise no_disk(message) from None
         if undecoded := _UNDECODED.match(message):  # the rest repeats the value
             message = f"column {undecoded[1]!r} holds text that is not UTF-8"

@@ -9,11 +9,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from erasable.core.errors import WorkspaceBusyError
-from erasable.workspace.locking.claims import Claim
+from erasable.workspace.locking import Claim
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import disk_errors, may_write
-
-__all__ = ["FolderLock", "busy"]
 
 
 class FolderLock:

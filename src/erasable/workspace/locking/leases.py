@@ -36,10 +36,8 @@ from sqlalchemy import Connection, text
 from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import lease
-from erasable.workspace.locking.claims import WHOLE, Claim
+from erasable.workspace.locking import WHOLE, Claim
 from erasable.workspace.locking.folder import busy
-
-__all__ = ["SPAN", "Holder", "Leases", "OvertakenError", "label"]
 
 SPAN = 600.0
 """Seconds after which a lease lapses that is not renewed, by the clock of the server."""

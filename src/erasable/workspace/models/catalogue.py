@@ -9,12 +9,19 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from erasable.core.errors import NotInWorkspaceError
+from erasable.core.errors import (
+    LedgerError,
+    NotInWorkspaceError,
+    WorkspaceBusyError,
+    WorkspaceDiskError,
+    WorkspaceServerError,
+)
 from erasable.workspace.ledger import schema
 from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.store.artifacts import Stored
 
-__all__ = ["Model", "Version", "current", "every", "find", "known", "models_of"]
+NOT_THE_MODELS = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
+"""Errors that come of the workspace, and say nothing of a model."""
 
 
 @dataclass(frozen=True, slots=True)

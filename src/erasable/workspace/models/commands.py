@@ -10,8 +10,6 @@ from pathlib import Path
 
 from erasable.core.errors import WorkspaceError
 
-__all__ = ["check_command"]
-
 _PART = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|\s+|.""", re.DOTALL)
 _SIGNS = {
     "|": "a pipe", ">": "a redirection", "<": "a redirection", "&": "'&'", ";": "';'",

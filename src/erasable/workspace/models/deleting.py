@@ -1,7 +1,7 @@
 """Take records out of models, beside what is there, and put the outcome in its place.
 
 The law kept here: what comes out is the model that its recipe makes of the records that are left,
-or no model at all. `prepare` changes no pointer; `adopt` changes all of them in the caller's
+or no model at all. `prepare_model` changes no pointer; `adopt` changes all of them in the caller's
 transaction. Too few records to learn from never stop an erasure: the model is retired.
 """
 
@@ -10,36 +10,25 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 
-from erasable.core.errors import (
-    ArtifactError,
-    TooFewRecordsError,
-    WorkspaceError,
-)
+from erasable.core.errors import ArtifactError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.refit import Refit
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import reliance
-from erasable.workspace.ledger import schema
 from erasable.workspace.models import estimates, recipes
+from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import (
-    algorithm_of,
-    software,
-    to_bytes,
-    train,
-)
-from erasable.workspace.models.versions import new_version, supersede, tell
-from erasable.workspace.site import Site
+from erasable.workspace.models.training import algorithm_of, software, to_bytes, train
+from erasable.workspace.models.versions import new_version, retire, tell
 from erasable.workspace.store.artifacts import Stored
-
-__all__ = ["Prepared", "adopt", "design_of", "foresee", "prepare"]
 
 _KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
 
@@ -57,6 +46,7 @@ class Prepared:
     exactness : str
         How the model compares with one that never saw the records: "bitwise", "converged", as its
         estimator says; "trained again" where only its program knows; "gone"; "unknown".
+    n_deleted : int
     stored : Stored or None
     salt, commitment : str or None
         Of the new version.
@@ -66,13 +56,12 @@ class Prepared:
     dataset_versions : list of int
     n_records : int
         Left.
-    n_deleted : int
     seconds : float
 
     Examples
     --------
-    >>> Prepared(1, 1, "risk", "retired", "gone", None, None, None, "c0", "", [1], 0, 2, 0.1).before
-    'c0'
+    >>> Prepared(1, 1, "risk", "retired", "gone", 2, before="c0").n_records
+    0
     """
 
     model_id: int
@@ -80,15 +69,15 @@ class Prepared:
     name: str
     treatment: str
     exactness: str
-    stored: Stored | None
-    salt: str | None
-    commitment: str | None
-    before: str | None
-    algorithm: str
-    dataset_versions: list[int]
-    n_records: int
     n_deleted: int
-    seconds: float
+    stored: Stored | None = None
+    salt: str | None = None
+    commitment: str | None = None
+    before: str | None = None
+    algorithm: str = ""
+    dataset_versions: list[int] = field(default_factory=list)
+    n_records: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +89,7 @@ class _Outcome:
     algorithm: str
 
 
-def foresee(model: Any, version: Any, n_deleted: int) -> tuple[str, str]:
+def foresee(model: Model, version: Version | None, n_deleted: int) -> tuple[str, str]:
     """Say how an erasure would treat a model, as far as can be told before.
 
     Returns
@@ -120,10 +109,10 @@ def foresee(model: Any, version: Any, n_deleted: int) -> tuple[str, str]:
     return "deleted" if deletes else "refitted", estimator.exactness
 
 
-def prepare(
-    site: Site,
-    model: Any,
-    version: Any,
+def prepare_model(
+    context: Context,
+    model: Model,
+    version: Version | None,
     gone: Mapping[int, Iterable[Any]],
     reader: Reader | None = None,
 ) -> Prepared:
@@ -131,7 +120,7 @@ def prepare(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     model, version : rows of the ledger
         `version` is None for a model that is not covered.
     gone : dict of data set to ids
@@ -157,22 +146,18 @@ def prepare(
         "model_id": model.id, "number": model.version, "name": model.name,
         "n_deleted": n_deleted,
     }  # fmt: skip
-    none: dict[str, Any] = {"stored": None, "salt": None, "commitment": None}
     if version is None:
-        return Prepared(
-            **common, **none, treatment="not covered", exactness="unknown", before=None,
-            algorithm="", dataset_versions=[], n_records=0, seconds=0.0,
-        )  # fmt: skip
+        return Prepared(**common, treatment="not covered", exactness="unknown")
     common |= {"before": version.commitment, "dataset_versions": list(version.dataset_versions)}
     left = version.n_records - n_deleted
     try:
-        outcome = _without(site, model, version, gone, reader or Reader(site))
+        outcome = _without(context, model, version, gone, reader or Reader(context))
     except TooFewRecordsError:
         return Prepared(
-            **common, **none, treatment="retired", exactness="gone",
-            algorithm=version.algorithm, n_records=0, seconds=time.perf_counter() - began,
+            **common, treatment="retired", exactness="gone", algorithm=version.algorithm,
+            seconds=time.perf_counter() - began,
         )  # fmt: skip
-    stored = site.store.put(f"models/{model.name}", outcome.data)
+    stored = context.store.put(f"models/{model.name}", outcome.data)
     salt, commitment = commitments.commit(outcome.digest)
     return Prepared(
         **common, treatment=outcome.treatment, exactness=outcome.exactness, stored=stored,
@@ -181,24 +166,21 @@ def prepare(
     )  # fmt: skip
 
 
-def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime) -> None:
+def adopt(context: Context, connection: Connection, prepared: Prepared, now: datetime) -> None:
     """Put what was prepared in the place of the version before, in the caller's transaction."""
     if prepared.treatment == "not covered":
         return
-    reliance.check_one(site, connection, "model", prepared.name)
+    reliance.check_one(context, connection, "model", prepared.name)
     if prepared.stored is None:
-        supersede(site, connection, prepared.model_id)
-        at = schema.model.c.id == prepared.model_id
-        connection.execute(update(schema.model).where(at).values(state="retired"))
-        tell(site, connection, "model-retired", prepared.name, now)
+        retire(context, connection, prepared.model_id, prepared.name, now)
     else:
         new_version(
-            site, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
+            context, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
             dataset_versions=prepared.dataset_versions, salt=prepared.salt,
             commitment=prepared.commitment, algorithm=prepared.algorithm,
             n_records=prepared.n_records, seconds=prepared.seconds,
         )  # fmt: skip
-        tell(site, connection, "model-updated", prepared.name, now)
+        tell(context, connection, "model-updated", prepared.name, now)
     estimates.note(
         connection, prepared.model_id, _KINDS[prepared.treatment], prepared.n_records,
         prepared.n_deleted, prepared.seconds, now,
@@ -206,12 +188,16 @@ def adopt(site: Site, connection: Connection, prepared: Prepared, now: datetime)
 
 
 def _without(
-    site: Site, model: Any, version: Any, gone: Mapping[int, Iterable[Any]], reader: Reader
+    context: Context,
+    model: Model,
+    version: Version,
+    gone: Mapping[int, Iterable[Any]],
+    reader: Reader,
 ) -> _Outcome:
     design = design_of(model)
     tables = reader.tables(model.datasets, version.dataset_versions, design)
     if design is not None:
-        outcome = _deleted(site, model, version, reader, tables, design, gone)
+        outcome = _deleted(context, model, version, reader, tables, design, gone)
         if outcome is not None:
             return outcome
     left = without(tables, gone)
@@ -221,8 +207,8 @@ def _without(
         own = ids_of([known for known, _ in tables], gone)
         rows = records.attach().select(own)
         records = records.take(np.delete(np.arange(records.n_rows), rows))
-    recipe = reliance.recorded(site, model.name, model.recipe, "recipe")
-    made = train(site, recipe, left, design, records)
+    recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
+    made = train(context, recipe, left, design, records)
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
     if model.kind == "estimator":
@@ -232,9 +218,9 @@ def _without(
 
 
 def _deleted(
-    site: Site,
-    model: Any,
-    version: Any,
+    context: Context,
+    model: Model,
+    version: Version,
     reader: Reader,
     tables: Tables,
     design: ModelColumns,
@@ -244,7 +230,7 @@ def _deleted(
     fresh = recipes.make(model.recipe)
     if not _deletes(fresh, version, sum(len(list(ids)) for ids in gone.values())):
         return None
-    data = site.store.open(Stored(version.key, version.sha256))
+    data = context.store.open(version.stored)
     records = reader.records(design, fresh)
     try:
         # The files of the model and of the data have the hashes that the ledger knows.
@@ -262,16 +248,18 @@ def _deleted(
     )
 
 
-def _deletes(estimator: Erasable, version: Any, n_deleted: int) -> bool:
+def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
     """Tell whether records are deleted from a model, or it is fitted again."""
     if isinstance(estimator, Refit) or algorithm_of(estimator) != version.algorithm:
         return False
     return not estimator._fits_sooner(n_deleted, version.n_records)
 
 
-def design_of(model: Any) -> ModelColumns | None:
+def design_of(model: Model) -> ModelColumns | None:
     """Return which columns a model learns from; None where its program chooses."""
     if model.kind != "estimator":
         return None
     tags = recipes.make(model.recipe).__sklearn_tags__().input_tags
-    return ModelColumns(tuple(model.features), model.target, tags.string and not tags.two_d_array)
+    return ModelColumns(
+        tuple(model.features or ()), model.target, tags.string and not tags.two_d_array
+    )

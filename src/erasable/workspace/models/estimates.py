@@ -9,8 +9,6 @@ from sqlalchemy import Connection, insert, select
 
 from erasable.workspace.ledger.schema import fragment, measurement
 
-__all__ = ["note", "of_dataset", "of_model"]
-
 _NEWEST = 5
 _ERASING = ("delete", "refit", "retrain")
 

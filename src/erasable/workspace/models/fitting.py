@@ -17,22 +17,20 @@ from sqlalchemy import Connection, insert, update
 
 from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data import leavers
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, estimates, pending_hooks, recipes, unused
+from erasable.workspace.models import catalogue, estimates, pending_hooks, recipes, unused, versions
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
 from erasable.workspace.models.model_columns import ModelColumns
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
-from erasable.workspace.models.versions import new_version, supersede, tell
-from erasable.workspace.site import Site
-
-__all__ = ["Fitted", "fit", "register", "retire"]
+from erasable.workspace.models.versions import new_version, tell
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
@@ -86,7 +84,7 @@ class _Plan:
 
 
 def fit(
-    site: Site,
+    context: Context,
     name: str,
     estimator: str | None = None,
     *,
@@ -100,7 +98,7 @@ def fit(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
     estimator : str, default=None
         See `recipes.parse`; or a Python function "module:function", which is called with a
@@ -143,11 +141,11 @@ def fit(
         raise InvalidParameterError(
             "parameters were given without an estimator; expected both; name the estimator, too"
         )
-    return _fit(site, name, recipe, datasets, features, target, hook)
+    return _fit(context, name, recipe, datasets, features, target, hook)
 
 
 def register(
-    site: Site,
+    context: Context,
     name: str,
     *,
     datasets: Sequence[str],
@@ -158,7 +156,7 @@ def register(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
     datasets : sequence of str
         What it was trained on.
@@ -180,22 +178,22 @@ def register(
     for what, command in (("command", retrain), ("hook", hook)):
         if command is not None:
             check_command(command, what)
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         if catalogue.known(connection, name) is not None:
             raise WorkspaceError(f"there is a model {name!r} already; expected a new name")
     if retrain is not None:
-        return _fit(site, name, recipes.parse_command(retrain), datasets, None, None, hook)
-    with site.lock(locking.models([name])):
-        site.clean()
-        with site.ledger.transaction() as connection:
-            reliance.check(site, connection)
+        return _fit(context, name, recipes.parse_command(retrain), datasets, None, None, hook)
+    with context.lock(locking.models([name])):
+        context.clean()
+        with context.ledger.transaction() as connection:
+            reliance.check(context, connection)
             plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
-            _put_model(site, connection, name, plan, "uncovered", None, 0)
-            tell(site, connection, "model-registered", name, site.now())
+            _put_model(context, connection, name, plan, "uncovered", None, 0)
+            tell(context, connection, "model-registered", name, context.now())
     return Fitted(name, 0, 0, 0.0, None, None, None)
 
 
-def retire(site: Site, name: str) -> None:
+def retire(context: Context, name: str) -> None:
     """Give a model up: its file is erased, and no later request concerns it.
 
     Raises
@@ -205,26 +203,23 @@ def retire(site: Site, name: str) -> None:
     WorkspaceError
         It is retired already.
     """
-    with site.lock(locking.models([name])):
-        site.clean()
-        with site.ledger.transaction() as connection:
+    with context.lock(locking.models([name])):
+        context.clean()
+        with context.ledger.transaction() as connection:
             model = catalogue.find(connection, name)
             if model.state == "retired":
                 raise WorkspaceError(
                     f"the model {name!r} is retired already; expected one that is in use; "
                     "list them with `erasable model list`"
                 )
-            reliance.check_one(site, connection, "model", name)
-            supersede(site, connection, model.id)
-            at = schema.model.c.id == model.id
-            connection.execute(update(schema.model).where(at).values(state="retired"))
-            pending_hooks.discard(site, connection, name)  # another of that name owes nothing
-            tell(site, connection, "model-retired", name, site.now())
-        site.clean()
+            reliance.check_one(context, connection, "model", name)
+            pending_hooks.discard(context, connection, name)  # another of that name owes nothing
+            versions.retire(context, connection, model.id, name, context.now())
+        context.clean()
 
 
 def _fit(
-    site: Site,
+    context: Context,
     name: str,
     recipe: dict[str, Any] | None,
     datasets: Sequence[str],
@@ -234,35 +229,37 @@ def _fit(
 ) -> Fitted:
     from erasable.workspace.evidence import commitments
 
-    with _planned(site, name, recipe, datasets, features, target, hook) as plan:
-        site.clean()
+    with _planned(context, name, recipe, datasets, features, target, hook) as plan:
+        context.clean()
         design = _design(plan)
-        tables = Reader(site).tables([each.id for each in plan.datasets], design=design)
-        with site.progress(f"fitting {name}", 1) as advance:
-            made = train(site, _trusted(site, name, plan), tables, design)
+        tables = Reader(context).tables([each.id for each in plan.datasets], design=design)
+        with context.progress(f"fitting {name}", 1) as advance:
+            made = train(context, _trusted(context, name, plan), tables, design)
             advance()
-        stored = site.store.put(f"models/{name}", made.data)
+        stored = context.store.put(f"models/{name}", made.data)
         salt, commitment = commitments.commit(made.digest)
         number = 1 if plan.before is None else plan.before.version + 1
-        with site.ledger.transaction() as connection:
-            model_id = _put_model(site, connection, name, plan, "ready", made, number)
+        with context.ledger.transaction() as connection:
+            model_id = _put_model(context, connection, name, plan, "ready", made, number)
             versions = [each.version for each in plan.datasets]
             new_version(
-                site, connection, model_id, number, "fit", stored, dataset_versions=versions,
+                context, connection, model_id, number, "fit", stored, dataset_versions=versions,
                 salt=salt, commitment=commitment, algorithm=made.algorithm,
                 n_records=made.n_records, seconds=made.seconds,
             )  # fmt: skip
-            estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, site.now())
-            tell(site, connection, "model-fitted", name, site.now())
+            estimates.note(
+                connection, model_id, "fit", made.n_records, 0, made.seconds, context.now()
+            )
+            tell(context, connection, "model-fitted", name, context.now())
             for each in plan.datasets:
-                drop_unused(site, connection, each.id)
+                drop_unused(context, connection, each.id)
             messages = []
             if made.features is not None and plan.features is None:
                 messages = unused.remarks(
                     connection, name, plan.datasets, made.features, plan.target
                 )
-        leavers.tidy(site, [each.id for each in plan.datasets])
-        site.clean()
+        leavers.tidy(context, [each.id for each in plan.datasets])
+        context.clean()
     chosen = None if made.features is None else list(made.features)
     return Fitted(
         name, number, made.n_records, made.seconds, chosen, plan.target, commitment,
@@ -271,14 +268,14 @@ def _fit(
 
 
 @contextmanager
-def _planned(site: Site, name: str, *said: Any) -> Iterator[_Plan]:
+def _planned(context: Context, name: str, *said: Any) -> Iterator[_Plan]:
     """Have a model to oneself, and the data sets as they are, which the plan names."""
     while True:
-        with site.ledger.reading() as connection:
+        with context.ledger.reading() as connection:
             read = [each.name for each in _plan(connection, name, *said).datasets]
-        with site.lock(locking.models([name]), reads=locking.datasets(read)):
-            with site.ledger.reading() as connection:
-                reliance.check(site, connection)
+        with context.lock(locking.models([name]), reads=locking.datasets(read)):
+            with context.ledger.reading() as connection:
+                reliance.check(context, connection)
                 plan = _plan(connection, name, *said)
             if [each.name for each in plan.datasets] == read:  # or another fit has changed them
                 yield plan
@@ -333,11 +330,11 @@ def _plan(
     )
 
 
-def _trusted(site: Site, name: str, plan: _Plan) -> reliance.Trusted[dict[str, Any]]:
+def _trusted(context: Context, name: str, plan: _Plan) -> reliance.Trusted[dict[str, Any]]:
     """Trust a recipe that was passed now; one of before is held against the log."""
     if plan.before is None or plan.recipe is not plan.before.recipe:
         return reliance.given(plan.recipe)
-    return reliance.recorded(site, name, plan.recipe, "recipe")
+    return reliance.recorded(context, name, plan.recipe, "recipe")
 
 
 def _listed(features: Sequence[str] | None) -> list[str] | None:
@@ -356,7 +353,7 @@ def _design(plan: _Plan) -> ModelColumns | None:
 
 
 def _put_model(
-    site: Site,
+    context: Context,
     connection: Connection,
     name: str,
     plan: _Plan,
@@ -375,7 +372,7 @@ def _put_model(
         connection.execute(update(schema.model).where(at).values(**values))
         return plan.before.id
     added = connection.execute(
-        insert(schema.model).values(name=name, version=number, created_at=site.now(), **values)
+        insert(schema.model).values(name=name, version=number, created_at=context.now(), **values)
     )
     key: int = added.inserted_primary_key[0]  # type: ignore[index]
     return key

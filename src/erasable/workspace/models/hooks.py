@@ -11,18 +11,16 @@ from collections.abc import Collection
 
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import reliance
 from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking.leases import OvertakenError
 from erasable.workspace.models import pending_hooks, using
 from erasable.workspace.models.training import run as run_command
-from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 
-__all__ = ["run_due"]
 
-
-def run_due(site: Site, but: Collection[str] = ()) -> dict[str, str | None]:
+def run_due(context: Context, but: Collection[str] = ()) -> dict[str, str | None]:
     """Run the hooks of models that have changed, and have a hook still.
 
     The command's ``{model}`` is a file with the model, without records, in a folder that is
@@ -30,7 +28,7 @@ def run_due(site: Site, but: Collection[str] = ()) -> dict[str, str | None]:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     but : collection of str, default=()
         Models whose hooks stay due.
 
@@ -40,13 +38,15 @@ def run_due(site: Site, but: Collection[str] = ()) -> dict[str, str | None]:
         For each model None where its hook has ended well, or what went wrong, in a line. The model
         has changed all the same.
     """
-    with site.ledger.reading() as connection:
-        reliance.check_settings(site, connection)  # they name the models; `recorded` checks these
-        names = [name for name in pending_hooks.due(site, connection) if name not in but]
+    with context.ledger.reading() as connection:
+        reliance.check_settings(
+            context, connection
+        )  # they name the models; `recorded` checks these
+        names = [name for name in pending_hooks.due(context, connection) if name not in but]
     found: dict[str, str | None] = {}
     for name in names:
         try:
-            found[name] = _run_alone(site, name)
+            found[name] = _run_alone(context, name)
         except (OvertakenError, TamperedError):
             raise
         except WorkspaceBusyError:
@@ -57,26 +57,26 @@ def run_due(site: Site, but: Collection[str] = ()) -> dict[str, str | None]:
     return found
 
 
-def _run_alone(site: Site, name: str) -> str | None:
+def _run_alone(context: Context, name: str) -> str | None:
     """Run a hook while nobody changes the model; return what went wrong, if anything."""
-    with site.lock(reads=locking.models([name]), wait=0.0):
-        with site.ledger.reading() as connection:
+    with context.lock(reads=locking.models([name]), wait=0.0):
+        with context.ledger.reading() as connection:
             hook = pending_hooks.hook_of(connection, name)
         message = None
         if hook is not None:
-            message = _run(site, name, reliance.recorded(site, name, hook, "hook"))
+            message = _run(context, name, reliance.recorded(context, name, hook, "hook"))
     if message is None:
-        with site.ledger.transaction() as connection:
-            pending_hooks.discard(site, connection, name)
+        with context.ledger.transaction() as connection:
+            pending_hooks.discard(context, connection, name)
     return message
 
 
-def _run(site: Site, name: str, hook: Trusted[str]) -> str | None:
+def _run(context: Context, name: str, hook: Trusted[str]) -> str | None:
     """Run a hook; return what went wrong, if anything."""
     try:
-        with site.scratch() as folder:
-            Disk(folder).write("model", using.opened(site, name)[2])
-            run_command(hook, site.root, model=folder / "model")
+        with context.scratch() as folder:
+            Disk(folder).write("model", using.opened(context, name)[2])
+            run_command(hook, context.root, model=folder / "model")
     except TamperedError:
         raise
     except ErasableError as error:

@@ -11,17 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from erasable.workspace.models.single_values import single_values
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["fields_of_one_record", "keeps_records"]
 
 _FITTED = "fitted", "records"  # where a `Refit` tells what was learned, and who learns nothing
 

@@ -18,8 +18,6 @@ from typing import Any
 
 from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
 
-__all__ = ["ALIAS", "Registry"]
-
 ALIAS = "current"
 """The alias that the newest version has."""
 

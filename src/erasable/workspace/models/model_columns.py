@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from erasable.core.errors import TooFewRecordsError, WorkspaceError
 from erasable.core.ids import name_some
 from erasable.core.records import Records
+from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.features import (
     NUMBERS,
     TEXT,
@@ -23,15 +27,6 @@ from erasable.workspace.data.features import (
     default_columns,
     refuse_gaps,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from sklearn.base import BaseEstimator
-
-    from erasable.workspace.data.catalogue import DataSet
-
-__all__ = ["ModelColumns", "Tables", "ids_of", "joined", "named", "target_of", "without"]
-
 
 Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
 """The records of data sets."""
@@ -157,7 +152,6 @@ class ModelColumns:
         return Records(self._given(tables))
 
     def _given(self, tables: Tables) -> Any:
-        import pyarrow as pa
 
         whole = _stacked(tables, self.features)
         return whole[self.features[0]].cast(pa.string()).to_pylist() if self.documents else whole
@@ -197,9 +191,6 @@ def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> li
 
 def without(tables: Tables, gone: Mapping[int, Iterable[Any]]) -> list[tuple[DataSet, pa.Table]]:
     """Return tables without the records that are to be erased."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     left = []
     for known, table in tables:
         ids = list(gone.get(known.id, ()))
@@ -216,8 +207,6 @@ def joined(tables: Tables) -> pa.Table:
 
     Several data sets must have the same columns; their ids are prefixed by their names.
     """
-    import pyarrow as pa
-
     several = len(tables) > 1
     parts = []
     for known, table in tables:
@@ -230,7 +219,6 @@ def joined(tables: Tables) -> pa.Table:
 
 
 def _ids(tables: Tables) -> Any:
-    import pyarrow as pa
 
     if len(tables) == 1:
         known, table = tables[0]
@@ -257,7 +245,6 @@ def _groups(tables: Tables) -> list[str] | None:
 
 
 def _stacked(tables: Tables, columns: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
 
     parts = [table.select(list(columns)) for _, table in tables]
     return pa.concat_tables(parts, promote_options="permissive")

@@ -18,8 +18,6 @@ import erasable
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 
-__all__ = ["closest", "find_estimator", "names_of_scikit_learn"]
-
 
 def find_estimator(name: str) -> type[BaseEstimator]:
     """Return the class that a dotted name means.

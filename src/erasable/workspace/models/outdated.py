@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from erasable.core.errors import OutdatedModelWarning, WorkspaceError
+from erasable.workspace.context import Context
 from erasable.workspace.models import catalogue
-from erasable.workspace.site import Site
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-__all__ = ["names", "read_quietly"]
-
 _COMPOSED = ("erasable.compose.ColumnTransformer", "erasable.pipeline.Pipeline")
 
 
-def names(site: Site, connection: Connection) -> list[str]:
+def names(context: Context, connection: Connection) -> list[str]:
     """Name the models in use that are outdated; a file that cannot be read is not."""
     found = []
     for model in catalogue.every(connection):
@@ -32,7 +30,7 @@ def names(site: Site, connection: Connection) -> list[str]:
             continue
         if any(each in version.algorithm for each in _COMPOSED):
             try:
-                outdated = read_quietly(site.store.open(version.stored)).outdated
+                outdated = read_quietly(context.store.open(version.stored)).outdated
             except (WorkspaceError, ValueError):  # gone by now, or damaged, as `verify` says
                 continue
             if outdated:

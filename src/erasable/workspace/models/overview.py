@@ -11,8 +11,6 @@ from erasable.workspace.ledger.schema import measurement, model_version
 from erasable.workspace.models import catalogue, unused
 from erasable.workspace.models.catalogue import Model
 
-__all__ = ["model", "models"]
-
 
 def models(connection: Connection) -> list[dict[str, Any]]:
     """Describe every model, by name.
@@ -38,30 +36,22 @@ def model(connection: Connection, name: str) -> dict[str, Any]:
         No model has the name.
     """
     found = catalogue.find(connection, name)
-    query = select(model_version).where(model_version.c.model_id == found.id)
-    versions = [
-        {
-            "number": each.number, "cause": each.cause, "n_records": each.n_records,
-            "seconds": each.seconds, "software": each.software, "created_at": each.created_at,
-            "superseded_at": each.superseded_at,
-        }
-        for each in connection.execute(query.order_by(model_version.c.number))
-    ]  # fmt: skip
-    query = select(measurement).where(measurement.c.model_id == found.id)
-    costs = [
-        {
-            "kind": each.kind, "n_records": each.n_records, "n_deleted": each.n_deleted,
-            "seconds": each.seconds, "at": each.at,
-        }
-        for each in connection.execute(query.order_by(measurement.c.id))
-    ]  # fmt: skip
+    v, m = model_version.c, measurement.c
+    versions = select(
+        v.number, v.cause, v.n_records, v.seconds, v.software, v.created_at, v.superseded_at
+    )
+    costs = select(m.kind, m.n_records, m.n_deleted, m.seconds, m.at)
+    made = connection.execute(versions.where(v.model_id == found.id).order_by(v.number))
+    took = connection.execute(costs.where(m.model_id == found.id).order_by(m.id))
     datasets = [data.get(connection, each) for each in found.datasets]
     return {
         **_described(connection, found),
         "left_out": unused.left_out(datasets, found.features, found.target),
         "others_targets": unused.targets_of_others(connection, name, datasets, found.features),
-        "recipe": found.recipe, "versions": versions, "measurements": costs,
-    }  # fmt: skip
+        "recipe": found.recipe,
+        "versions": [each._asdict() for each in made],
+        "measurements": [each._asdict() for each in took],
+    }
 
 
 def _described(connection: Connection, found: Model) -> dict[str, Any]:

@@ -19,8 +19,6 @@ from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
 from erasable.workspace.models.names import closest, find_estimator, names_of_scikit_learn
 
-__all__ = ["BETWEEN", "SEED", "build", "plain", "set_params", "steps_of"]
-
 Params = Mapping[str, Any]
 BETWEEN = re.compile(r"\s*(?:->|,)\s*")
 """What stands between the names of estimators that make a pipeline."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+from erasable.workspace.context import Context
 from erasable.workspace.models import catalogue
-from erasable.workspace.site import Site
-
-__all__ = ["add", "discard", "due", "hook_of"]
 
 _NAME = "hooks_due"
 
 
-def due(site: Site, connection: Connection) -> list[str]:
+def due(context: Context, connection: Connection) -> list[str]:
     """Return the models that have changed and have a hook to run, by name."""
-    return [name for name in _every(site, connection) if hook_of(connection, name) is not None]
+    return [name for name in _every(context, connection) if hook_of(connection, name) is not None]
 
 
 def hook_of(connection: Connection, name: str) -> str | None:
@@ -23,21 +21,21 @@ def hook_of(connection: Connection, name: str) -> str | None:
     return model.hook if model is not None and model.is_live else None
 
 
-def add(site: Site, connection: Connection, name: str) -> None:
+def add(context: Context, connection: Connection, name: str) -> None:
     """Write down that a model has changed, in the transaction that changes it."""
-    before = _every(site, connection)
+    before = _every(context, connection)
     if name not in before:
-        site.ledger.set(connection, _NAME, sorted([*before, name]))
+        context.ledger.set(connection, _NAME, sorted([*before, name]))
 
 
-def discard(site: Site, connection: Connection, name: str) -> None:
+def discard(context: Context, connection: Connection, name: str) -> None:
     """Write down that no hook of a model is due: it has ended well, or the model is retired."""
-    before = _every(site, connection)
+    before = _every(context, connection)
     left = [each for each in before if each != name]
     if left != before:
-        site.ledger.set(connection, _NAME, left)
+        context.ledger.set(connection, _NAME, left)
 
 
-def _every(site: Site, connection: Connection) -> list[str]:
-    names: list[str] = site.ledger.get(connection, _NAME, [])
+def _every(context: Context, connection: Connection) -> list[str]:
+    names: list[str] = context.ledger.get(connection, _NAME, [])
     return names

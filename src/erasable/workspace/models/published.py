@@ -11,10 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from erasable.workspace.context import Context
 from erasable.workspace.models import catalogue
-from erasable.workspace.site import Site
-
-__all__ = ["Published", "every", "is_any_due", "is_due", "keep", "listing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +50,28 @@ class Published:
     log_size: int
 
 
-def every(site: Site, connection: Connection) -> dict[str, Published]:
+def every(context: Context, connection: Connection) -> dict[str, Published]:
     """Return what is published, by the name of the model."""
-    kept = site.ledger.get(connection, "published", [])
+    kept = context.ledger.get(connection, "published", [])
     return {each["model"]: Published(**each) for each in kept}
 
 
-def keep(site: Site, connection: Connection, targets: Iterable[Published]) -> None:
+def keep(context: Context, connection: Connection, targets: Iterable[Published]) -> None:
     """Write down what is published, in the caller's transaction.
 
     Where a model was published until now, what is registered stays: that is written down, too.
     """
     kept = sorted(targets, key=lambda one: one.model)
-    left = set(site.ledger.get(connection, "published_before", []))
+    left = set(context.ledger.get(connection, "published_before", []))
     left |= {
-        each.to for each in every(site, connection).values() if each.registered or each.superseded
+        each.to
+        for each in every(context, connection).values()
+        if each.registered or each.superseded
     }
     left -= {each.to for each in kept}
     rows = [{name: getattr(each, name) for name in Published.__slots__} for each in kept]
-    site.ledger.set(connection, "published", rows)
-    site.ledger.set(connection, "published_before", sorted(left))
+    context.ledger.set(connection, "published", rows)
+    context.ledger.set(connection, "published_before", sorted(left))
 
 
 def is_due(connection: Connection, target: Published) -> bool:
@@ -82,21 +82,20 @@ def is_due(connection: Connection, target: Published) -> bool:
     return target.version != (model.version if model.is_live else None)
 
 
-def is_any_due(site: Site) -> bool:
+def is_any_due(context: Context) -> bool:
     """Tell whether a registry lacks the newest version of a model."""
-    with site.ledger.reading() as connection:
-        return any(is_due(connection, each) for each in every(site, connection).values())
+    with context.ledger.reading() as connection:
+        return any(is_due(connection, each) for each in every(context, connection).values())
 
 
-def listing(site: Site, connection: Connection) -> list[dict[str, Any]]:
+def listing(context: Context, connection: Connection) -> list[dict[str, Any]]:
     """Describe what is published: model, to, version, registered, behind, superseded, error."""
-    found = []
-    for each in sorted(every(site, connection).values(), key=lambda one: one.model):
-        found.append(
-            {
-                "model": each.model, "to": each.to, "version": each.version,
-                "registered": each.registered, "behind": is_due(connection, each),
-                "superseded": each.superseded, "error": each.error,
-            }
-        )  # fmt: skip
-    return found
+    return [
+        {
+            **{name: getattr(each, name) for name in ("model", "to", "version", "registered")},
+            "behind": is_due(connection, each),
+            "superseded": each.superseded,
+            "error": each.error,
+        }
+        for each in sorted(every(context, connection).values(), key=lambda one: one.model)
+    ]

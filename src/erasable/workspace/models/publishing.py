@@ -20,19 +20,17 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError, WorkspaceError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, reliance
 from erasable.workspace.evidence.wire import unpack
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.published import Published, every, is_due, keep
 from erasable.workspace.models.served import DESIGN, MODEL
-from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.own import refuse_own
-
-__all__ = ["publish", "publish_due", "stop"]
 
 _SCHEME = "mlflow:"
 _URI = "MLFLOW_TRACKING_URI"
@@ -40,7 +38,7 @@ _RECEIPTS = "receipts.json"
 
 
 def publish(
-    site: Site,
+    context: Context,
     name: str,
     to: str,
     *,
@@ -51,7 +49,7 @@ def publish(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
         Of the model.
     to : str
@@ -77,19 +75,19 @@ def publish(
         MLflow is not installed, cannot be reached, or refuses.
     """
     registered = _name_of(to)
-    uri = None if tracking_uri is None else _checked(site, tracking_uri)
-    with site.lock([locking.PUBLISHING], reads=locking.models([name])):
-        model, version, data = using.opened(site, name)
+    uri = None if tracking_uri is None else _checked(context, tracking_uri)
+    with context.lock([locking.PUBLISHING], reads=locking.models([name])):
+        model, version, data = using.opened(context, name)
         if design_of(model) is None:
             raise WorkspaceError(
                 f"{name!r} was made by a program of its own; expected an estimator, which MLflow "
                 f"can load; have a hook publish it: `erasable model fit {name} --hook CMD`"
             )
-        with site.ledger.reading() as connection:
+        with context.ledger.reading() as connection:
             size = _registered_last(connection, name, f"{_SCHEME}{registered}")
             if size is None:
-                size = log.next_position(site, connection)
-            before = every(site, connection).get(name)
+                size = log.next_position(context, connection)
+            before = every(context, connection).get(name)
         target = Published(
             name, f"{_SCHEME}{registered}", uri, delete_superseded, None, None, [], None, size
         )
@@ -98,11 +96,11 @@ def publish(
                 target, version=before.version, registered=before.registered,
                 log_size=before.log_size,
             )  # fmt: skip
-        done, messages = _push(site, target)
-        return done, using.cautions(site, model, version, data) + messages
+        done, messages = _push(context, target)
+        return done, using.cautions(context, model, version, data) + messages
 
 
-def stop(site: Site, name: str) -> None:
+def stop(context: Context, name: str) -> None:
     """Publish a model no longer; what is registered stays.
 
     Raises
@@ -112,19 +110,19 @@ def stop(site: Site, name: str) -> None:
     WorkspaceError
         It is not published.
     """
-    with site.lock([locking.PUBLISHING]), site.ledger.transaction() as connection:
+    with context.lock([locking.PUBLISHING]), context.ledger.transaction() as connection:
         catalogue.find(connection, name)
-        kept = every(site, connection)
+        kept = every(context, connection)
         if kept.pop(name, None) is None:
             raise WorkspaceError(
                 f"the model {name!r} is not published; expected one that is; `erasable status` "
                 "lists them"
             )
-        keep(site, connection, kept.values())
-        log.append(site, connection, "model-unpublished", name, {}, site.now())
+        keep(context, connection, kept.values())
+        log.append(context, connection, "model-unpublished", name, {}, context.now())
 
 
-def publish_due(site: Site) -> list[str]:
+def publish_due(context: Context) -> list[str]:
     """Register what a registry lacks; where others are at it, they do, or the next `process`.
 
     Returns
@@ -132,36 +130,39 @@ def publish_due(site: Site) -> list[str]:
     list of str
         What did not go well, or has to be known, a line each.
     """
-    names = [each.model for each in _due(site)]
+    names = [each.model for each in _due(context)]
     if not names:
         return []
     try:
         # No erasure ends while a version from before it is on its way.
-        with site.lock([locking.PUBLISHING], reads=locking.models(names)):
+        with context.lock([locking.PUBLISHING], reads=locking.models(names)):
             return [
-                line for each in _due(site) if each.model in names for line in _tell(site, each)
+                line
+                for each in _due(context)
+                if each.model in names
+                for line in _tell(context, each)
             ]
     except WorkspaceBusyError:
         return []
 
 
-def _due(site: Site) -> list[Published]:
-    with site.ledger.reading() as connection:
-        return [each for each in every(site, connection).values() if is_due(connection, each)]
+def _due(context: Context) -> list[Published]:
+    with context.ledger.reading() as connection:
+        return [each for each in every(context, connection).values() if is_due(connection, each)]
 
 
-def _tell(site: Site, target: Published) -> list[str]:
+def _tell(context: Context, target: Published) -> list[str]:
     """Register one; return what has to be known."""
     try:
-        return _push(site, target, anew=False)[1]
+        return _push(context, target, anew=False)[1]
     except (TamperedError, WorkspaceBusyError):
         raise
     except ErasableError as error:
         line = " ".join(str(error).split())
-        with site.ledger.transaction() as connection:
-            kept = every(site, connection)
+        with context.ledger.transaction() as connection:
+            kept = every(context, connection)
             kept[target.model] = replace(target, error=line)
-            keep(site, connection, kept.values())
+            keep(context, connection, kept.values())
         return [
             f"{target.model!r} was not published; MLflow has an older version, and the next "
             f"`process` tries again: {line}"
@@ -171,38 +172,40 @@ def _tell(site: Site, target: Published) -> list[str]:
 # -- how a version gets there ----------------------------------------------------------------------
 
 
-def _push(site: Site, target: Published, *, anew: bool = True) -> tuple[Published, list[str]]:
+def _push(context: Context, target: Published, *, anew: bool = True) -> tuple[Published, list[str]]:
     from erasable.workspace.models.mlflow_registry import Registry
 
-    with site.ledger.reading() as connection:
-        reliance.check(site, connection)
-        workspace = str(site.ledger.get(connection, "workspace"))
+    with context.ledger.reading() as connection:
+        reliance.check(context, connection)
+        workspace = str(context.ledger.get(connection, "workspace"))
         model = catalogue.find(connection, target.model)
-        size = log.next_position(site, connection)
+        size = log.next_position(context, connection)
         receipts = _receipts_since(connection, model.id, target.log_size)
-    uri = target.tracking_uri or _from_environment(site)
+    uri = target.tracking_uri or _from_environment(context)
     registry = Registry(_name_of(target.to), uri, workspace, target.model)
     registry.claim(make=anew or target.registered is None)
     number = registered = None
     if model.is_live:
         number = model.version
-        registered = _register(site, registry, target, receipts)
+        registered = _register(context, registry, target, receipts)
     erased = bool(receipts)
     left = registry.supersede(registered, erased=erased, delete=target.delete_superseded)
     done = replace(
         target, version=number, registered=registered, superseded=left, error=None, log_size=size
     )
-    with site.ledger.transaction() as connection:
-        kept = every(site, connection)
+    with context.ledger.transaction() as connection:
+        kept = every(context, connection)
         kept[target.model] = done
-        keep(site, connection, kept.values())
+        keep(context, connection, kept.values())
         said = {"to": done.to, "registered": registered, "superseded": left}
-        log.append(site, connection, "model-published", target.model, said, site.now())
+        log.append(context, connection, "model-published", target.model, said, context.now())
     return done, _remarks(done) if erased else []
 
 
-def _register(site: Site, registry: Any, target: Published, receipts: list[dict[str, str]]) -> str:
-    model, version, data = using.opened(site, target.model)
+def _register(
+    context: Context, registry: Any, target: Published, receipts: list[dict[str, str]]
+) -> str:
+    model, version, data = using.opened(context, target.model)
     design = design_of(model)
     assert design is not None
     commitment = str(version.commitment)
@@ -211,7 +214,7 @@ def _register(site: Site, registry: Any, target: Published, receipts: list[dict[
     said = {
         "features": list(design.features), "target": design.target, "documents": design.documents,
     }  # fmt: skip
-    with site.scratch() as folder:
+    with context.scratch() as folder:
         disk = Disk(folder)
         disk.write(f"data/{MODEL}", data)
         disk.write(f"data/{DESIGN}", json.dumps(said).encode())
@@ -219,7 +222,7 @@ def _register(site: Site, registry: Any, target: Published, receipts: list[dict[
         treatments = ",".join(sorted({each["treatment"] for each in receipts})) or "fitted"
         tags = {
             "erasable.algorithm": version.algorithm,
-            "erasable.key": site.keys.key_id,
+            "erasable.key": context.keys.key_id,
             "erasable.treatment": treatments,
             "erasable.requests": str(len(receipts)),
             "erasable.receipt_sha256": _digest(receipts),
@@ -251,21 +254,16 @@ def _receipts_since(connection: Connection, model_id: int, since: int) -> list[d
         .order_by(log_entry.c.position)
     )
     digests = {row.subject: str(unpack(row.body, "it").get("receipt")) for row in ended}
-    ids = list(digests)
-    found = []
-    for some in in_parts(ids):
-        query = select(task.c.request_id, task.c.treatment).where(
-            task.c.request_id.in_(some),
-            task.c.target == "model",
-            task.c.target_id == model_id,
-        )
-        treatments = {row.request_id: str(row.treatment) for row in connection.execute(query)}
-        found += [
-            {"request": id, "treatment": treatments[id], "sha256": digests[id]}
-            for id in some
-            if id in treatments
-        ]
-    return found
+    of_model = select(task.c.request_id, task.c.treatment).where(
+        task.c.target == "model", task.c.target_id == model_id
+    )
+    rows = rows_in(connection, of_model, task.c.request_id, digests)
+    treatments = {row.request_id: str(row.treatment) for row in rows}
+    return [
+        {"request": id, "treatment": treatments[id], "sha256": digest}
+        for id, digest in digests.items()
+        if id in treatments
+    ]
 
 
 def _digest(receipts: list[dict[str, str]]) -> str:
@@ -300,17 +298,17 @@ def _name_of(to: str) -> str:
     return name
 
 
-def _from_environment(site: Site) -> str:
+def _from_environment(context: Context) -> str:
     found = os.environ.get(_URI)
     if not found:
         raise WorkspaceError(
             f"no tracking URI of MLflow is known; expected one; name it with --tracking-uri, or in "
             f"{_URI}"
         )
-    return _absolute(site, found)
+    return _absolute(context, found)
 
 
-def _checked(site: Site, uri: str) -> str:
+def _checked(context: Context, uri: str) -> str:
     """Return a URI that may be kept; a password is not repeated."""
     try:
         parts = urlsplit(uri)
@@ -327,16 +325,16 @@ def _checked(site: Site, uri: str) -> str:
             f"{uri[:60]!r} is no tracking URI; expected http://HOST:PORT, sqlite:///FILE or the "
             "like"
         )
-    return _absolute(site, uri)
+    return _absolute(context, uri)
 
 
-def _absolute(site: Site, uri: str) -> str:
+def _absolute(context: Context, uri: str) -> str:
     """Have a local store be the same wherever we are started, and outside of the workspace."""
     if not uri.startswith("sqlite:///"):
         return uri
     place = Path(uri.removeprefix("sqlite:///")).absolute()
-    refuse_own(place, site.root)
-    if place.resolve().is_relative_to(site.root):
+    refuse_own(place, context.root)
+    if place.resolve().is_relative_to(context.root):
         raise WorkspaceError(
             f"{str(place)!r} is in the folder of the workspace, where no erasure would reach what "
             "MLflow keeps; expected a place elsewhere"

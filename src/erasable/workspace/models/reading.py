@@ -7,19 +7,16 @@ one moment, which are immutable, and dropped with the batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from sklearn.base import BaseEstimator
 
 from erasable.core.records import Records
 from erasable.core.targets import read_target
+from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get, table
 from erasable.workspace.models.model_columns import ModelColumns, Tables, named, target_of
-from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from sklearn.base import BaseEstimator
-
-__all__ = ["Reader"]
 
 
 class Reader:
@@ -27,7 +24,7 @@ class Reader:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     held : dict of key to pyarrow.Table, default=None
         Fragments that the batch has read already.
 
@@ -37,8 +34,8 @@ class Reader:
     model: those that were asked for last.
     """
 
-    def __init__(self, site: Site, held: Mapping[str, pa.Table] | None = None) -> None:
-        self._site = site
+    def __init__(self, context: Context, held: Mapping[str, pa.Table] | None = None) -> None:
+        self._site = context
         self._held = held
         self._of: Any = None
         self._tables: Tables = []

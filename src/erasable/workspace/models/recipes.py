@@ -20,8 +20,6 @@ from erasable.core.ids import shorten
 from erasable.workspace.models.names import find_estimator
 from erasable.workspace.models.parameters import BETWEEN, SEED, build, plain, set_params, steps_of
 
-__all__ = ["find_entry", "make", "parse", "parse_command", "parse_entry", "with_seeds"]
-
 Recipe = dict[str, Any]
 _ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 

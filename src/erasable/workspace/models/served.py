@@ -14,8 +14,6 @@ from typing import Any
 from erasable.core.errors import InvalidDataError
 from erasable.workspace.models.model_columns import ModelColumns
 
-__all__ = ["DESIGN", "MODEL", "Served"]
-
 MODEL, DESIGN = "model", "design.json"
 """The files of the folder."""
 

@@ -10,15 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["single_values"]
 
 _NOT_LEARNED = frozenset({
     "algorithm_version", "class", "feature_names", "is", "kind", "name", "names", "of", "params",

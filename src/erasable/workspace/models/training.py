@@ -16,34 +16,21 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 import erasable
 from erasable.core.errors import ErasableError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.core.params import class_path
+from erasable.core.records import Records
+from erasable.workspace.context import Context
 from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
 from erasable.workspace.models.model_columns import ModelColumns, Tables, joined
-from erasable.workspace.site import Site
 from erasable.workspace.store.disk import Disk
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from erasable.core.records import Records
-
-__all__ = [
-    "Made",
-    "algorithm_of",
-    "digest_of",
-    "of_bytes",
-    "run",
-    "software",
-    "to_bytes",
-    "train",
-]
 
 _PACKAGES = ("numpy", "scikit-learn", "scipy")
 
@@ -84,7 +71,7 @@ class Made:
 
 
 def train(
-    site: Site,
+    context: Context,
     trusted: Trusted[dict[str, Any]],
     tables: Tables,
     design: ModelColumns | None = None,
@@ -94,7 +81,7 @@ def train(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     trusted : Trusted of dict
         The recipe.
     tables : sequence of (DataSet, pyarrow.Table)
@@ -142,7 +129,7 @@ def train(
             )
         data = bytes(result)
     else:
-        data = _by_command(site, Trusted(recipe["command"]), joined(tables))
+        data = _by_command(context, Trusted(recipe["command"]), joined(tables))
     seconds = time.perf_counter() - began
     return Made(data, digest_of(kind, data), kind, dict(recipe), None, n_records, seconds, None)
 
@@ -268,14 +255,14 @@ def _version_of(package: str) -> str:
     return importlib.metadata.version(package)
 
 
-def _by_command(site: Site, trusted: Trusted[str], data: pa.Table) -> bytes:
+def _by_command(context: Context, trusted: Trusted[str], data: pa.Table) -> bytes:
     from erasable.workspace.data.arrow_files import parquet_bytes
 
     written = parquet_bytes(data, use_dictionary=True)  # as fragments: what is left shows its bytes
-    with site.scratch() as folder:
+    with context.scratch() as folder:
         Disk(folder).write("data.parquet", written)
         out = folder / "model"
-        run(trusted, site.root, data=folder / "data.parquet", out=out)
+        run(trusted, context.root, data=folder / "data.parquet", out=out)
         if not out.is_file() or not out.stat().st_size:
             raise WorkspaceError(
                 f"the command {trusted.value!r} wrote no model; expected a file at {{out}}; "

@@ -12,8 +12,6 @@ from erasable.workspace.models import catalogue
 if TYPE_CHECKING:
     from erasable.workspace.data.catalogue import DataSet
 
-__all__ = ["left_out", "remarks", "targets_of_others"]
-
 _SHOWN = 20
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
@@ -15,23 +18,17 @@ from erasable.workspace.models.keeping import fields_of_one_record, keeps_record
 from erasable.workspace.models.model_columns import ModelColumns, joined
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
-from erasable.workspace.site import Site
 from erasable.workspace.store.own import refuse_own, write_for_user
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["asked", "cautions", "export", "opened", "predict"]
 
 _NAMED = 4  # fields in a warning
 
 
-def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
+def export(context: Context, name: str, path: str | os.PathLike[str]) -> list[str]:
     """Write a model to a file.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
     path : path-like
         Replaced if it exists. Of an estimator, `erasable.load` reads it.
@@ -53,15 +50,15 @@ def export(site: Site, name: str, path: str | os.PathLike[str]) -> list[str]:
     WorkspaceDiskError
         The file cannot be written.
     """
-    refuse_own(path, site.root)
-    with site.lock(reads=locking.models([name])):
-        model, version, data = opened(site, name)
-        messages = cautions(site, model, version, data)
-        write_for_user(path, site.root, data)
+    refuse_own(path, context.root)
+    with context.lock(reads=locking.models([name])):
+        model, version, data = opened(context, name)
+        messages = cautions(context, model, version, data)
+        write_for_user(path, context.root, data)
     return messages
 
 
-def opened(site: Site, name: str) -> tuple[Model, Version, bytes]:
+def opened(context: Context, name: str) -> tuple[Model, Version, bytes]:
     """Return a model, its version and its file, all of one moment.
 
     A process at work beside us may put another version in its place and remove the file between
@@ -72,22 +69,22 @@ def opened(site: Site, name: str) -> tuple[Model, Version, bytes]:
     NotInWorkspaceError
         There is no such model, or no file of it.
     """
-    model, version = _found(site, name)
+    model, version = _found(context, name)
     while True:
         try:
-            return model, version, site.store.open(version.stored)
+            return model, version, context.store.open(version.stored)
         except NotInWorkspaceError:
-            missing, (model, version) = version, _found(site, name)
+            missing, (model, version) = version, _found(context, name)
             if version.key == missing.key:
                 raise
 
 
-def predict(site: Site, name: str, source: str) -> pa.Table:
+def predict(context: Context, name: str, source: str) -> pa.Table:
     """Predict for the records of a source.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
     source : str
         A CSV or Parquet file, or a table in a database; see `erasable.workspace.data.sources`.
@@ -106,20 +103,18 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
     SourceError
         The source cannot be read.
     """
-    import pyarrow as pa
-
     from erasable.workspace.data.admission import plain
     from erasable.workspace.data.catalogue import get
     from erasable.workspace.data.sources import Source
 
-    model, _, data = opened(site, name)
+    model, _, data = opened(context, name)
     design = design_of(model)
     if design is None:
         raise WorkspaceError(
             f"{name!r} was made by a program of its own; expected an estimator; "
             f"write it with `erasable model export {name}`, and predict with that program"
         )
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         id_column = get(connection, model.datasets[0]).id_column
     given = Source.parse(source)
     try:
@@ -144,14 +139,14 @@ def predict(site: Site, name: str, source: str) -> pa.Table:
     return pa.table(found)
 
 
-def cautions(site: Site, model: Model, version: Version, data: bytes) -> list[str]:
+def cautions(context: Context, model: Model, version: Version, data: bytes) -> list[str]:
     """Warn the user who hands a model on, a line for each kind of record data that it holds."""
     design = design_of(model)
     if design is None:
         return []
 
     def learned_from() -> pa.Table | list[str]:
-        tables = Reader(site).tables(model.datasets, version.dataset_versions, design)
+        tables = Reader(context).tables(model.datasets, version.dataset_versions, design)
         return asked(joined(tables), design)
 
     try:
@@ -183,10 +178,10 @@ def asked(table: pa.Table, design: ModelColumns) -> pa.Table | list[str]:
     return table.select(list(design.features))
 
 
-def _found(site: Site, name: str) -> tuple[Model, Version]:
-    with site.ledger.reading() as connection:
+def _found(context: Context, name: str) -> tuple[Model, Version]:
+    with context.ledger.reading() as connection:
         model = catalogue.find(connection, name)
-        reliance.check_one(site, connection, "model", name)
+        reliance.check_one(context, connection, "model", name)
         version = catalogue.current(connection, model)
     if version is None or not model.is_live:
         message = (

@@ -12,37 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from erasable.audit import equality
-from erasable.core.errors import (
-    ArtifactError,
-    ErasableError,
-    LedgerError,
-    WorkspaceBusyError,
-    WorkspaceDiskError,
-    WorkspaceError,
-    WorkspaceServerError,
-)
+from erasable.core.errors import ArtifactError, ErasableError, WorkspaceError
 from erasable.core.estimator import Erasable
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue, recipes
-from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.outdated import read_quietly
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import (
-    Made,
-    algorithm_of,
-    digest_of,
-    software,
-    train,
-)
-from erasable.workspace.site import Site
-
-__all__ = ["Verdict", "verify"]
-
-
-_TELLS_NOTHING = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
-"""Errors that come of the workspace, and say nothing of a model."""
+from erasable.workspace.models.training import Made, algorithm_of, digest_of, software, train
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +59,19 @@ class Verdict:
         """Whether nothing is wrong."""
         return self.verdict not in ("different", "damaged", "outdated")
 
+    def to_json(self) -> dict[str, str]:
+        """Return what is kept of it, and printed."""
+        return {"model": self.model, "verdict": self.verdict, "detail": self.detail}
+
 
 def verify(
-    site: Site, names: Sequence[str] | None = None, *, retrain: bool = False
+    context: Context, names: Sequence[str] | None = None, *, retrain: bool = False
 ) -> list[Verdict]:
     """Fit models again on what is left, and compare bit for bit.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     names : sequence of str, default=None
         Of models; by default all of them.
     retrain : bool, default=False
@@ -105,48 +89,48 @@ def verify(
     LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError
         The ledger or the disk fails, which says nothing of a model.
     """
-    with site.lock(reads=[locking.WHOLE] if names is None else locking.models(names)):
-        with site.ledger.reading() as connection:
-            reliance.check(site, connection)
+    with context.lock(reads=[locking.WHOLE] if names is None else locking.models(names)):
+        with context.ledger.reading() as connection:
+            reliance.check(context, connection)
             if names is None:
                 models = catalogue.every(connection)
             else:
                 models = [catalogue.find(connection, name) for name in dict.fromkeys(names)]
             found = [(model, catalogue.current(connection, model)) for model in models]
         verdicts = []
-        with site.progress("verifying models", len(found)) as advance:
+        with context.progress("verifying models", len(found)) as advance:
             for model, version in found:
                 began = time.perf_counter()
-                verdict, detail = _judge(site, model, version, retrain)
+                verdict, detail = _judge(context, model, version, retrain)
                 took = time.perf_counter() - began
                 verdicts.append(Verdict(model.name, verdict, detail, took))
                 advance()
-        if names is None and not site.ledger.is_read_only:
-            _keep(site, verdicts)
+        if names is None and not context.ledger.is_read_only:
+            _keep(context, verdicts)
     return verdicts
 
 
-def _keep(site: Site, verdicts: list[Verdict]) -> None:
+def _keep(context: Context, verdicts: list[Verdict]) -> None:
     """Write down what a verification of all models came to, for the report."""
-    kept = [
-        {"model": each.model, "verdict": each.verdict, "detail": each.detail} for each in verdicts
-    ]
-    with site.ledger.transaction() as connection:
-        at = site.now().isoformat()
-        site.ledger.set(connection, "verification", {"at": at, "verdicts": kept})
+    kept = [each.to_json() for each in verdicts]
+    with context.ledger.transaction() as connection:
+        at = context.now().isoformat()
+        context.ledger.set(connection, "verification", {"at": at, "verdicts": kept})
 
 
-def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> tuple[str, str]:
+def _judge(
+    context: Context, model: Model, version: Version | None, retrain: bool
+) -> tuple[str, str]:
     if model.state == "retired":
         return "retired", "it was given up, or too few records were left"
     if version is None:
         return "not covered", "trained elsewhere, without a recipe"
     other = _other_software(model, version)
     try:
-        data = site.store.open(version.stored)
+        data = context.store.open(version.stored)
         stored = read_quietly(data) if _is_ours(version) else None
         digest = digest_of(model.kind, data) if stored is None else stored.digest()
-    except _TELLS_NOTHING:
+    except NOT_THE_MODELS:
         raise
     except ArtifactError as error:
         return ("other version", other) if other else ("damaged", _line(error))
@@ -162,24 +146,24 @@ def _judge(site: Site, model: Model, version: Version | None, retrain: bool) -> 
     if model.kind == "command" and not retrain:
         return "not checked", "its command is run again with --retrain"
     try:
-        made = _again(site, model, version)
-    except _TELLS_NOTHING:
+        made = _again(context, model, version)
+    except NOT_THE_MODELS:
         raise
     except ErasableError as error:
         return ("other version", other) if other else ("different", _line(error))
     detail = _compare(made, digest, stored)
     if detail is None:
-        return "equal", _staleness(site, model, version)
+        return "equal", _staleness(context, model, version)
     if other:
         return "other version", other
-    return "different", f"{detail}{_other_causes(site, model, version, made)}"
+    return "different", f"{detail}{_other_causes(context, model, version, made)}"
 
 
-def _again(site: Site, model: Model, version: Version) -> Made:
+def _again(context: Context, model: Model, version: Version) -> Made:
     design = design_of(model)
-    tables = Reader(site).tables(model.datasets, version.dataset_versions, design)
-    recipe = reliance.recorded(site, model.name, model.recipe, "recipe")
-    return train(site, recipe, tables, design)
+    tables = Reader(context).tables(model.datasets, version.dataset_versions, design)
+    recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
+    return train(context, recipe, tables, design)
 
 
 def _compare(made: Made, digest: str, stored: Erasable | None) -> str | None:
@@ -192,9 +176,9 @@ def _compare(made: Made, digest: str, stored: Erasable | None) -> str | None:
     return "; ".join(map(str, found.differences[:3])) or "the digests differ"
 
 
-def _other_causes(site: Site, model: Model, version: Version, made: Made) -> str:
+def _other_causes(context: Context, model: Model, version: Version, made: Made) -> str:
     """Say what else than tampering makes a program of the user's come to another model."""
-    if model.kind == "entry" and not _repeats(site, model, version, made):
+    if model.kind == "entry" and not _repeats(context, model, version, made):
         return (
             f"; {model.recipe['entry']} is not deterministic: two refits differ from each other, "
             "too, so this is no sign of tampering; fix its seeds, and fit the model again"
@@ -207,10 +191,10 @@ def _other_causes(site: Site, model: Model, version: Version, made: Made) -> str
     return ""
 
 
-def _repeats(site: Site, model: Model, version: Version, made: Made) -> bool:
+def _repeats(context: Context, model: Model, version: Version, made: Made) -> bool:
     try:
-        return _again(site, model, version).digest == made.digest
-    except _TELLS_NOTHING:
+        return _again(context, model, version).digest == made.digest
+    except NOT_THE_MODELS:
         raise
     except ErasableError:  # now it fails
         return False
@@ -244,10 +228,10 @@ def _other_software(model: Model, version: Version) -> str:
     return f"made by {'; '.join(messages)}" if messages else ""
 
 
-def _staleness(site: Site, model: Model, version: Version) -> str:
+def _staleness(context: Context, model: Model, version: Version) -> str:
     from erasable.workspace.data.catalogue import get
 
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         newest = [get(connection, each) for each in model.datasets]
     old = [
         f"{each.name} {used}, newest {each.version}"

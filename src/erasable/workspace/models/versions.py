@@ -8,18 +8,16 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, update
 
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log, seals
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.training import software
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
-
-__all__ = ["new_version", "supersede", "tell"]
 
 
 def new_version(
-    site: Site,
+    context: Context,
     connection: Connection,
     model_id: int,
     number: int,
@@ -28,18 +26,18 @@ def new_version(
     **values: Any,
 ) -> None:
     """Write a version of a model down, and supersede the one before."""
-    supersede(site, connection, model_id)
+    supersede(context, connection, model_id)
     connection.execute(
         insert(schema.model_version).values(
             model_id=model_id, number=number, cause=cause, key=stored.key, sha256=stored.sha256,
-            software=software(), created_at=site.now(), **values,
+            software=software(), created_at=context.now(), **values,
         )
     )  # fmt: skip
     at = schema.model.c.id == model_id
     connection.execute(update(schema.model).where(at).values(version=number))
 
 
-def supersede(site: Site, connection: Connection, model_id: int) -> None:
+def supersede(context: Context, connection: Connection, model_id: int) -> None:
     """Drop the file and the salt of the version in use: nobody can check its digest any more.
 
     What went wrong with it does not count for the next one.
@@ -50,17 +48,27 @@ def supersede(site: Site, connection: Connection, model_id: int) -> None:
         connection.execute(insert(schema.garbage).values(key=key[0]))
     connection.execute(
         update(versions).where(live).values(
-            key=None, sha256=None, salt=None, superseded_at=site.now()
+            key=None, sha256=None, salt=None, superseded_at=context.now()
         )
     )  # fmt: skip
     failed = (schema.failure.c.target == "model") & (schema.failure.c.target_id == model_id)
     connection.execute(delete(schema.failure).where(failed))
 
 
-def tell(site: Site, connection: Connection, kind: str, name: str, now: datetime) -> None:
+def retire(
+    context: Context, connection: Connection, model_id: int, name: str, now: datetime
+) -> None:
+    """Write down that there is a model no longer."""
+    supersede(context, connection, model_id)
+    at = schema.model.c.id == model_id
+    connection.execute(update(schema.model).where(at).values(state="retired"))
+    tell(context, connection, "model-retired", name, now)
+
+
+def tell(context: Context, connection: Connection, kind: str, name: str, now: datetime) -> None:
     """Log what a model is now, and seal its file, in the caller's transaction."""
     model = catalogue.find(connection, name)
     version = catalogue.current(connection, model)
-    body = entries.model(site.keys, asdict(model), None if version is None else asdict(version))
-    log.append(site, connection, kind, name, body, now)
-    seals.put(site, connection, "model", model.id)
+    body = entries.model(context.keys, asdict(model), None if version is None else asdict(version))
+    log.append(context, connection, kind, name, body, now)
+    seals.put(context, connection, "model", model.id)

@@ -7,21 +7,20 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from erasable.core.errors import TamperedError
+from erasable.workspace.context import Context
 from erasable.workspace.data import overview
 from erasable.workspace.evidence import consistency, log, suppressions
-from erasable.workspace.ledger.schema import measurement, model, model_version, task
+from erasable.workspace.ledger.schema import measurement, model, task
+from erasable.workspace.models import overview as of_models
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, Request, listing
 from erasable.workspace.requests.status import status
-from erasable.workspace.site import Site
-
-__all__ = ["gather"]
 
 _REQUESTS, _ENTRIES = 200, 12
 _ANSWERED = ("completed", NO_MATCH)
 
 
-def gather(site: Site) -> dict[str, Any]:
+def gather(context: Context) -> dict[str, Any]:
     """Collect what the page shows.
 
     Returns
@@ -35,28 +34,30 @@ def gather(site: Site) -> dict[str, Any]:
     TamperedError
         Rows of the ledger are not what the log says of them.
     """
-    messages = consistency.compare_ledger_with_log(site) + suppressions.compare_list_with_log(site)
+    messages = consistency.compare_ledger_with_log(context) + suppressions.compare_list_with_log(
+        context
+    )
     if messages:
         raise TamperedError(
             f"the ledger was tampered with: {messages[0]}; expected what erasable wrote; no report "
             "was written, run `erasable log verify`, and restore the ledger from a backup"
         )
-    now = site.now()
-    counts = status(site)
-    if site.ledger.is_read_only:  # a copy is told of as it was signed last
-        with site.ledger.reading() as connection:
+    now = context.now()
+    counts = status(context)
+    if context.ledger.is_read_only:  # a copy is told of as it was signed last
+        with context.ledger.reading() as connection:
             root = log.tree(connection).root().hex()
-            unsigned = {"size": log.next_position(site, connection), "root": root}
-            head = log.last_head(site, connection) or unsigned
+            unsigned = {"size": log.next_position(context, connection), "root": root}
+            head = log.last_head(context, connection) or unsigned
     else:
-        with site.ledger.transaction() as connection:
-            head = log.head(site, connection)
-    with site.ledger.reading() as connection:
+        with context.ledger.transaction() as connection:
+            head = log.head(context, connection)
+    with context.ledger.reading() as connection:
         requests = listing(connection)
         entries = log.entries(connection, max(0, counts["log_size"] - _ENTRIES))
         return {
-            "workspace": site.ledger.get(connection, "workspace"),
-            "key_id": site.ledger.get(connection, "key_id"),
+            "workspace": context.ledger.get(connection, "workspace"),
+            "key_id": context.ledger.get(connection, "key_id"),
             "now": now,
             "status": counts,
             "requests": [_shown(each, now) for each in _most_urgent(requests)],
@@ -67,7 +68,7 @@ def gather(site: Site) -> dict[str, Any]:
             "models": _models(connection, counts),
             "datasets": overview.datasets(connection),
             "waiting": _waiting(connection, counts),
-            "verification": site.ledger.get(connection, "verification"),
+            "verification": context.ledger.get(connection, "verification"),
             "head": head,
             "entries": entries[::-1],
         }
@@ -85,14 +86,12 @@ def _shown(each: Request, now: Any) -> dict[str, Any]:
     until = each.completed_at or now
     return {
         "id": each.id,
-        "state": "on hold" if each.hold and each.is_open else each.state.replace("_", " "),
+        "state": each.label,
         "regulation": {"gdpr": "GDPR", "ccpa": "CCPA", "none": "none"}[each.regulation],
-        "received_at": each.received_at,
-        "due_at": each.due_at,
-        "completed_at": each.completed_at,
+        **{name: getattr(each, name) for name in ("received_at", "due_at", "completed_at")},
         "extended": each.extended_at is not None,
         "matched": each.matched,
-        "note": each.hold if each.is_open else each.reason,
+        "note": each.note,
         "late": each.is_late(now) and each.state not in ("denied", "cancelled"),
         "days_taken": (until - each.received_at).total_seconds() / 86400,
         "days_allowed": None
@@ -139,42 +138,27 @@ def _treatments(connection: Connection) -> dict[str, int]:
 
 
 def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, Any]]:
-    states = {
-        **dict.fromkeys(counts["stale"], "stale"), **dict.fromkeys(counts["outdated"], "outdated")
-    }  # fmt: skip
-    costs: dict[tuple[int, str], list[tuple[float, int]]] = {}
-    measured = connection.execute(
-        select(
-            measurement.c.model_id,
-            measurement.c.kind,
-            measurement.c.seconds,
-            measurement.c.n_deleted,
-        ).where(measurement.c.model_id.is_not(None))
+    costs: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    measured = select(
+        model.c.name, measurement.c.kind, measurement.c.seconds, measurement.c.n_deleted
     )
-    for one in measured:
-        costs.setdefault((one.model_id, one.kind), []).append((one.seconds, one.n_deleted))
-    on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
-    joined = select(model, model_version).join(model_version, on, isouter=True)
+    joined = measured.join(measurement, measurement.c.model_id == model.c.id)
+    for one in connection.execute(joined.order_by(measurement.c.id)):
+        costs.setdefault((one.name, one.kind), []).append((one.seconds, one.n_deleted))
     found = []
-    joined_rows = connection.execute(joined.order_by(model.c.name)).mappings()
-    for each in joined_rows:
-        row: Any = each
-        number = row[model.c.id]
-        fits = [s for s, _ in costs.get((number, "fit"), [])]
+    for each in of_models.models(connection):
+        name = each["name"]
+        fits = [s for s, _ in costs.get((name, "fit"), [])]
         erasures = [
-            (s, n)
-            for kind in ("delete", "refit", "retrain")
-            for s, n in costs.get((number, kind), [])
+            pair for kind in ("delete", "refit", "retrain") for pair in costs.get((name, kind), [])
         ]
         found.append(
             {
-                "name": row[model.c.name],
-                "kind": row[model.c.kind],
-                "estimator": _recipe(row[model.c.kind], row[model.c.recipe]),
-                "state": states.get(row[model.c.name], row[model.c.state]),
-                "version": row[model.c.version],
-                "n_records": row[model_version.c.n_records],
-                "commitment": row[model_version.c.commitment],
+                **{
+                    key: each[key] for key in ("name", "kind", "version", "n_records", "commitment")
+                },
+                "estimator": _recipe(each["kind"], each["estimator"]),
+                "state": "outdated" if name in counts["outdated"] else each["state"],
                 "fit_seconds": fits[-1] if fits else None,
                 "erase_seconds": sum(s for s, _ in erasures) / len(erasures) if erasures else None,
                 "n_batches": len(erasures),
@@ -184,8 +168,7 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
     return found
 
 
-def _recipe(kind: str, recipe: Any) -> str:
+def _recipe(kind: str, estimator: str) -> str:
     if kind in ("command", "uncovered"):
         return "trained elsewhere" if kind == "uncovered" else "retrained by a command"
-    name = recipe.get("estimator", "") if isinstance(recipe, dict) else str(recipe)
-    return " → ".join(name) if isinstance(name, list) else str(name)
+    return "" if kind == "entry" else estimator.replace(" -> ", " → ")

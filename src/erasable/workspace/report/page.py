@@ -5,29 +5,27 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from erasable.workspace.context import Context
 from erasable.workspace.report import content, plots
-from erasable.workspace.site import Site
 from erasable.workspace.store.own import refuse_own, write_for_user
-
-__all__ = ["render", "write"]
 
 _NONE = "\N{EN DASH}"
 
 
-def render(site: Site) -> str:
+def render(context: Context) -> str:
     """Return the page.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = render(Site.create(folder))
+    ...     page = render(Context.create(folder))
     >>> page.splitlines()[0], "http://" in page.replace("http://www.w3.org", "")
     ('<!doctype html>', False)
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    shown = content.gather(site)
+    shown = content.gather(context)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -46,7 +44,7 @@ def render(site: Site) -> str:
     )
 
 
-def write(site: Site, path: str | os.PathLike[str]) -> None:
+def write(context: Context, path: str | os.PathLike[str]) -> None:
     """Write the page to a file of the user's, which is replaced.
 
     Raises
@@ -56,8 +54,8 @@ def write(site: Site, path: str | os.PathLike[str]) -> None:
     WorkspaceDiskError
         It cannot be written there.
     """
-    refuse_own(path, site.root)
-    write_for_user(path, site.root, render(site).encode())
+    refuse_own(path, context.root)
+    write_for_user(path, context.root, render(context).encode())
 
 
 def _seconds(value: float | None) -> str:

@@ -6,8 +6,6 @@ import io
 from datetime import timedelta
 from typing import Any
 
-__all__ = ["costs", "due_dates"]
-
 _INK, _QUIET, _GOOD, _LATE, _SLOW = "#1f2937", "#9ca3af", "#0f766e", "#b91c1c", "#cbd5e1"
 
 

@@ -10,56 +10,33 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from sqlalchemy import Connection, delete, select, update
 
-from erasable.core.errors import (
-    LedgerError,
-    TamperedError,
-    WorkspaceBusyError,
-    WorkspaceDiskError,
-    WorkspaceError,
-    WorkspaceServerError,
-)
+from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, holders
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every, get
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
-from erasable.workspace.ledger.bulk import in_parts
-from erasable.workspace.ledger.schema import holding, identity, model, model_version, step
+from erasable.workspace.ledger.bulk import rows_in, update_in
+from erasable.workspace.ledger.schema import holding, identity, step
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import deleting
+from erasable.workspace.models import catalogue, deleting
+from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.failures import Setback
-from erasable.workspace.site import Site
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = [
-    "NOT_THE_MODELS",
-    "Batch",
-    "Models",
-    "affected",
-    "asking",
-    "check_claimed",
-    "check_missed",
-    "concerned",
-    "gather",
-    "look",
-    "plan",
-    "put_back",
-]
 
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 
 
-Models = list[tuple[Any, Any, dict[int, list[Any]]]]
-"""Rows of models and of their versions, and which ids of which data sets are to leave them."""
+Models = list[tuple[Model, Version | None, dict[int, list[Any]]]]
+"""Models, their versions in use, and which ids of which data sets are to leave them."""
 
 
 @dataclass(slots=True)
@@ -71,7 +48,7 @@ class Batch:
     types: dict[str, str]  # token: type
     conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
     erasures: list[erasing.Erasure] = field(default_factory=list)
-    prepared: list[tuple[Any, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
+    prepared: list[tuple[Model, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
     models: Models = field(default_factory=list)
     name: str = ""
 
@@ -79,7 +56,7 @@ class Batch:
         """Return the fragments that were read to find the records, by their keys."""
         return {key: table for erasure in self.erasures for key, table in erasure.held().items()}
 
-    def n_per_request(self, model: Any, version: Any) -> dict[str, int]:
+    def n_per_request(self, model: Model, version: Version | None) -> dict[str, int]:
         """Count the records of each request that a version of a model was trained on, if any."""
         if version is None:
             return dict.fromkeys(self.requests, 0)
@@ -92,12 +69,8 @@ class Batch:
         return counts
 
 
-NOT_THE_MODELS = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
-"""What goes wrong with them says nothing of a model."""
-
-
 def concerned(
-    site: Site,
+    context: Context,
     only: Sequence[str] | None = None,
     *,
     patient: bool = False,
@@ -107,11 +80,11 @@ def concerned(
 
     Their rows, which were held against the log, are put into `checked`, by their ids.
     """
-    with site.ledger.reading() as connection:
-        rows = _waiting(connection, only, site.now() if patient else None)
-        reliance.check(site, connection, [row.id for row in rows])
+    with context.ledger.reading() as connection:
+        rows = _waiting(connection, only, context.now() if patient else None)
+        reliance.check(context, connection, [row.id for row in rows])
         if rows:
-            log.check_unbroken(site, connection)  # or all would be done, and nothing be signed
+            log.check_unbroken(context, connection)  # or all would be done, and nothing be signed
         if checked is not None:
             checked.update({row.id: row for row in rows})
         _check_scopes(rows)
@@ -119,7 +92,7 @@ def concerned(
 
 
 def plan(
-    site: Site,
+    context: Context,
     only: Sequence[str] | None,
     *,
     patient: bool = False,
@@ -136,35 +109,31 @@ def plan(
         Setback: by now they concern more than was claimed; nothing was taken up.
     """
     name = f"B-{secrets.token_hex(8)}"
-    now = site.now()
-    with site.ledger.transaction() as connection:
+    now = context.now()
+    with context.ledger.transaction() as connection:
         connection.execute(delete(step))  # of a batch whose process has died
         rows = _waiting(connection, only, now if patient else None)
         before = checked or {}
-        reliance.check(site, connection, [row.id for row in rows if before.get(row.id) != row])
+        reliance.check(context, connection, [row.id for row in rows if before.get(row.id) != row])
         _check_scopes(rows)
-        rows = _hold_doubtful(site, connection, rows, now)
+        rows = _hold_doubtful(context, connection, rows, now)
         if not rows:
             return None
         batch = gather(connection, rows)
         batch.name = name
         if claimed is not None and not _concerned(connection, batch) <= set(claimed):
             return Setback()
-        for ids in in_parts([row.id for row in rows]):
-            connection.execute(
-                update(request_table)
-                .where(request_table.c.id.in_(ids))
-                .values(state="in_progress", batch=name, changed_at=now)
-            )
+        started = {"state": "in_progress", "batch": name, "changed_at": now}
+        update_in(connection, request_table.c.id, batch.requests, **started)
         log.append_many(
-            site, connection, [("request-started", row.id, {"batch": name}, now) for row in rows]
+            context, connection, [("request-started", row.id, {"batch": name}, now) for row in rows]
         )
         return batch
 
 
-def check_claimed(site: Site, batch: Batch, claimed: Collection[str]) -> Setback | None:
+def check_claimed(context: Context, batch: Batch, claimed: Collection[str]) -> Setback | None:
     """See whether records to erase have come in since, in a data set that was not claimed."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         return None if _concerned(connection, batch) <= set(claimed) else Setback()
 
 
@@ -189,30 +158,24 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
     known = every(connection)
     found |= {each.id for each in known if record_type(each.name) in types}
     found |= set(batch.conditions)
-    for some in in_parts(list(batch.tokens)):
-        query = select(holding.c.dataset_id).where(holding.c.token.in_(some)).distinct()
-        found.update(connection.execute(query).scalars())
+    query = select(holding.c.dataset_id).distinct()
+    found |= {row.dataset_id for row in rows_in(connection, query, holding.c.token, batch.tokens)}
     names = [each.name for each in known if each.id in found]
-    of_models = connection.execute(
-        select(model.c.name, model.c.datasets).where(model.c.state != "retired")
-    )
+    models = catalogue.models_of(connection, list(found))
     return {
         *locking.datasets(names),
-        *locking.models(row.name for row in of_models if set(row.datasets) & found),
+        *locking.models(each.name for each in models if each.state != "retired"),
     }
 
 
-def put_back(site: Site, batch: Batch) -> None:
+def put_back(context: Context, batch: Batch) -> None:
     """Have requests wait again that could not be carried out, so that they can be answered."""
-    now = site.now()
-    with site.ledger.transaction() as connection:
-        for request in batch.requests:
-            at = request_table.c.id == request
-            connection.execute(
-                update(request_table).where(at).values(state="pending", changed_at=now)
-            )
+    now = context.now()
+    with context.ledger.transaction() as connection:
+        postponed = {"state": "pending", "changed_at": now}
+        update_in(connection, request_table.c.id, batch.requests, **postponed)
         log.append_many(
-            site,
+            context,
             connection,
             [("request-postponed", request, {}, now) for request in batch.requests],
         )
@@ -228,7 +191,9 @@ def _check_scopes(rows: Sequence[Any]) -> None:
             )
 
 
-def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any) -> list[Any]:
+def _hold_doubtful(
+    context: Context, connection: Connection, rows: list[Any], now: Any
+) -> list[Any]:
     """Have those wait that fit two people by now, because their type was not said."""
     kept = []
     for row in rows:
@@ -239,15 +204,14 @@ def _hold_doubtful(site: Site, connection: Connection, rows: list[Any], now: Any
         changes = {"hold": _DOUBT, "state": "pending", "changed_at": now}
         connection.execute(update(request_table).where(at).values(**changes))
         changed = connection.execute(select(request_table).where(at)).one()
-        body = entries.changed(site.keys, changed._mapping)
-        log.append(site, connection, "request-held", row.id, body, now)
+        body = entries.changed(context.keys, changed._mapping)
+        log.append(context, connection, "request-held", row.id, body, now)
     return kept
 
 
 def _is_doubtful(connection: Connection, row: Any) -> bool:
-    found: list[Any] = []
-    for some in in_parts([token for _, token in row.tokens]):  # a request may be for many
-        found += connection.execute(select(identity).where(identity.c.token.in_(some)))
+    tokens = [token for _, token in row.tokens]
+    found = rows_in(connection, select(identity), identity.c.token, tokens)
     return subjects.fit_two_people(found)
 
 
@@ -270,7 +234,7 @@ def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
     return batch
 
 
-def look(site: Site, connection: Connection, batch: Batch) -> Setback | None:
+def look(context: Context, connection: Connection, batch: Batch) -> Setback | None:
     """Find the records of a batch in every data set; nothing is written.
 
     Returns
@@ -283,7 +247,7 @@ def look(site: Site, connection: Connection, batch: Batch) -> Setback | None:
         records = {t: asked for t, asked in batch.tokens.items() if batch.types[t] == kind}
         wanted = erasing.Wanted(batch.tokens, batch.conditions.get(known.id, []), records)
         try:
-            erasure = erasing.find_records(site, connection, known.id, wanted)
+            erasure = erasing.find_records(context, connection, known.id, wanted)
         except NOT_THE_MODELS:
             raise
         except WorkspaceError as error:
@@ -291,11 +255,11 @@ def look(site: Site, connection: Connection, batch: Batch) -> Setback | None:
             return Setback("dataset", known.id, known.name, line, error)
         if erasure.found:
             batch.erasures.append(erasure)
-    check_missed(site, connection, batch)
+    check_missed(context, connection, batch)
     return None
 
 
-def check_missed(site: Site, connection: Connection, batch: Batch) -> None:
+def check_missed(context: Context, connection: Connection, batch: Batch) -> None:
     """Look into the data itself for people whom the index lacks in some data set.
 
     Raises
@@ -310,7 +274,7 @@ def check_missed(site: Site, connection: Connection, batch: Batch) -> None:
     matched = {
         token for token, asked in batch.tokens.items() if all(counts[request] for request in asked)
     }
-    if holders.missed(site, connection, batch.types, matched):
+    if holders.missed(context, connection, batch.types, matched):
         raise TamperedError(
             "the ledger was tampered with: its index lacks a person whose records are in the data; "
             "expected the index as erasable wrote it; nothing was executed or signed, run "
@@ -322,11 +286,10 @@ def affected(connection: Connection, batch: Batch) -> Models:
     """Return the models that hold records of a batch, and which ids of which data sets."""
     erasures = {erasure.dataset.id: erasure for erasure in batch.erasures}
     found = []
-    for row in connection.execute(select(model).order_by(model.c.name)):
-        if row.state == "retired" or not set(row.datasets) & erasures.keys():
+    for row in catalogue.models_of(connection, list(erasures)):
+        if row.state == "retired":
             continue
-        at = (model_version.c.model_id == row.id) & (model_version.c.number == row.version)
-        version = connection.execute(select(model_version).where(at)).first()
+        version = catalogue.current(connection, row)
         ids = {}
         if version is not None:
             ids = {
@@ -349,9 +312,6 @@ def asking(connection: Connection, batch: Batch, failed: Setback) -> set[str]:
     found = {request for request, _ in batch.conditions.get(dataset_id, [])}
     own = record_type(get(connection, dataset_id).name)
     tokens = {token for token, kind in batch.types.items() if kind == own}
-    for some in in_parts(list(batch.tokens)):
-        query = select(holding.c.token).where(
-            holding.c.dataset_id == dataset_id, holding.c.token.in_(some)
-        )
-        tokens.update(connection.execute(query).scalars())
+    query = select(holding.c.token).where(holding.c.dataset_id == dataset_id)
+    tokens |= {row.token for row in rows_in(connection, query, holding.c.token, batch.tokens)}
     return found | {request for token in tokens for request in batch.tokens[token]}

@@ -14,21 +14,9 @@ from typing import Any, NoReturn
 from sqlalchemy import Connection, Select, and_, delete, insert, or_, select, update
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.context import Context
+from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.schema import dataset, failure, model, task
-from erasable.workspace.site import Site
-
-__all__ = [
-    "Failure",
-    "Patience",
-    "Setback",
-    "join",
-    "listing",
-    "not_yet",
-    "note",
-    "retry",
-    "waiting_requests",
-]
 
 _LONGEST = 2000  # characters of an error that are kept
 
@@ -130,7 +118,7 @@ class Failure:
 
 
 def note(
-    site: Site,
+    context: Context,
     connection: Connection,
     failed: Setback,
     batch: Iterable[str],
@@ -142,7 +130,7 @@ def note(
     Those requests of it that concern the task wait until it is tried again, with those that wait
     already.
     """
-    now = site.now()
+    now = context.now()
     at = (failure.c.target == failed.target) & (failure.c.target_id == failed.target_id)
     before = connection.execute(select(failure.c.attempts).where(at)).scalar() or 0
     seconds = patience.seconds_after(before + 1)
@@ -178,7 +166,7 @@ def listing(connection: Connection, only: tuple[str, int] | None = None) -> list
     return found
 
 
-def retry(site: Site, names: Iterable[str] = ()) -> list[Failure]:
+def retry(context: Context, names: Iterable[str] = ()) -> list[Failure]:
     """Have what failed be tried again at once, as if for the first time; by default all of it.
 
     Raises
@@ -187,7 +175,7 @@ def retry(site: Site, names: Iterable[str] = ()) -> list[Failure]:
         Nothing of that name has failed.
     """
     wanted = list(names)
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         known = listing(connection)
         missing = [name for name in wanted if name not in {each.name for each in known}]
         if missing:
@@ -223,10 +211,7 @@ def join(
     Who is not of the batch waits on: else two requests would take turns for ever.
     """
     at = (task.c.target == failed.target) & (task.c.target_id == failed.target_id)
-    for some in in_parts(sorted(batch)):
-        connection.execute(
-            delete(task).where(at, task.c.request_id.in_(some), task.c.state == "failed")
-        )
+    delete_in(connection, task.c.request_id, sorted(batch), at, task.c.state == "failed")
     of = {"target": failed.target, "target_id": failed.target_id, "state": "failed"}
     rows = [{"request_id": each, **of} for each in sorted(set(waiting))]
     if rows:

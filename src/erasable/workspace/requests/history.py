@@ -7,7 +7,7 @@ no longer be sorted by age or by class.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,15 +15,13 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import tokens_in
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.schema import dataset as dataset_table
-from erasable.workspace.ledger.schema import identity, task
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.site import Site
-
-__all__ = ["History", "history"]
+from erasable.workspace.ledger.schema import task
 
 _WAITING = ("pending", "in_progress")  # their people are still in the data
 
@@ -62,7 +60,7 @@ class History:
         return (self.until - self.since).total_seconds() / 86400
 
 
-def history(site: Site, name: str, since: datetime | None = None) -> History:
+def history(context: Context, name: str, since: datetime | None = None) -> History:
     """Count who asked to be erased, of those whose records a data set held.
 
     A person is whoever the first of the subject columns names. Requests that were denied,
@@ -71,7 +69,7 @@ def history(site: Site, name: str, since: datetime | None = None) -> History:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     name : str
         Of the data set.
     since : datetime, default=None
@@ -91,8 +89,8 @@ def history(site: Site, name: str, since: datetime | None = None) -> History:
     WorkspaceError
         It names nobody, or `since` is no time in the past.
     """
-    now = site.now()
-    with site.lock(reads=locking.datasets([name])), site.ledger.reading() as connection:
+    now = context.now()
+    with context.lock(reads=locking.datasets([name])), context.ledger.reading() as connection:
         known = catalogue.find(connection, name)
         if not known.subjects:
             raise WorkspaceError(
@@ -108,19 +106,19 @@ def history(site: Site, name: str, since: datetime | None = None) -> History:
                 f"since is {start.isoformat()}, which {message}; expected a time in the past, with "
                 "its zone; pass datetime(2026, 3, 31, tzinfo=UTC)"
             )
-        here = _people(site, connection, known)
+        here = _people(context, connection, known)
         left = _left(connection, known.id, start)
         waiting = len(here & _asking(connection, start))
     return History(name, left + waiting, left + len(here), start, now)
 
 
-def _people(site: Site, connection: Connection, known: catalogue.DataSet) -> set[str]:
+def _people(context: Context, connection: Connection, known: catalogue.DataSet) -> set[str]:
     """Return the subjects whose records the newest version holds.
 
     Read from the data: the ledger's index of holders has older versions in it, too.
     """
     column = known.subject_columns[0]
-    table = catalogue.table(site, connection, known.id, columns=[column])
+    table = catalogue.table(context, connection, known.id, columns=[column])
     return _owners(connection, tokens_in(table[column]))
 
 
@@ -146,12 +144,8 @@ def _asking(connection: Connection, since: datetime) -> set[str]:
         request_table.c.state.in_(_WAITING), request_table.c.received_at >= since
     )
     asked = [row.tokens for row in connection.execute(query) if row.tokens]
-    return _owners(connection, sorted({token for each in asked for _, token in each}))
+    return _owners(connection, {token for each in asked for _, token in each})
 
 
-def _owners(connection: Connection, tokens: Sequence[str]) -> set[str]:
-    found: set[str] = set()
-    for some in in_parts(tokens):
-        query = select(identity.c.subject).where(identity.c.token.in_(some))
-        found.update(connection.execute(query).scalars())
-    return found
+def _owners(connection: Connection, tokens: Iterable[str]) -> set[str]:
+    return set(subjects_of(connection, tokens).values())

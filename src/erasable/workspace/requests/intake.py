@@ -21,28 +21,13 @@ from erasable.core.errors import (
     WorkspaceBusyError,
     WorkspaceError,
 )
+from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import task
 from erasable.workspace.requests import calendar
-from erasable.workspace.site import Site
-
-__all__ = [
-    "NO_MATCH",
-    "Request",
-    "acknowledge",
-    "asked",
-    "cancel",
-    "deny",
-    "enter",
-    "extend",
-    "find",
-    "hold",
-    "listing",
-    "resume",
-]
 
 OPEN = ("pending", "in_progress", "swapped", "purged")
 NO_MATCH = "no_match"
@@ -100,13 +85,23 @@ class Request:
         """Whether it is still to be answered."""
         return self.state in OPEN
 
+    @property
+    def label(self) -> str:
+        """The state in words; one on hold is still open."""
+        return "on hold" if self.hold and self.is_open else self.state.replace("_", " ")
+
+    @property
+    def note(self) -> str | None:
+        """Why it waits, or why it was not carried out."""
+        return self.hold if self.is_open else self.reason
+
     def is_late(self, now: datetime) -> bool:
         """Tell whether it was, or is, answered after it was due."""
         return self.due_at is not None and (self.completed_at or now) > self.due_at
 
 
 def acknowledge(
-    site: Site,
+    context: Context,
     values: Sequence[Any] = (),
     *,
     type: str | None = None,
@@ -120,7 +115,7 @@ def acknowledge(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     values : sequence
         Identities. One that nobody has is taken in too: it will be answered "no match".
     type : str, default=None
@@ -148,7 +143,7 @@ def acknowledge(
         There is no such data set.
     """
     _check_text(hold, "hold")
-    now = site.now()
+    now = context.now()
     received = now if received_at is None else received_at
     if received > now:
         raise WorkspaceError(
@@ -156,45 +151,47 @@ def acknowledge(
             "the past"
         )
     due = calendar.due(regulation, received)
-    with site.ledger.transaction() as connection:
-        reliance.check(site, connection)  # an altered data set has other types of identities
+    with context.ledger.transaction() as connection:
+        reliance.check(context, connection)  # an altered data set has other types of identities
         types = None if where is not None else subjects.types_tried(connection, type)
-        wanted = asked(site, connection, values, type, where, dataset, types)
+        wanted = asked(context, connection, values, type, where, dataset, types)
         common = {
             "regulation": regulation, "received_at": received, "due_at": due, "hold": hold,
             "type": type, "changed_at": now, "types": types,
         }  # fmt: skip
         return enter(
-            site,
+            context,
             connection,
             [{"tokens": tokens, "condition": met, **common} for tokens, met in wanted],
         )
 
 
-def enter(site: Site, connection: Connection, rows: Sequence[dict[str, Any]]) -> list[Request]:
+def enter(
+    context: Context, connection: Connection, rows: Sequence[dict[str, Any]]
+) -> list[Request]:
     """Enter requests into the ledger and the log, in the caller's transaction.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     connection : Connection
     rows : sequence of dict
         Of table `request`, but for what every new one has: an id, a salt, and that it is pending.
     """
     entered: list[Request] = []
-    with site.progress("entering requests", len(rows)) as advance:
+    with context.progress("entering requests", len(rows)) as advance:
         for some in in_parts(rows):
             new = [
                 {**row, "id": _new_id(), "state": "pending", "salt": secrets.token_hex(32)}
                 for row in some
             ]
             connection.execute(insert(request_table), new)
-            bodies = [entries.acknowledged(site.keys, row) for row in new]
+            bodies = [entries.acknowledged(context.keys, row) for row in new]
             logged = [
                 ("request-acknowledged", row["id"], body, row["changed_at"])
                 for row, body in zip(new, bodies, strict=True)
             ]
-            log.append_many(site, connection, logged)
+            log.append_many(context, connection, logged)
             entered += map(_as_kept, new)
             advance(len(new))
     return entered
@@ -208,7 +205,7 @@ def _as_kept(row: dict[str, Any]) -> Request:
 
 
 def asked(
-    site: Site,
+    context: Context,
     connection: Connection,
     values: Sequence[Any],
     type: str | None,
@@ -234,9 +231,9 @@ def asked(
         return [(None, _condition(connection, where, dataset))]
     from erasable.workspace.requests import searching  # slow to import, for who only looks
 
-    searching.check_types(site, connection, values, type)
+    searching.check_types(context, connection, values, type)
     types = subjects.types_tried(connection, type) if types is None else types
-    return [(tokens, None) for tokens in subjects.candidates_of(site, connection, values, types)]
+    return [(tokens, None) for tokens in subjects.candidates_of(context, connection, values, types)]
 
 
 def find(connection: Connection, request_id: str) -> Request:
@@ -279,7 +276,7 @@ def _as_request(row: Any) -> Request:
     return replace(known, state=NO_MATCH) if row.state == "completed" and not row.matched else known
 
 
-def deny(site: Site, request_id: str, reason: str) -> Request:
+def deny(context: Context, request_id: str, reason: str) -> Request:
     """Refuse a request, for a reason that the answer gives.
 
     Raises
@@ -287,26 +284,26 @@ def deny(site: Site, request_id: str, reason: str) -> Request:
     NotInWorkspaceError, WorkspaceError
         No request has the id, or it is not pending.
     """
-    return _end(site, request_id, "denied", reason)
+    return _end(context, request_id, "denied", reason)
 
 
-def cancel(site: Site, request_id: str, reason: str | None = None) -> Request:
+def cancel(context: Context, request_id: str, reason: str | None = None) -> Request:
     """Take back a request, because whoever made it wants that; see `deny`."""
-    return _end(site, request_id, "cancelled", reason)
+    return _end(context, request_id, "cancelled", reason)
 
 
-def hold(site: Site, request_id: str, reason: str) -> Request:
+def hold(context: Context, request_id: str, reason: str) -> Request:
     """Have a request wait: a legal duty to keep the records, an identity in doubt."""
     _check_text(reason, "reason", needed=True)
-    return _change(site, request_id, "request-held", {"hold": reason})
+    return _change(context, request_id, "request-held", {"hold": reason})
 
 
-def resume(site: Site, request_id: str) -> Request:
+def resume(context: Context, request_id: str) -> Request:
     """End the waiting of a request."""
-    return _change(site, request_id, "request-held", {"hold": None})
+    return _change(context, request_id, "request-held", {"hold": None})
 
 
-def extend(site: Site, request_id: str, reason: str) -> Request:
+def extend(context: Context, request_id: str, reason: str) -> Request:
     """Move the due date of a request: two further months (GDPR), or 45 days (CCPA).
 
     Whoever made the request must be told so, and why, before it is due.
@@ -317,9 +314,9 @@ def extend(site: Site, request_id: str, reason: str) -> Request:
         It is extended already, has no due date, or is not pending.
     """
     _check_text(reason, "reason", needed=True)
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         known = find(connection, request_id)
-    if known.due_at is None or known.extended_at is not None or site.now() > known.due_at:
+    if known.due_at is None or known.extended_at is not None or context.now() > known.due_at:
         why = "has no due date" if known.due_at is None else "is extended already"
         if known.due_at is not None and known.extended_at is None:
             why = "is past its due date"
@@ -328,27 +325,27 @@ def extend(site: Site, request_id: str, reason: str) -> Request:
             "answer it as soon as you can"
         )
     due = calendar.extended(known.regulation, known.due_at)
-    values = {"due_at": due, "extended_at": site.now(), "extension": reason}
-    return _change(site, request_id, "request-extended", values)
+    values = {"due_at": due, "extended_at": context.now(), "extension": reason}
+    return _change(context, request_id, "request-extended", values)
 
 
 _COLUMNS = [getattr(request_table.c, name) for name in Request.__slots__]
 
 
-def _end(site: Site, request_id: str, state: str, reason: str | None) -> Request:
+def _end(context: Context, request_id: str, state: str, reason: str | None) -> Request:
     _check_text(reason, "reason", needed=state == "denied")
     values = {"state": state, "reason": reason, "tokens": None, "condition": None, "salt": None}
-    ended = _change(site, request_id, f"request-{state}", values)
+    ended = _change(context, request_id, f"request-{state}", values)
     with suppress(WorkspaceBusyError):  # then the next one that processes empties it
-        site.ledger.purge()
+        context.ledger.purge()
     return ended
 
 
-def _change(site: Site, request_id: str, kind: str, values: dict[str, Any]) -> Request:
-    now = site.now()
-    with site.ledger.transaction() as connection:
+def _change(context: Context, request_id: str, kind: str, values: dict[str, Any]) -> Request:
+    now = context.now()
+    with context.ledger.transaction() as connection:
         known = find(connection, request_id)
-        reliance.check_requests(site, connection, [request_id])
+        reliance.check_requests(context, connection, [request_id])
         if known.state != "pending":
             raise WorkspaceError(
                 f"request {request_id} is {known.state.replace('_', ' ')}; expected one that is "
@@ -359,7 +356,7 @@ def _change(site: Site, request_id: str, kind: str, values: dict[str, Any]) -> R
         if "state" in values:  # it has ended: nothing is tried again for it
             connection.execute(delete(task).where(task.c.request_id == request_id))
         row = connection.execute(select(request_table).where(at)).one()._asdict()
-        log.append(site, connection, kind, request_id, entries.changed(site.keys, row), now)
+        log.append(context, connection, kind, request_id, entries.changed(context.keys, row), now)
         return find(connection, request_id)
 
 

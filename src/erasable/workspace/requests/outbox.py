@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from erasable.core.errors import EvidenceError, WorkspaceDiskError
+from erasable.workspace.context import Context
 from erasable.workspace.identity import outside
 from erasable.workspace.models import hooks, pending_hooks, published, publishing
-from erasable.workspace.site import Site
-
-__all__ = ["deliver", "export_list", "is_due"]
 
 
-def is_due(site: Site) -> bool:
+def is_due(context: Context) -> bool:
     """Tell whether a hook is to run, or a registry lacks the newest version of a model."""
-    with site.ledger.reading() as connection:
-        if pending_hooks.due(site, connection):
+    with context.ledger.reading() as connection:
+        if pending_hooks.due(context, connection):
             return True
-    return published.is_any_due(site)
+    return published.is_any_due(context)
 
 
 def deliver(
-    site: Site,
+    context: Context,
     *,
     erased: bool = False,
     before: Mapping[str, str | None] | None = None,
@@ -35,7 +33,7 @@ def deliver(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     erased : bool, default=False
         Export the list of the erased, too.
     before : dict of str to str or None, default=None
@@ -51,19 +49,19 @@ def deliver(
     warnings : list of str
         What failed, a line each.
     """
-    warnings = export_list(site) if erased else []
+    warnings = export_list(context) if erased else []
     earlier = before or {}
     failed = {name for name, error in earlier.items() if error is not None}
-    found = {**earlier, **hooks.run_due(site, failed - set(updated))}
+    found = {**earlier, **hooks.run_due(context, failed - set(updated))}
     warnings += [error for error in found.values() if error is not None]
-    warnings += publishing.publish_due(site)
+    warnings += publishing.publish_due(context)
     return [name for name, error in found.items() if error is None], warnings
 
 
-def export_list(site: Site, effect: str = "") -> list[str]:
+def export_list(context: Context, effect: str = "") -> list[str]:
     """Write the list of the erased into the folder that was named for it; return warnings."""
     try:
-        outside.write(site)
+        outside.write(context)
     except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
         return [f"the list of the erased was not exported{effect}: {error}"]
     return []

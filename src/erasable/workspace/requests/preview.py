@@ -1,4 +1,4 @@
-"""What a request would do, before anything is asked: records, models, exactness, time."""
+"""What a request would do, before anything is asked, and what is kept of a person."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import select
+
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import every
 from erasable.workspace.evidence import reliance
+from erasable.workspace.identity import subjects, suppression
+from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import affected, gather, look
-from erasable.workspace.site import Site
-
-__all__ = ["Effect", "Preview", "preview"]
+from erasable.workspace.requests.intake import OPEN, asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class Preview:
 
 
 def preview(
-    site: Site,
+    context: Context,
     wanted: Sequence[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]],
     types: Sequence[str] = (),
 ) -> Preview:
@@ -90,7 +93,7 @@ def preview(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     wanted : sequence of (tokens, condition)
         As the ledger keeps them; see `erasable.workspace.requests.intake.asked`.
     types : sequence of str, default=()
@@ -111,12 +114,12 @@ def preview(
     effects = []
     # Without the lock, files may go while they are looked through; and for as long as a state of
     # the ledger is looked at, no process could purge it.
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         names = [each.name for each in every(connection)]
-    with site.lock(reads=locking.datasets(names)), site.ledger.reading() as connection:
-        reliance.check(site, connection)
+    with context.lock(reads=locking.datasets(names)), context.ledger.reading() as connection:
+        reliance.check(context, connection)
         batch = gather(connection, rows)
-        if (setback := look(site, connection, batch)) is not None:
+        if (setback := look(context, connection, batch)) is not None:
             setback.reraise("")
         searched = searching.columns_searched(connection, {*types, *batch.types.values()})
         matched: set[str] = set()
@@ -140,3 +143,51 @@ class _Row:
     id: str
     tokens: list[tuple[str, str]] | None
     condition: dict[str, Any] | None
+
+
+def describe_person(context: Context, value: Any, type: str | None = None) -> dict[str, Any]:
+    """Say what is kept of a person, without repeating who it is.
+
+    Parameters
+    ----------
+    context : Context
+    value : str or int
+    type : str, default=None
+        By default every type that is in use is tried.
+
+    Returns
+    -------
+    dict
+        known, types (under which it was looked for), searched (in which columns: dataset, column
+        and type of each), n_identities, datasets (name: records),
+        models (name: records), requests (ids of open ones), suppressed (what is on the list of
+        whom to keep out: type, request_id and since of each).
+    """
+    with context.ledger.reading() as connection:
+        wanted = asked(context, connection, [value], type, None, None)
+        types = subjects.types_tried(connection, type)
+        pairs = subjects.expand(connection, wanted[0][0] or [])
+        tokens = {token for _, token in pairs}
+        kept_out = suppression.entries_of(connection, tokens)
+        open_ones = connection.execute(
+            select(request_table.c.id, request_table.c.tokens)
+            .where(request_table.c.state.in_(OPEN))
+            .order_by(request_table.c.received_at)
+        )
+        waiting = [row.id for row in open_ones if tokens & {token for _, token in row.tokens or ()}]
+    looked = preview(context, wanted, types)
+    effects = looked.effects
+    found = {
+        kind: {each.name: each.n_records for each in effects if each.target == kind}
+        for kind in ("dataset", "model")
+    }
+    return {
+        "known": bool(found["dataset"]),
+        "types": types,
+        "searched": list(looked.searched),
+        "n_identities": len(pairs),
+        "datasets": found["dataset"],
+        "models": found["model"],
+        "requests": waiting,
+        "suppressed": kept_out,
+    }

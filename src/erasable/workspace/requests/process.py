@@ -14,13 +14,15 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, leavers
 from erasable.workspace.evidence import clock, receipts
 from erasable.workspace.identity import suppression
+from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.locking.leases import Leases, OvertakenError
@@ -38,9 +40,6 @@ from erasable.workspace.requests.batches import (
 )
 from erasable.workspace.requests.failures import Patience, Setback
 from erasable.workspace.requests.swapping import swap
-from erasable.workspace.site import Site
-
-__all__ = ["Processed", "carry_out", "deliver_due", "finish", "process"]
 
 _LONGEST_ADMISSION = 600.0
 """Seconds that a worker waits, rather than to do all of a batch again."""
@@ -89,7 +88,7 @@ class Processed:
 
 
 def process(
-    site: Site,
+    context: Context,
     only: Sequence[str] | None = None,
     *,
     delivers: bool = True,
@@ -99,7 +98,7 @@ def process(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     only : sequence of str, default=None
         Ids of requests; by default all of them.
     delivers : bool, default=True
@@ -118,14 +117,14 @@ def process(
     WorkspaceError
         A model or data set cannot be read or rewritten; nothing has changed.
     """
-    done = carry_out(site, only, delivers=delivers)
+    done = carry_out(context, only, delivers=delivers)
     if isinstance(done, Setback):
         done.reraise(advice)
     return done
 
 
 def carry_out(
-    site: Site,
+    context: Context,
     only: Sequence[str] | None = None,
     *,
     patience: Patience | None = None,
@@ -136,7 +135,7 @@ def carry_out(
 
     Parameters
     ----------
-    site : Site
+    context : Context
     only : sequence of str, default=None
     patience : Patience, default=None
         For a worker: what fails is written down and tried again later, requests that wait for it
@@ -151,17 +150,17 @@ def carry_out(
     Processed or Setback
     """
     began = time.perf_counter()
-    with site.lock([locking.REQUESTS], wait=wait):
-        tidied = _forget_leavers(site)
+    with context.lock([locking.REQUESTS], wait=wait):
+        tidied = _forget_leavers(context)
         # Before the batch, which may fail; those that fail are not run again after it for nothing.
-        before = hooks.run_due(site) if delivers else {}
+        before = hooks.run_due(context) if delivers else {}
         claimed: set[str] = set()
         while True:
             # Before requests are taken up: where others have what it takes, nothing is changed.
             checked: dict[str, Any] = {}
-            claimed |= concerned(site, only, patient=patience is not None, checked=checked)
-            with site.lock(claimed) if claimed else nullcontext():
-                done = _carry_out(site, only, patience, claimed, checked)
+            claimed |= concerned(context, only, patient=patience is not None, checked=checked)
+            with context.lock(claimed) if claimed else nullcontext():
+                done = _carry_out_once(context, only, patience, claimed, checked)
             if isinstance(done, Processed):
                 break
             if done.target is not None:
@@ -170,7 +169,7 @@ def carry_out(
             updated = [each["model"] for each in done.treatments]
             erased = bool(done.requests)
             done.hooks, messages = outbox.deliver(
-                site, erased=erased, before=before, updated=updated
+                context, erased=erased, before=before, updated=updated
             )
             done.warnings += messages
     done.warnings += tidied
@@ -178,15 +177,15 @@ def carry_out(
     return done
 
 
-def _forget_leavers(site: Site) -> list[str]:
+def _forget_leavers(context: Context) -> list[str]:
     """Forget who has no record left, where that was not done when the records went; tell of it."""
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         if not connection.execute(select(vacated.c.bucket).limit(1)).first():
             return []
         names = [each.name for each in catalogue.every(connection)]
     try:
-        with site.lock(reads=locking.datasets(names), wait=0.0):
-            n = leavers.tidy(site)
+        with context.lock(reads=locking.datasets(names), wait=0.0):
+            n = leavers.tidy(context)
     except WorkspaceBusyError:  # then it is done next time
         return []
     if not n:
@@ -197,55 +196,55 @@ def _forget_leavers(site: Site) -> list[str]:
     ]
 
 
-def deliver_due(site: Site) -> Processed:
+def deliver_due(context: Context) -> Processed:
     """Carry out what a process has left in the outbox that has died, or what failed."""
     done = Processed()
-    with site.lock([locking.REQUESTS], wait=0.0):
-        done.hooks, done.warnings = outbox.deliver(site)
+    with context.lock([locking.REQUESTS], wait=0.0):
+        done.hooks, done.warnings = outbox.deliver(context)
     return done
 
 
-def _carry_out(
-    site: Site,
+def _carry_out_once(
+    context: Context,
     only: Sequence[str] | None,
     patience: Patience | None,
     claimed: set[str],
     checked: dict[str, Any],
 ) -> Processed | Setback:
     done = Processed()
-    with site.lock([locking.STEPS]):
+    with context.lock([locking.STEPS]):
         pass  # nobody is at work any more for a process that has died
-    with site.ledger.reading() as connection:
-        done.warnings += clock.set_back(site, connection)
-    if patience is None or _unfinished(site):
-        done.requests += finish(site)
+    with context.ledger.reading() as connection:
+        done.warnings += clock.set_back(context, connection)
+    if patience is None or _unfinished(context):
+        done.requests += finish(context)
         done.n_resumed = len(done.requests)
-    batch = plan(site, only, patient=patience is not None, claimed=claimed, checked=checked)
+    batch = plan(context, only, patient=patience is not None, claimed=claimed, checked=checked)
     if isinstance(batch, Setback):
         return batch
     if batch is None:
         return done
     try:
-        setback = _prepare(site, batch, patience)
+        setback = _find_and_prepare(context, batch, patience)
         if setback is None:
             # Who let records in until now did not know whom to keep out: they are waited for.
             longest = None if patience is None else _LONGEST_ADMISSION
-            with site.lock([locking.ADMISSION], wait=longest):
-                setback = check_claimed(site, batch, claimed)
-                matched = {} if setback is not None else swap(site, batch)
+            with context.lock([locking.ADMISSION], wait=longest):
+                setback = check_claimed(context, batch, claimed)
+                matched = {} if setback is not None else swap(context, batch)
     except ErasableError:
         with suppress(ErasableError):  # then they are taken up again as they are
-            put_back(site, batch)
+            put_back(context, batch)
         raise
     if setback is not None:
-        return _put_back(site, batch, setback, patience)
+        return _put_back(context, batch, setback, patience)
     unmatched = {request for request, count in matched.items() if count == 0}
     done.n_unmatched = len(unmatched)
     asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         kept_out = suppression.suppressed(connection, asked)
     done.n_kept_out = len(unmatched & {r for t in kept_out for r in batch.tokens[t]})
-    done.requests += finish(site)
+    done.requests += finish(context)
     done.n_records = sum(erasure.n_records for erasure in batch.erasures)
     for row, prepared, _ in batch.prepared:
         done.treatments.append(
@@ -258,23 +257,25 @@ def _carry_out(
     return done
 
 
-def _put_back(site: Site, batch: Batch, setback: Setback, patience: Patience | None) -> Setback:
+def _put_back(
+    context: Context, batch: Batch, setback: Setback, patience: Patience | None
+) -> Setback:
     """Have the requests of a batch wait again, and write down what they wait for."""
     try:
-        put_back(site, batch)
+        put_back(context, batch)
     except OvertakenError:
         raise
     except ErasableError:
         pass  # then they are taken up again as they are
     if patience is None or setback.target is None:
         return setback
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         waiting = asking(connection, batch, setback)
         if setback.error is None:
             failures.join(connection, setback, batch.requests, waiting)
         else:
             setback.failure = failures.note(
-                site, connection, setback, batch.requests, waiting, patience
+                context, connection, setback, batch.requests, waiting, patience
             )
     return setback
 
@@ -282,22 +283,22 @@ def _put_back(site: Site, batch: Batch, setback: Setback, patience: Patience | N
 # -- what is to be done ----------------------------------------------------------------------------
 
 
-def _prepare(site: Site, batch: Batch, patience: Patience | None) -> Setback | None:
-    with site.ledger.reading() as connection:
-        setback = look(site, connection, batch)
+def _find_and_prepare(context: Context, batch: Batch, patience: Patience | None) -> Setback | None:
+    with context.ledger.reading() as connection:
+        setback = look(context, connection, batch)
         if setback is not None:
             return setback
         batch.models = affected(connection, batch)
-        later = set() if patience is None else failures.not_yet(connection, site.now())
+        later = set() if patience is None else failures.not_yet(connection, context.now())
     for row, _, _ in batch.models:
         if ("model", row.id) in later:
             return Setback("model", row.id, row.name)
-    shared = patience is not None and isinstance(site.locks, Leases)
-    found = steps.prepare(site, batch, shared=shared)
+    shared = patience is not None and isinstance(context.locks, Leases)
+    found = steps.prepare_batch(context, batch, shared=shared)
     if isinstance(found, Setback):
         return found
     for erasure in batch.erasures:
-        leavers.find_leavers(site, erasure)
+        leavers.find_leavers(context, erasure)
     for row, version, _ in batch.models:
         batch.prepared.append((row, found[row.id], batch.n_per_request(row, version)))
     batch.prepared.sort(key=lambda each: each[0].name)
@@ -307,29 +308,27 @@ def _prepare(site: Site, batch: Batch, patience: Patience | None) -> Setback | N
 # -- after it --------------------------------------------------------------------------------------
 
 
-def finish(site: Site) -> list[str]:
+def finish(context: Context) -> list[str]:
     """Purge the disk; then attest the requests whose records are out, and write down completed.
 
     Hold the lock. Safe to call again after a crash, at whatever point. The disk is purged even
     where no request waits for it: what a denied one asked for may be in the write-ahead log.
     """
-    site.clean()
-    site.ledger.purge()
-    waiting = _unfinished(site)
+    context.clean()
+    context.ledger.purge()
+    waiting = _unfinished(context)
     if not waiting:
         return []
-    with site.ledger.transaction() as connection:
-        connection.execute(
-            update(request_table)
-            .where(request_table.c.state == "swapped")
-            .values(state="purged", changed_at=site.now())
+    with context.ledger.transaction() as connection:
+        update_in(
+            connection, request_table.c.state, ["swapped"], state="purged", changed_at=context.now()
         )
-    with site.ledger.transaction() as connection:
-        receipts.issue(site, connection, waiting, site.now())
+    with context.ledger.transaction() as connection:
+        receipts.issue(context, connection, waiting, context.now())
     return waiting
 
 
-def _unfinished(site: Site) -> list[str]:
-    with site.ledger.reading() as connection:
+def _unfinished(context: Context) -> list[str]:
+    with context.ledger.reading() as connection:
         query = select(request_table.c.id).where(request_table.c.state.in_(["swapped", "purged"]))
         return list(connection.execute(query).scalars())

@@ -13,18 +13,15 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
+from erasable.workspace.context import Context
 from erasable.workspace.data.holders import tokens_held
 from erasable.workspace.evidence import log
 from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.identity.canonical import is_record_type
-from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.requests import intake
 from erasable.workspace.requests.intake import OPEN, Request
-from erasable.workspace.site import Site
-
-__all__ = ["Imported", "import_list", "take_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class Imported:
     requests: tuple[Request, ...]
 
 
-def import_list(site: Site, exported: Any) -> Imported:
+def import_list(context: Context, exported: Any) -> Imported:
     """Take in a list that was exported, and open requests for whose records are there.
 
     They are due under no law: the law has been answered, when they were erased first. Carry them
@@ -68,7 +65,7 @@ def import_list(site: Site, exported: Any) -> Imported:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     exported : dict
         What `erasable.workspace.identity.outside.export` returned, as a rule before a backup was
         restored.
@@ -87,26 +84,26 @@ def import_list(site: Site, exported: Any) -> Imported:
     WorkspaceError
         A data set cannot be read.
     """
-    return take_in(site, outside.read_list(site, exported))
+    return take_in(context, outside.read_list(context, exported))
 
 
-def take_in(site: Site, listed: Sequence[dict[str, Any]], *, anew: bool = False) -> Imported:
+def take_in(context: Context, listed: Sequence[dict[str, Any]], *, anew: bool = False) -> Imported:
     """Take in entries of a list that was checked; see `import_list`.
 
     With `anew`, requests are opened also for whom an open request asks for already.
     """
-    with site.lock():
-        with site.ledger.reading() as connection:
+    with context.lock():
+        with context.ledger.reading() as connection:
             types = {entry["token"]: entry["type"] for entry in suppression.listing(connection)}
             types |= {entry["token"]: entry["type"] for entry in listed}
-            held = tokens_held(site, connection, types)
-        with site.ledger.transaction() as connection:
-            taken = suppression.take_in(site, connection, listed)
-            _join(site, connection)
+            held = tokens_held(context, connection, types)
+        with context.ledger.transaction() as connection:
+            taken = suppression.take_in(context, connection, listed)
+            _join(context, connection)
             back = [each for each in suppression.listing(connection) if each["token"] in held]
             asked = set() if anew else _asked_for(connection)
             missing = [each for each in back if each["token"] not in asked]
-            now = site.now()
+            now = context.now()
             rows = [
                 {
                     "regulation": "none", "received_at": now, "due_at": None, "hold": None,
@@ -115,14 +112,14 @@ def take_in(site: Site, listed: Sequence[dict[str, Any]], *, anew: bool = False)
                 }
                 for tokens in _per_person(connection, missing)
             ]  # fmt: skip
-            opened = intake.enter(site, connection, rows)
+            opened = intake.enter(context, connection, rows)
     return Imported(
         taken.n_listed, taken.n_new, taken.n_released, taken.n_mended,
         len(back) - len(missing), tuple(opened),
     )  # fmt: skip
 
 
-def _join(site: Site, connection: Connection) -> None:
+def _join(context: Context, connection: Connection) -> None:
     """Say of identities that one request keeps out that they are one person, where they are back.
 
     A restored backup may not know that, and would take a request for one of them for another
@@ -140,7 +137,7 @@ def _join(site: Site, connection: Connection) -> None:
         if len(found) > 1:
             at = identity.c.subject.in_(found[1:])
             connection.execute(update(identity).where(at).values(subject=found[0]))
-            log.append(site, connection, "subjects-linked", "subjects", {}, site.now())
+            log.append(context, connection, "subjects-linked", "subjects", {}, context.now())
 
 
 def _asked_for(connection: Connection) -> set[str]:
@@ -154,10 +151,7 @@ def _per_person(
     connection: Connection, entries: list[dict[str, Any]]
 ) -> list[list[tuple[str, str]]]:
     """Put together what is one request: the tokens of a subject, the records of a condition."""
-    owners: dict[str, str] = {}
-    for some in in_parts([entry["token"] for entry in entries]):
-        known = select(identity.c.token, identity.c.subject).where(identity.c.token.in_(some))
-        owners |= {row.token: row.subject for row in connection.execute(known)}
+    owners = subjects.subjects_of(connection, [entry["token"] for entry in entries])
     found: dict[str, list[tuple[str, str]]] = {}
     for entry in entries:
         one = owners.get(entry["token"], entry["request_id"])

@@ -7,22 +7,19 @@ could not be found under. Such a request is refused before it is taken in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection
 
 from erasable.core.errors import InvalidIdsError
+from erasable.workspace.context import Context
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import DataSet, every
 from erasable.workspace.identity.canonical import canonical, check_type, kind_of
 from erasable.workspace.identity.looks import addresses_among
-from erasable.workspace.identity.subjects import DEFAULT_TYPE, held, types_tried
+from erasable.workspace.identity.subjects import DEFAULT_TYPE, types_tried
+from erasable.workspace.ledger.bulk import held
 from erasable.workspace.ledger.schema import identity
-
-if TYPE_CHECKING:
-    from erasable.workspace.site import Site
-
-__all__ = ["check_types", "columns_of", "columns_searched"]
 
 _ADDRESS = "email"
 
@@ -58,7 +55,7 @@ def columns_of(datasets: Iterable[DataSet], types: Iterable[str]) -> list[dict[s
 
 
 def check_types(
-    site: Site, connection: Connection, values: Sequence[Any], type: str | None
+    context: Context, connection: Connection, values: Sequence[Any], type: str | None
 ) -> None:
     """Refuse identities that cannot be found, because no data set has their type.
 
@@ -78,7 +75,9 @@ def check_types(
     if type is not None:
         used |= {record_type(known.name) for known in datasets}
         if check_type(type) not in used | {DEFAULT_TYPE}:
-            _check_known(site, connection, values, [type], datasets, f"the type {type!r} was named")
+            _check_known(
+                context, connection, values, [type], datasets, f"the type {type!r} was named"
+            )
         return
     addresses = addresses_among(values)
     if not addresses:
@@ -90,13 +89,13 @@ def check_types(
         n, several = len(addresses), len(addresses) > 1
         message = f"{n} of the identities look{'' if several else 's'} like an address"
         _check_known(
-            site, connection, addresses, kinds, datasets, message if len(values) > 1 else
+            context, connection, addresses, kinds, datasets, message if len(values) > 1 else
             "the identity looks like an address",
         )  # fmt: skip
 
 
 def _check_known(
-    site: Site,
+    context: Context,
     connection: Connection,
     values: Sequence[Any],
     kinds: Sequence[str],
@@ -104,7 +103,7 @@ def _check_known(
     message: str,
 ) -> None:
     """Refuse values that are not known under types which no data set has, but links may."""
-    tokens = {site.keys.token(kind, value): value for kind in kinds for value in values}
+    tokens = {context.keys.token(kind, value): value for kind in kinds for value in values}
     known = {tokens[token] for token in held(connection, identity.c.token, tokens)}
     if len(known) < len(set(values)):
         in_use = [

@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from erasable.workspace.context import Context
 from erasable.workspace.evidence.statements import unreached
 from erasable.workspace.ledger.schema import (
+    IN_USE,
     dataset,
     fragment,
     log_entry,
@@ -19,12 +21,9 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import outdated, pending_hooks, published
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, OPEN
-from erasable.workspace.site import Site
-
-__all__ = ["status"]
 
 
-def status(site: Site) -> dict[str, Any]:
+def status(context: Context) -> dict[str, Any]:
     """Count what there is.
 
     Returns
@@ -35,9 +34,9 @@ def status(site: Site) -> dict[str, Any]:
         (see `published.listing`), hooks_due (names), restored (None, or at, made_at, log_size and
         head_size), unreached.
     """
-    now = site.now()
+    now = context.now()
     r = request_table.c
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
 
         def count(query: Any) -> int:
             return int(connection.execute(query).scalar_one())
@@ -47,10 +46,9 @@ def status(site: Site) -> dict[str, Any]:
         models = _counted(connection, model.c.state)
         versions = connection.execute(select(dataset.c.id, dataset.c.version))
         newest = {number: version for number, version in versions}
-        on = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
         fitted = connection.execute(
             select(model.c.name, model.c.datasets, model_version.c.dataset_versions)
-            .join(model_version, on)
+            .join(model_version, IN_USE)
             .where(model.c.state == "ready")
             .order_by(model.c.name)
         )
@@ -72,21 +70,21 @@ def status(site: Site) -> dict[str, Any]:
             "n_records": count(n_records),
             "models": models,
             "stale": stale,
-            "outdated": outdated.names(site, connection),
+            "outdated": outdated.names(context, connection),
             "suppressed": count(select(func.count()).select_from(suppression)),
             "log_size": count(select(func.count()).select_from(log_entry)),
             "failed": {
                 state: sum(each.state == state for each in failed) for state in ("waiting", "dead")
             },
-            "published": published.listing(site, connection),
-            "hooks_due": pending_hooks.due(site, connection),
-            "restored": _restored(site, connection),
-            "unreached": unreached(site.ledger, site.store, connection),
+            "published": published.listing(context, connection),
+            "hooks_due": pending_hooks.due(context, connection),
+            "restored": _restored(context, connection),
+            "unreached": unreached(context.ledger, context.store, connection),
         }
 
 
-def _restored(site: Site, connection: Connection) -> dict[str, Any] | None:
-    known = site.ledger.get(connection, "restored")
+def _restored(context: Context, connection: Connection) -> dict[str, Any] | None:
+    known = context.ledger.get(connection, "restored")
     if known is None:
         return None
     return {name: known[name] for name in ("at", "made_at", "log_size", "head_size")}

@@ -15,28 +15,29 @@ from sqlalchemy import delete, insert, select, update
 
 from erasable.core.errors import ErasableError, LedgerError, TamperedError, WorkspaceBusyError
 from erasable.workspace import locking
+from erasable.workspace.context import Context
 from erasable.workspace.data import erasing
 from erasable.workspace.evidence import reliance, seals
-from erasable.workspace.ledger.schema import model, model_version, step
+from erasable.workspace.ledger.schema import model, step
 from erasable.workspace.locking.leases import label
-from erasable.workspace.models import deleting
+from erasable.workspace.models import catalogue, deleting
+from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.requests.batches import NOT_THE_MODELS, Batch
+from erasable.workspace.requests.batches import Batch
 from erasable.workspace.requests.failures import Setback
-from erasable.workspace.site import Site
 from erasable.workspace.store.artifacts import Stored
-
-__all__ = ["help_out", "prepare"]
 
 _PATIENCE = 0.05  # seconds between two looks at what others have done
 
 
-def prepare(site: Site, batch: Batch, *, shared: bool) -> dict[int, deleting.Prepared] | Setback:
+def prepare_batch(
+    context: Context, batch: Batch, *, shared: bool
+) -> dict[int, deleting.Prepared] | Setback:
     """Write the fragments that are left of a batch, then the models of these, by their ids.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     batch : Batch
     shared : bool
         Offer the models to every worker.
@@ -47,15 +48,15 @@ def prepare(site: Site, batch: Batch, *, shared: bool) -> dict[int, deleting.Pre
         Others were given the batch.
     """
     if shared:
-        return _share(site, batch)
+        return _share(context, batch)
     for erasure in batch.erasures:
-        erasing.prepare(site, erasure)
-    reader = Reader(site, batch.held())
+        erasing.rewrite_fragments(context, erasure)
+    reader = Reader(context, batch.held())
     found = {}
-    with site.progress("updating models", len(batch.models)) as advance:
+    with context.progress("updating models", len(batch.models)) as advance:
         # Those that learn from the same columns come one after the other: they read them once.
         for row, version, ids in sorted(batch.models, key=lambda each: each[0].features or []):
-            prepared = _prepare_model(site, row, version, ids, reader)
+            prepared = _prepare_or_fail(context, row, version, ids, reader)
             if isinstance(prepared, Setback):
                 return prepared
             found[row.id] = prepared
@@ -63,71 +64,71 @@ def prepare(site: Site, batch: Batch, *, shared: bool) -> dict[int, deleting.Pre
     return found
 
 
-def _share(site: Site, batch: Batch) -> dict[int, deleting.Prepared] | Setback:
+def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | Setback:
     models = batch.models
-    wanted = _offer(site, batch)
+    wanted = _offer(context, batch)
     try:
         for erasure in batch.erasures:
-            erasing.prepare(site, erasure)
-        reader = Reader(site, batch.held())
-        with site.progress("updating models", len(models)) as advance:
+            erasing.rewrite_fragments(context, erasure)
+        reader = Reader(context, batch.held())
+        with context.progress("updating models", len(models)) as advance:
             n_done = 0
             while True:
-                help_out(site, reader, batch.name)
-                rows = _steps(site, batch.name)
+                help_out(context, reader, batch.name)
+                rows = _steps(context, batch.name)
                 if len(rows) < len(models):
-                    _refuse(site, batch)
+                    _refuse(context, batch)
                 failed = next((row for row in rows if row.state == "failed"), None)
                 if failed is not None:
-                    _take_back(site, batch)
+                    _take_back(context, batch)
                     return Setback("model", failed.model_id, failed.name, failed.error)
                 done = [row for row in rows if row.state == "done"]
                 advance(len(done) - n_done)
                 n_done = len(done)
                 if n_done == len(models):
-                    return {row.model_id: _prepared(site, row, wanted) for row in done}
-                site.ledger.pause(_PATIENCE)
+                    return {row.model_id: _prepared(context, row, wanted) for row in done}
+                context.ledger.pause(_PATIENCE)
     except BaseException:
         with suppress(ErasableError):  # else whoever carries out requests next does it
-            _take_back(site, batch)
+            _take_back(context, batch)
         raise
 
 
-def help_out(site: Site, reader: Reader | None = None, batch: str | None = None) -> int:
+def help_out(context: Context, reader: Reader | None = None, batch: str | None = None) -> int:
     """Prepare models of the batch that is under way, those that nobody is at; return how many.
 
     Parameters
     ----------
-    site : Site
+    context : Context
     reader : Reader, default=None
     batch : str, default=None
         Only of this one.
     """
     n = 0
-    reader = reader or Reader(site)
-    for row in _steps(site, batch):
+    reader = reader or Reader(context)
+    for row in _steps(context, batch):
         if row.state != "planned":
             continue
         with ExitStack() as stack:
             own = [f"step:{row.batch}:{row.model_id}"]
             try:
-                stack.enter_context(site.lock(own, reads=[locking.STEPS], wait=0))
+                stack.enter_context(context.lock(own, reads=[locking.STEPS], wait=0))
             except WorkspaceBusyError:  # somebody is at it
                 continue
-            n += _carry_out(site, row, reader)
+            n += _take_step(context, row, reader)
     return n
 
 
-def _refuse(site: Site, batch: Batch) -> None:
+def _refuse(context: Context, batch: Batch) -> None:
     """Say that steps are gone: others were given the batch, or somebody changed the ledger."""
-    site.ledger.pause(0.0)
+    context.ledger.pause(0.0)
     raise LedgerError(
         f"steps of the batch {batch.name!r} are gone; expected one for each of its models, until "
         "it ends; see who changes the ledger besides"
     )
 
 
-def _offer(site: Site, batch: Batch) -> Stored:
+def _offer(context: Context, batch: Batch) -> Stored:
     """Write down what is to be done, and, in a file, which records are to go."""
     gone: dict[str, dict[str, list[Any]]] = {}
     for row, version, ids in batch.models:
@@ -135,7 +136,7 @@ def _offer(site: Site, batch: Batch) -> Stored:
             for dataset, number in zip(row.datasets, version.dataset_versions, strict=True):
                 if dataset in ids:
                     gone.setdefault(str(dataset), {})[str(number)] = ids[dataset]
-    wanted = site.store.put("batches", json.dumps(gone).encode())
+    wanted = context.store.put("batches", json.dumps(gone).encode())
     rows = [
         {
             "model_id": row.id, "batch": batch.name, "wanted_key": wanted.key,
@@ -144,52 +145,51 @@ def _offer(site: Site, batch: Batch) -> Stored:
         for row, _, _ in batch.models
     ]  # fmt: skip
     if rows:
-        with site.ledger.transaction() as connection:
+        with context.ledger.transaction() as connection:
             connection.execute(insert(step), rows)
     return wanted
 
 
-def _steps(site: Site, batch: str | None) -> list[Any]:
+def _steps(context: Context, batch: str | None) -> list[Any]:
     """Return steps; those that learn from the same columns come one after the other."""
     query = select(step, model.c.name, model.c.features).join(model, model.c.id == step.c.model_id)
     if batch is not None:
         query = query.where(step.c.batch == batch)
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         rows = connection.execute(query.order_by(step.c.model_id)).all()
     return sorted(rows, key=lambda row: row.features or [])
 
 
-def _carry_out(site: Site, row: Any, reader: Reader) -> int:
+def _take_step(context: Context, row: Any, reader: Reader) -> int:
     """Prepare a model, and hand it in; return whether there was something to do."""
     at = (step.c.model_id == row.model_id) & (step.c.batch == row.batch)
     still = at & (step.c.state == "planned")
-    with site.ledger.reading() as connection:
+    with context.ledger.reading() as connection:
         if connection.execute(select(step.c.model_id).where(still)).first() is None:
             return 0
-        reliance.check(site, connection)
-        of = connection.execute(select(model).where(model.c.id == row.model_id)).one()
-        newest = (model_version.c.model_id == of.id) & (model_version.c.number == of.version)
-        version = connection.execute(select(model_version).where(newest)).first()
+        reliance.check(context, connection)
+        of = catalogue.find(connection, row.name)
+        version = catalogue.current(connection, of)
     values: dict[str, Any]
-    prepared = _prepare_model(site, of, version, _gone(site, row, of, version), reader)
+    prepared = _prepare_or_fail(context, of, version, _gone(context, row, of, version), reader)
     if isinstance(prepared, Setback):
         values = {"state": "failed", "error": prepared.error}
     else:
         key = None if prepared.stored is None else prepared.stored.key
         result = asdict(prepared)
-        seal = seals.of_step(site.keys, _sealed(row, result))
+        seal = seals.of_step(context.keys, _sealed(row, result))
         values = {"state": "done", "key": key, "result": {**result, "seal": seal}}
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         connection.execute(update(step).where(still).values(worker=label(), **values))
     return 1
 
 
-def _prepare_model(
-    site: Site, of: Any, version: Any, gone: dict[int, list[Any]], reader: Reader
+def _prepare_or_fail(
+    context: Context, of: Model, version: Version | None, gone: dict[int, list[Any]], reader: Reader
 ) -> deleting.Prepared | Setback:
-    """Prepare a model; see `erasable.workspace.models.deleting.prepare`."""
+    """Prepare a model; see `erasable.workspace.models.deleting.prepare_model`."""
     try:
-        return deleting.prepare(site, of, version, gone, reader)
+        return deleting.prepare_model(context, of, version, gone, reader)
     except NOT_THE_MODELS:
         raise
     except ErasableError as error:
@@ -201,10 +201,10 @@ def _prepare_model(
     return Setback("model", of.id, of.name, line, cause)
 
 
-def _gone(site: Site, row: Any, of: Any, version: Any) -> dict[int, list[Any]]:
+def _gone(context: Context, row: Any, of: Model, version: Version | None) -> dict[int, list[Any]]:
     if version is None:
         return {}
-    wanted = json.loads(site.store.open(Stored(row.wanted_key, row.wanted_sha256)))
+    wanted = json.loads(context.store.open(Stored(row.wanted_key, row.wanted_sha256)))
     return {
         dataset: wanted[str(dataset)][str(number)]
         for dataset, number in zip(of.datasets, version.dataset_versions, strict=True)
@@ -218,7 +218,7 @@ def _sealed(row: Any, result: dict[str, Any]) -> dict[str, Any]:
     return {**{name: getattr(row, name) for name in names}, "result": result}
 
 
-def _prepared(site: Site, row: Any, wanted: Stored) -> deleting.Prepared:
+def _prepared(context: Context, row: Any, wanted: Stored) -> deleting.Prepared:
     """Return what a worker has handed in.
 
     Raises
@@ -229,7 +229,7 @@ def _prepared(site: Site, row: Any, wanted: Stored) -> deleting.Prepared:
     result = {**row.result}
     seal = result.pop("seal", None)
     asked = (row.wanted_key, row.wanted_sha256) == (wanted.key, wanted.sha256)
-    if not asked or seal != seals.of_step(site.keys, _sealed(row, result)):
+    if not asked or seal != seals.of_step(context.keys, _sealed(row, result)):
         raise TamperedError(
             f"the ledger was tampered with: what was handed in for model {row.model_id} is not "
             "what a worker made; expected that; nothing was put in its place, run `erasable log "
@@ -239,7 +239,7 @@ def _prepared(site: Site, row: Any, wanted: Stored) -> deleting.Prepared:
     return deleting.Prepared(**{**result, "stored": None if stored is None else Stored(**stored)})
 
 
-def _take_back(site: Site, batch: Batch) -> None:
+def _take_back(context: Context, batch: Batch) -> None:
     """Take back what is not done; what was made for it is nobody's, and is cleaned."""
-    with site.ledger.transaction() as connection:
+    with context.ledger.transaction() as connection:
         connection.execute(delete(step).where(step.c.batch == batch.name))

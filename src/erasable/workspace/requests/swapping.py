@@ -6,50 +6,47 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
+from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, leavers
 from erasable.workspace.data.admission import record_type
 from erasable.workspace.data.catalogue import every
 from erasable.workspace.evidence import entries, log
-from erasable.workspace.identity import subjects, suppression
-from erasable.workspace.ledger.bulk import in_parts
-from erasable.workspace.ledger.schema import failure, measurement, step, task
+from erasable.workspace.identity import suppression
+from erasable.workspace.ledger.bulk import delete_in
+from erasable.workspace.ledger.schema import failure, holding, identity, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, pending_hooks
 from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import Batch
-from erasable.workspace.site import Site
-
-__all__ = ["swap"]
 
 
-def swap(site: Site, batch: Batch) -> dict[str, int]:
+def swap(context: Context, batch: Batch) -> dict[str, int]:
     """Put all of it in place; return how many records each request met."""
-    now = site.now()
-    tokens = sorted(batch.tokens)
-    with site.ledger.transaction() as connection:
+    now = context.now()
+    with context.ledger.transaction() as connection:
         tasks: list[dict[str, Any]] = []
         matched = dict.fromkeys(batch.requests, 0)
-        erasing.forget(connection, tokens)
+        delete_in(connection, holding.c.token, batch.tokens)
         for erasure in batch.erasures:
-            erasing.swap(site, connection, erasure)
+            erasing.swap(context, connection, erasure)
             leavers.forget_holdings(connection, erasure.dataset.id, erasure.vacated)
             tasks += _dataset_tasks(batch, erasure, matched)
             connection.execute(insert(measurement).values(_measured(erasure, now)))
         for row, prepared, counts in batch.prepared:
-            deleting.adopt(site, connection, prepared, now)
+            deleting.adopt(context, connection, prepared, now)
             tasks += _model_tasks(row, prepared, counts, matched)
         for row, prepared, _ in batch.prepared:
             if prepared.treatment == "retired":
-                pending_hooks.discard(site, connection, row.name)
+                pending_hooks.discard(context, connection, row.name)
             elif row.hook:
-                pending_hooks.add(site, connection, row.name)
+                pending_hooks.add(context, connection, row.name)
         by_request: dict[str, list[dict[str, Any]]] = {}
         for each in tasks:
             by_request.setdefault(each["request_id"], []).append(each)
         _forget_failures(connection, batch)
         if tasks:
             connection.execute(insert(task), tasks)
-        kept_out = _suppress(site, connection, batch, matched)
+        kept_out = _suppress(context, connection, batch, matched)
         searched = _searched(connection, batch)
         ended = {"state": "swapped", "tokens": None, "condition": None, "type": None, "salt": None}
         found: dict[str, Any] = {"matched": bindparam("count"), "searched": bindparam("columns")}
@@ -63,7 +60,7 @@ def swap(site: Site, batch: Batch) -> dict[str, int]:
                 ],
             )
         log.append_many(
-            site,
+            context,
             connection,
             [
                 (
@@ -140,7 +137,7 @@ def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
 
 
 def _suppress(
-    site: Site, connection: Connection, batch: Batch, matched: dict[str, int]
+    context: Context, connection: Connection, batch: Batch, matched: dict[str, int]
 ) -> dict[str, str]:
     """Keep out what was erased: people by their tokens, records that met a condition by ids.
 
@@ -155,11 +152,11 @@ def _suppress(
     for erasure in batch.erasures:
         kind = record_type(erasure.dataset.name)
         for request, ids in erasure.ids_of_conditions().items():
-            tokens = site.keys.tokens(kind, ids)
+            tokens = context.keys.tokens(kind, ids)
             erased += [(token, kind, request) for token in tokens if token is not None]
-    subjects.forget(connection, sorted(batch.tokens))
+    delete_in(connection, identity.c.token, batch.tokens)
     erased += _without_records(connection, batch)
-    return suppression.suppress(connection, erased, site.now())
+    return suppression.suppress(connection, erased, context.now())
 
 
 def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, str, str]]:
@@ -187,10 +184,7 @@ def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, st
 def _forget_failures(connection: Connection, batch: Batch) -> None:
     """Drop what is told of attempts that failed, and what workers have handed in."""
     connection.execute(delete(step))
-    for some in in_parts(list(batch.requests)):
-        connection.execute(
-            delete(task).where(task.c.request_id.in_(some), task.c.state == "failed")
-        )
+    delete_in(connection, task.c.request_id, batch.requests, task.c.state == "failed")
     for erasure in batch.erasures:
         failed = (failure.c.target == "dataset") & (failure.c.target_id == erasure.dataset.id)
         connection.execute(delete(failure).where(failed))

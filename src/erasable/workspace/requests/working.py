@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import or_, select
 
 from erasable.core.errors import WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError
+from erasable.workspace.context import Context
 from erasable.workspace.ledger.schema import failure
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.locking import REQUESTS
@@ -22,9 +23,6 @@ from erasable.workspace.locking.leases import Leases
 from erasable.workspace.requests import failures, outbox, steps
 from erasable.workspace.requests.failures import Failure, Patience, Setback
 from erasable.workspace.requests.process import Processed, carry_out, deliver_due
-from erasable.workspace.site import Site
-
-__all__ = ["Done", "Worker", "tasks"]
 
 _LONGEST_PAUSE = 60.0  # seconds, where the disk or the server fails
 _LONGEST_QUIET = 600.0  # seconds between two attempts at what fails outside of the workspace
@@ -70,7 +68,7 @@ class Worker:
 
     Parameters
     ----------
-    site : Site
+    context : Context
     patience : Patience
         With models that fail.
     poll : float
@@ -81,7 +79,7 @@ class Worker:
         Set from elsewhere, ends the work after what is under way.
     """
 
-    site: Site
+    context: Context
     patience: Patience = field(default_factory=Patience)
     poll: float = 1.0
     tell: Callable[[Done], None] = lambda done: None
@@ -124,7 +122,7 @@ class Worker:
     def turn(self) -> Done:
         """Do what is next, if anything."""
         try:
-            n = steps.help_out(self.site) if self._is_under_way() else 0
+            n = steps.help_out(self.context) if self._is_under_way() else 0
             if n:
                 return Done(n_models=n)
             return self._batch() if self._waits() else self._deliver()
@@ -132,7 +130,7 @@ class Worker:
             return Done(busy=True)
 
     def _batch(self) -> Done:
-        done = carry_out(self.site, patience=self.patience, wait=0.0)
+        done = carry_out(self.context, patience=self.patience, wait=0.0)
         if isinstance(done, Setback):
             # What is not to be tried yet keeps only its requests waiting: the others come next.
             return Done(busy=True) if done.failure is None else Done(failure=done.failure)
@@ -142,17 +140,17 @@ class Worker:
         """Do what a process did not come to that has died, or what failed; ever more seldom."""
         if time.monotonic() < self._quiet_until:
             return Done()
-        if not outbox.is_due(self.site):
+        if not outbox.is_due(self.context):
             self._quiet = self.patience.backoff
             return Done()
-        done = deliver_due(self.site)
+        done = deliver_due(self.context)
         self._quiet_until = time.monotonic() + self._quiet
         self._quiet = min(2 * self._quiet, _LONGEST_QUIET)
         return Done(processed=done) if done.hooks or done.warnings else Done()
 
     def _waits(self) -> bool:
         """Tell whether there are requests to carry out, or to end."""
-        now = self.site.now()
+        now = self.context.now()
         r = request_table.c
         ready = or_(
             r.state.in_(["swapped", "purged"]),
@@ -160,12 +158,12 @@ class Worker:
             & r.hold.is_(None)
             & r.id.not_in(failures.waiting_requests(now)),
         )
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             return connection.execute(select(r.id).where(ready).limit(1)).first() is not None
 
     def _is_busy(self) -> bool:
         """Tell whether another is at requests, or something is tried again."""
-        with self.site.ledger.reading() as connection:
+        with self.context.ledger.reading() as connection:
             later = select(failure.c.target).where(failure.c.again_at.is_not(None)).limit(1)
             if connection.execute(later).first() is not None:
                 return True
@@ -173,13 +171,13 @@ class Worker:
 
     def _is_under_way(self) -> bool:
         """Tell whether another carries requests out; what one who has died began is begun anew."""
-        locks = self.site.locks
+        locks = self.context.locks
         return isinstance(locks, Leases) and any(
             REQUESTS in each.resources for each in locks.holders()
         )
 
 
-def tasks(site: Site) -> dict[str, Any]:
+def tasks(context: Context) -> dict[str, Any]:
     """Return who is at work on what, and what failed.
 
     Returns
@@ -187,7 +185,7 @@ def tasks(site: Site) -> dict[str, Any]:
     dict
         at_work (list of Holder), failed (list of Failure).
     """
-    locks = site.locks
-    with site.ledger.reading() as connection:
+    locks = context.locks
+    with context.ledger.reading() as connection:
         failed = failures.listing(connection)
     return {"at_work": locks.holders() if isinstance(locks, Leases) else [], "failed": failed}

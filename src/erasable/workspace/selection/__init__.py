@@ -1,3 +1,1 @@
 """Choose the records of a table to acquire; `choice.select` is the way in."""
-
-__all__: list[str] = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.data.features import (
@@ -19,11 +20,6 @@ from erasable.workspace.data.features import (
     positive,
     refuse_gaps,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Candidates", "ColumnRoles", "read"]
 
 _MANY = 50
 """Values from which on a target is rather a number than a class, and a text no category."""
@@ -201,7 +197,6 @@ def _probabilities(table: pa.Table, name: str) -> Any:
 
 
 def _ids(table: pa.Table, name: str | None) -> list[str]:
-    import pyarrow as pa
 
     if name is None:
         return [str(row) for row in range(table.num_rows)]
@@ -222,7 +217,6 @@ def _ids(table: pa.Table, name: str | None) -> list[str]:
 
 
 def _labels(table: pa.Table, name: str | None) -> list[str] | None:
-    import pyarrow as pa
 
     if name is None:
         return None
@@ -242,7 +236,6 @@ def _labels(table: pa.Table, name: str | None) -> list[str] | None:
 
 
 def _subjects(table: pa.Table, name: str | None) -> list[str] | None:
-    import pyarrow as pa
 
     if name is None:
         return None

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from erasable.core.errors import WorkspaceError
 from erasable.selection import (
@@ -25,13 +25,9 @@ from erasable.selection import (
 )
 from erasable.selection.utilities import Problem, Utility
 from erasable.workspace.data.features import check_fill
+from erasable.workspace.requests.history import History
 from erasable.workspace.selection import options
 from erasable.workspace.selection.candidates import Candidates, ColumnRoles, read
-
-if TYPE_CHECKING:
-    from erasable.workspace.requests.history import History
-
-__all__ = ["Selection", "Worth", "select"]
 
 SCALES = ("standard", "none")
 LARGE = 2**31

@@ -6,16 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from erasable.core.errors import WorkspaceError
 from erasable.core.ids import shorten
-
-if TYPE_CHECKING:
-    from erasable.workspace.requests.history import History
-    from erasable.workspace.selection.candidates import Candidates
-
-__all__ = ["UTILITIES", "StayingText", "objective", "staying_column", "utility"]
+from erasable.workspace.requests.history import History
+from erasable.workspace.selection.candidates import Candidates
 
 UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
@@ -97,7 +93,7 @@ class StayingText:
             mean = found.alpha / (found.alpha + found.beta)
             advice = f"pass --staying {mean:.3g}, which is its mean, or leave --subject out"
         raise WorkspaceError(
-            f"--staying is {_shown(self.text)}, and with --subject people leave with all of their "
+            f"--staying is {shorten(self.text)}, and with --subject people leave with all of their "
             f"records; expected a probability, or column:NAME; {advice}"
         )
 
@@ -111,7 +107,7 @@ class StayingText:
                 label = alike[0] if len(alike) == 1 else label
             if not equals or label in found:
                 raise WorkspaceError(
-                    f"--staying has {_shown(part)}, which is no class with a probability, or a "
+                    f"--staying has {shorten(part)}, which is no class with a probability, or a "
                     "class that came before; expected CLASS=P, each class once, as in "
                     "yes=0.5,no=1"
                 )
@@ -123,9 +119,9 @@ class StayingText:
         unknown, missing = sorted(each.keys() - there), sorted(there - each.keys())
         if unknown or missing:
             message = (
-                f"names the class {_shown(unknown[0])}, which no record has"
+                f"names the class {shorten(unknown[0])}, which no record has"
                 if unknown
-                else f"has no probability for the class {_shown(missing[0])}"
+                else f"has no probability for the class {shorten(missing[0])}"
             )
             raise WorkspaceError(
                 f"--staying {message}; expected one for each of {_some(sorted(there))}"
@@ -155,20 +151,20 @@ class StayingText:
         value = self._float(text)
         if not 0 <= value <= 1:
             raise WorkspaceError(
-                f"--staying is {_shown(text)}; {_FORMS}; a probability lies from 0 to 1"
+                f"--staying is {shorten(text)}; {_FORMS}; a probability lies from 0 to 1"
             )
         return value
 
     def _float(self, text: str) -> float:
         value = _as_float(text)
         if value is None:
-            raise WorkspaceError(f"--staying is {_shown(self.text)}; {_FORMS}")
+            raise WorkspaceError(f"--staying is {shorten(self.text)}; {_FORMS}")
         return value
 
     def _count(self, text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 16):
             raise WorkspaceError(
-                f"--staying is {_shown(self.text)}; {_FORMS}; LOW, HIGH and N are whole numbers"
+                f"--staying is {shorten(self.text)}; {_FORMS}; LOW, HIGH and N are whole numbers"
             )
         return int(text)
 
@@ -201,14 +197,16 @@ def utility(text: str, metric: str | None, n_neighbors: int | None, n_features: 
     NearestNeighbor(metric='cosine')
     """
     if text not in UTILITIES:
-        raise WorkspaceError(f"--utility is {_shown(text)}; expected one of {', '.join(UTILITIES)}")
+        raise WorkspaceError(
+            f"--utility is {shorten(text)}; expected one of {', '.join(UTILITIES)}"
+        )
     from erasable.selection import MutualInformation, NaiveBayes, NearestNeighbor, VarianceReduction
 
     if text == "nearest-neighbor":
         metric = metric or "euclidean"
         if metric not in _METRICS:
             raise WorkspaceError(
-                f"--metric is {_shown(metric)}; expected one of {', '.join(_METRICS)}"
+                f"--metric is {shorten(metric)}; expected one of {', '.join(_METRICS)}"
             )
         return NearestNeighbor(metric, n_neighbors=n_neighbors)
     if metric is not None or n_neighbors is not None:
@@ -245,7 +243,7 @@ def objective(text: str, samples: int | None) -> Any:
     alpha = _as_float(share)
     if kind != "cvar" or alpha is None or not 0 < alpha <= 1:
         raise WorkspaceError(
-            f"--objective is {_shown(text)}; expected 'expected', or cvar:SHARE with a share of "
+            f"--objective is {shorten(text)}; expected 'expected', or cvar:SHARE with a share of "
             "worst cases above 0, to 1; write cvar:0.2 for the worst fifth"
         )
     return CVaR(alpha, samples)
@@ -264,15 +262,11 @@ def _day(text: str) -> datetime:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise WorkspaceError(
-            f"--staying has the day {_shown(text)}; expected one as 2026-03-31; write "
+            f"--staying has the day {shorten(text)}; expected one as 2026-03-31; write "
             "history:DATASET:2026-03-31, or leave the day out"
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _shown(text: str) -> str:
-    return shorten(text)
-
-
 def _some(labels: list[str]) -> str:
-    return ", ".join(map(_shown, labels[:5])) + (", ..." if len(labels) > 5 else "")
+    return ", ".join(map(shorten, labels[:5])) + (", ..." if len(labels) > 5 else "")

@@ -1,3 +1,1 @@
 """How bytes reach the disk, and leave it: every effect is one numbered point."""
-
-__all__: list[str] = []

@@ -6,12 +6,9 @@ import hashlib
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.store.disk import PARTIAL, Disk
-
-__all__ = ["ArtifactStore", "LocalStore", "Stored", "checked", "new_key", "owner_of"]
 
 _LONGEST = 120  # characters of a folder: the ledger has room for 200 of a key
 
@@ -37,7 +34,7 @@ class Stored:
     sha256: str
 
 
-class ArtifactStore(Protocol):
+class ArtifactStore:
     """What a store of artifacts does: `LocalStore`, or `erasable.workspace.store.objects`.
 
     An artifact that `put` has returned survives a power loss. There is no other way to change one
@@ -51,29 +48,43 @@ class ArtifactStore(Protocol):
         What the store keeps of deleted artifacts where `delete` does not reach.
     """
 
-    owner: str
+    owner = ""
 
     @property
     def unreached(self) -> tuple[str, ...]:
         """See above."""
+        return ()
 
     def put(self, folder: str, data: bytes | memoryview) -> Stored:
-        """Keep bytes under a new key below `folder`."""
+        """Keep bytes under a new key below `folder`.
+
+        Raises
+        ------
+        WorkspaceDiskError, WorkspaceServerError
+            The disk is full or fails, or the server cannot be reached or refuses; nothing is kept.
+        """
+        key = new_key(folder, self.owner)
+        self.write(key, data)
+        return Stored(key, hashlib.sha256(data).hexdigest())
 
     def write(self, key: str, data: bytes | memoryview) -> None:
         """Keep bytes under the key that they have in another store."""
+        raise NotImplementedError
 
     def open(self, stored: Stored) -> bytes:
         """Read an artifact, and check that it is what was put."""
+        raise NotImplementedError
 
     def delete(self, key: str) -> None:
         """Delete for good, if it is there."""
+        raise NotImplementedError
 
     def list(self) -> Iterator[str]:
         """List all keys, those of files that were never finished included."""
+        raise NotImplementedError
 
 
-class LocalStore:
+class LocalStore(ArtifactStore):
     """An `ArtifactStore` in a folder.
 
     Parameters
@@ -93,23 +104,8 @@ class LocalStore:
     []
     """
 
-    unreached: tuple[str, ...] = ()
-
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self.owner = ""
-
-    def put(self, folder: str, data: bytes | memoryview) -> Stored:
-        """Keep bytes under a new key below `folder`.
-
-        Raises
-        ------
-        WorkspaceDiskError
-            The disk is full or fails; nothing is kept.
-        """
-        key = new_key(folder, self.owner)
-        self.write(key, data)
-        return Stored(key, hashlib.sha256(data).hexdigest())
 
     def write(self, key: str, data: bytes | memoryview) -> None:
         """Keep bytes under the key that they have in another store."""

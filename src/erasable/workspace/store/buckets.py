@@ -14,8 +14,6 @@ from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerE
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.location import Location
 
-__all__ = ["UNREACHED", "Bucket", "explained", "open_bucket", "unreached_in"]
-
 UNREACHED = (
     "what the object store keeps of deleted objects on its own disks",
     "replicas and backups of the object store",

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["crash_point", "inside", "watch"]
-
 _watcher: Callable[[str, str], None] | None = None
 _depth = 0
 

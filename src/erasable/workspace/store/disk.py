@@ -23,8 +23,6 @@ from erasable.core.errors import (
 )
 from erasable.workspace.store.crash_points import crash_point
 
-__all__ = ["PARTIAL", "Disk", "disk_errors", "may_write"]
-
 PARTIAL = ".partial-"
 """How the names of files that are not finished begin."""
 
@@ -86,18 +84,8 @@ class Disk:
         WorkspaceDiskError
             The disk is full or fails.
         """
-        path = self.path(key)
-        self.make(str(Path(key).parent))
-        beside = _beside(path)
-        with disk_errors(path):
-            try:
-                self._write(beside, data, self._file_mode if mode is None else mode)
-                self._rename(beside, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    self._remove(beside)
-                raise
-            self._sync_folder(path.parent)
+        with self.writing(key, mode) as append:
+            append(data)
 
     @contextlib.contextmanager
     def filling(self, key: str) -> Iterator[BinaryIO]:
@@ -115,12 +103,10 @@ class Disk:
                 yield file
 
     @contextlib.contextmanager
-    def writing(self, key: str) -> Iterator[Callable[[bytes], None]]:
+    def writing(
+        self, key: str, mode: int | None = None
+    ) -> Iterator[Callable[[bytes | memoryview], None]]:
         """Lend a function that writes a new file piece by piece; it is there at the block's end.
-
-        Raises
-        ------
-        WorkspaceDiskError
 
         Raises
         ------
@@ -131,13 +117,13 @@ class Disk:
         self.make(str(Path(key).parent))
         beside = _beside(path)
         with disk_errors(path):
-            with crash_point("open", str(beside)):
-                handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
             try:
+                with crash_point("open", str(beside)):
+                    mode = self._file_mode if mode is None else mode
+                    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
                 try:
                     yield partial(self._append, beside, handle)
-                    with crash_point("sync", str(beside)):
-                        os.fsync(handle)
+                    self._sync(beside, handle)
                 finally:
                     os.close(handle)
                 self._rename(beside, path)
@@ -230,21 +216,15 @@ class Disk:
             path.mkdir(self._folder_mode, exist_ok=True)
         self._sync_folder(path.parent)
 
-    def _write(self, path: Path, data: bytes | memoryview, mode: int) -> None:
-        with crash_point("open", str(path)):
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        try:
-            self._append(path, handle, data)
-            with crash_point("sync", str(path)):
-                os.fsync(handle)
-        finally:
-            os.close(handle)
-
     def _append(self, path: Path, handle: int, data: bytes | memoryview) -> None:
         rest = memoryview(data)
         while rest:
             with crash_point("write", str(path)):
                 rest = rest[os.write(handle, rest) :]
+
+    def _sync(self, path: Path, handle: int) -> None:
+        with crash_point("sync", str(path)):
+            os.fsync(handle)
 
     def _rename(self, source: Path, target: Path) -> None:
         with crash_point("rename", str(target)):

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.store.disk import Disk
 
-__all__ = ["KINDS", "STORE", "Location"]
-
 STORE = "store.json"
 """The file of a workspace that says where its artifacts are, unless in the folder itself."""
 

@@ -6,16 +6,13 @@ workspace's claim, and nothing in it is read, put or deleted before the claim wa
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError, WorkspaceServerError
-from erasable.workspace.store.artifacts import Stored, checked, new_key
+from erasable.workspace.store.artifacts import ArtifactStore, Stored, checked
 from erasable.workspace.store.buckets import Bucket, explained, open_bucket, unreached_in
 from erasable.workspace.store.location import Location
-
-__all__ = ["CLAIM", "ObjectStore"]
 
 CLAIM = ".erasable"
 """The object that says whose a place is; it is no artifact."""
@@ -23,7 +20,7 @@ CLAIM = ".erasable"
 _PROBE = ".erasable-probe"
 
 
-class ObjectStore:
+class ObjectStore(ArtifactStore):
     """An `erasable.workspace.store.artifacts.ArtifactStore` in an object store.
 
     Parameters
@@ -42,7 +39,6 @@ class ObjectStore:
 
     def __init__(self, location: Location) -> None:
         self._location = location
-        self.owner = ""
         self._opened: tuple[int, Bucket] | None = None  # by which process; none survives a fork
         self._is_claimed = False
 
@@ -50,18 +46,6 @@ class ObjectStore:
     def unreached(self) -> tuple[str, ...]:
         """What the store may keep of deleted artifacts where `delete` does not reach."""
         return unreached_in(self._location.kind)
-
-    def put(self, folder: str, data: bytes | memoryview) -> Stored:
-        """Keep bytes under a new key below `folder`.
-
-        Raises
-        ------
-        WorkspaceServerError
-            The store cannot be reached, or refuses; nothing is kept that `list` does not list.
-        """
-        key = new_key(folder, self.owner)
-        self.write(key, data)
-        return Stored(key, hashlib.sha256(data).hexdigest())
 
     def write(self, key: str, data: bytes | memoryview) -> None:
         """Keep bytes under the key that they have in another store."""

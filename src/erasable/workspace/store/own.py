@@ -8,8 +8,6 @@ from pathlib import Path
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.store.disk import PARTIAL, Disk
 
-__all__ = ["refuse_own", "write_for_user"]
-
 _OWN = frozenset(
     {
         "artifacts", "keys.json", "ledger.json", "lock", "restoring.json", "restoring.lock",

@@ -14,8 +14,6 @@ from erasable.core.errors import WorkspaceError
 from erasable.workspace.store.buckets import Bucket
 from erasable.workspace.store.crash_points import crash_point
 
-__all__ = ["S3Bucket"]
-
 _PARTS_AT_ONCE = 4  # of 50 MB, of an upload
 
 

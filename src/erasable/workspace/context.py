@@ -1,6 +1,6 @@
 """One workspace on the disk: its folder, its ledger, its files, its keys, and who is at work on it.
 
-Every package of the workspace is handed a `Site`, and asks it for these.
+Every package of the workspace is handed a `Context`, and asks it for these.
 """
 
 from __future__ import annotations
@@ -13,21 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, select
 
-from erasable.core.errors import (
-    ErasableError,
-    EvidenceError,
-    NotInWorkspaceError,
-    WorkspaceError,
-)
-from erasable.workspace.evidence import seals
+from erasable.core.errors import ErasableError, EvidenceError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace.ledger.address import PLACE, Address
-from erasable.workspace.ledger.bulk import in_parts
+from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import fragment, garbage, model_version, step
 from erasable.workspace.ledger.sqlite import sqlite_url
-from erasable.workspace.locking import Claim, FolderLock, Lock, hold
+from erasable.workspace.locking import Claim, Lock, hold
+from erasable.workspace.locking.folder import FolderLock
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, new_key, owner_of
 from erasable.workspace.store.crash_points import crash_point
@@ -38,15 +33,13 @@ from erasable.workspace.store.objects import ObjectStore
 if TYPE_CHECKING:
     from erasable.workspace.identity.keys import Keys
 
-__all__ = ["RESTORING", "Progress", "Site"]
-
 LEDGER, LOCK, SCRATCH, ARTIFACTS = "ledger.db", "lock", "scratch", "artifacts"
 
 RESTORING = "restoring.json"
 """A workspace's folder has it while a backup is being restored there, and is not to be used."""
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[..., None]]]
-"""Called with a label and a total, or None; the context is a function that advances."""
+"""Called with a label and a total, or None; its `with` block is given a function that advances."""
 
 
 @contextmanager
@@ -54,7 +47,7 @@ def _silent(label: str, total: int | None) -> Iterator[Callable[..., None]]:
     yield lambda n=1: None
 
 
-class Site:
+class Context:
     """A workspace that is open.
 
     Parameters
@@ -76,17 +69,16 @@ class Site:
         Of the folder, where the ledger is a file in it; leases, where it is in PostgreSQL.
     keys : Keys
     progress : callable
-        Given a label and a total, returns a context whose value advances; says nothing unless a
-        user interface sets it.
+        See `Progress`; it says nothing unless a user interface sets it.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     site = Site.create(folder)
-    ...     with site.lock():
-    ...         site.clean()
-    ...     sorted(path.name for path in site.root.iterdir())
+    ...     context = Context.create(folder)
+    ...     with context.lock():
+    ...         context.clean()
+    ...     sorted(path.name for path in context.root.iterdir())
     ['artifacts', 'keys.json', 'ledger.db', ..., 'lock']
     """
 
@@ -115,7 +107,7 @@ class Site:
         root: str | os.PathLike[str],
         address: Address | None = None,
         location: Location | None = None,
-    ) -> Site:
+    ) -> Context:
         """Make a workspace in a folder, which is made too.
 
         Parameters
@@ -135,42 +127,42 @@ class Site:
         """
         from erasable.workspace.identity.keys import Keys
 
-        site = cls(root)
-        site._refuse_unfinished()
-        known = Location.read(site.disk)
+        context = cls(root)
+        context._refuse_unfinished()
+        known = Location.read(context.disk)
         if known is not None and location is not None and known.url == location.url:
             location = known  # a making that was cut off goes on
         elsewhere = known is not None and known != location
-        if (site.root / LEDGER).exists() or elsewhere or _is_elsewhere(site, address):
+        if (context.root / LEDGER).exists() or elsewhere or _is_elsewhere(context, address):
             raise WorkspaceError(
-                f"{str(site.root)!r} holds a workspace already; expected a folder without one; "
+                f"{str(context.root)!r} holds a workspace already; expected a folder without one; "
                 "use it, or choose another folder"
             )
         if address is not None:
-            site.ledger = address.check_free()
-            site.ledger.sealer = site._seal_setting
-            site.locks = site._make_locks()
+            context.ledger = address.check_free()
+            context.ledger.sealer = context._seal_setting
+            context.locks = context._make_locks()
         store = None if location is None else ObjectStore(location)
         if store is not None:
             store.check_free()
-        with crash_point("open", str(site.root)):
-            site.root.mkdir(0o700, parents=True, exist_ok=True)
-        site._keys = Keys.make(site.disk)
+        with crash_point("open", str(context.root)):
+            context.root.mkdir(0o700, parents=True, exist_ok=True)
+        context._keys = Keys.make(context.disk)
         if location is None or store is None:
-            site.disk.make(ARTIFACTS)
-            site._make_ledger(address)
-            return site
-        location.write(site.disk)
+            context.disk.make(ARTIFACTS)
+            context._make_ledger(address)
+            return context
+        location.write(context.disk)
         try:
             store.take()
-            site.store = store
-            site._make_ledger(address)
+            context.store = store
+            context._make_ledger(address)
         except BaseException:
             with suppress(ErasableError):  # what is left of it is no reason to say another
                 store.leave()
-            site.disk.remove(STORE)
+            context.disk.remove(STORE)
             raise
-        return site
+        return context
 
     def _make_locks(self) -> Lock:
         shared = self.ledger.engine.dialect.name != "sqlite"
@@ -213,7 +205,7 @@ class Site:
 
     def _begin(self, connection: Connection) -> None:
         """Write down who this workspace is."""
-        from erasable.workspace.evidence import log
+        from erasable.workspace.evidence import log, seals
 
         now = self.now()
         self.ledger.set(connection, "workspace", secrets.token_hex(16))
@@ -223,7 +215,7 @@ class Site:
         log.append(self, connection, "workspace", self.keys.key_id, seals.MARK, now)
 
     @classmethod
-    def open(cls, root: str | os.PathLike[str], *, wait: float = 10.0) -> Site:
+    def open(cls, root: str | os.PathLike[str], *, wait: float = 10.0) -> Context:
         """Open the workspace of a folder.
 
         Raises
@@ -237,14 +229,16 @@ class Site:
         EvidenceError
             The keys are not those of the workspace.
         """
-        site = cls.find(root, wait=wait)
-        site.ledger.check()
-        if not site.ledger.is_read_only:
-            seals.seal_older(site)
-        return site
+        context = cls.find(root, wait=wait)
+        context.ledger.check()
+        if not context.ledger.is_read_only:
+            from erasable.workspace.evidence import seals
+
+            seals.seal_older(context)
+        return context
 
     @classmethod
-    def find(cls, root: str | os.PathLike[str], *, wait: float = 10.0) -> Site:
+    def find(cls, root: str | os.PathLike[str], *, wait: float = 10.0) -> Context:
         """Find the workspace of a folder, and do not look into its ledger yet.
 
         Raises
@@ -254,14 +248,14 @@ class Site:
         WorkspaceError
             A backup is being restored there.
         """
-        site = cls(root, wait=wait)
-        site._refuse_unfinished()
-        if not (site.root / PLACE).is_file() and not (site.root / LEDGER).is_file():
+        context = cls(root, wait=wait)
+        context._refuse_unfinished()
+        if not (context.root / PLACE).is_file() and not (context.root / LEDGER).is_file():
             raise NotInWorkspaceError(
-                f"{str(site.root)!r} holds no workspace; expected one; "
+                f"{str(context.root)!r} holds no workspace; expected one; "
                 "run `erasable init` there, or name its folder with --workspace"
             )
-        return site
+        return context
 
     def _refuse_unfinished(self) -> None:
         if (self.root / RESTORING).exists():
@@ -290,6 +284,8 @@ class Site:
         return self._keys
 
     def _seal_setting(self, name: str, value: Any) -> str:
+        from erasable.workspace.evidence import seals
+
         return seals.of_setting(self.keys, name, value)
 
     def now(self) -> datetime:
@@ -368,8 +364,7 @@ class Site:
             self.store.delete(key)
         if dropped:
             with self.ledger.transaction() as connection:
-                for some in in_parts(dropped):
-                    connection.execute(delete(garbage).where(garbage.c.key.in_(some)))
+                delete_in(connection, garbage.c.key, dropped)
 
     def _remove_made_by(self, owner: str) -> None:
         """Remove the files of a claim that has ended, unless the ledger refers to them."""
@@ -392,7 +387,7 @@ def _referred_to(connection: Connection) -> set[str]:
     return kept
 
 
-def _is_elsewhere(site: Site, address: Address | None) -> bool:
+def _is_elsewhere(context: Context, address: Address | None) -> bool:
     """Tell whether a folder says where its ledger is; one whose making was cut off may go on."""
-    known = Address.read(site.disk)
+    known = Address.read(context.disk)
     return known is not None and known != address

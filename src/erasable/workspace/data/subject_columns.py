@@ -1,0 +1,131 @@
+"""Subject columns that may not say what was meant: values of nobody, and types that are missing.
+
+A null, empty or blank value of a subject column, and NaN, name nobody: no identity takes such
+records out. Every other text does, "NA", "nan" and "null" included: somebody may be called that,
+and only the user knows. It is said.
+
+By default two spellings of an address are two people. A person who asks to be erased under the
+other spelling would be told that nothing is there. So a type has to be named for addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from erasable.core.errors import InvalidIdsError
+from erasable.workspace.data.arrow_files import CSV_NULLS
+from erasable.workspace.identity.looks import Looks
+
+_GAPS = pa.array(sorted({each.casefold() for each in CSV_NULLS if each} | {"none"}))
+"""What programs write for a gap, case folded."""
+
+
+def count_without(records: pa.Table, subjects: Sequence[str]) -> int:
+    """Count records in none of whose subject columns anybody is named.
+
+    Examples
+    --------
+    >>> sent = pa.table({"to": ["0a", None, None], "from": [None, "0b", None]})
+    >>> count_without(sent, ["to", "from"])
+    1
+    """
+    gaps = [pc.is_null(records[column]) for column in subjects]
+    found: int = pc.sum(reduce(pc.and_, gaps)).as_py() or 0 if gaps else records.num_rows
+    return found
+
+
+def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
+    """Count the texts of each subject column that may have been meant for nobody.
+
+    Parameters
+    ----------
+    raw : pyarrow.Table
+        As it came, with identities.
+    subjects : sequence of str
+
+    Examples
+    --------
+    >>> doubtful(pa.table({"patient": ["p1", "NA", None]}), ["patient"])
+    {'patient': 1}
+    """
+    found = dict.fromkeys(subjects, 0)
+    for column in subjects:
+        if pa.types.is_string(raw[column].type):
+            folded = pc.utf8_lower(pc.utf8_trim_whitespace(raw[column]))
+            found[column] = pc.sum(pc.is_in(folded, _GAPS)).as_py() or 0
+    return found
+
+
+def remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[str, ...]:
+    """Say what may not be as it was meant, a line each.
+
+    Parameters
+    ----------
+    counts : mapping of column to int
+        See `doubtful`.
+    n_records : int
+        Of how many records.
+    looks : Looks
+        Of the columns of type "id", in which addresses may have come in later.
+
+    Examples
+    --------
+    >>> remarks({"patient": 1, "doctor": 0}, 3, Looks([]))
+    ("in 1 of 3 records the subject column 'patient' holds what programs write for a gap ...",)
+    """
+    messages = [
+        f"in {n:,} of {n_records:,} records the subject column {column!r} holds what "
+        "programs write for a gap (NA, nan, null, None): it is taken for somebody's "
+        "identity; leave it empty in the source where nobody is meant"
+        for column, n in counts.items()
+        if n
+    ]
+    messages += [
+        f"the subject column {column!r} holds values that look like addresses, and its type is "
+        "id: Ann@x.org and ann@x.org are two people there, and each is to be asked for as it is "
+        "spelled"
+        for column in looks.addresses
+    ]
+    return tuple(messages)
+
+
+def refuse_untyped(looks: Looks) -> None:
+    """Ask for the types of columns of a new data set for which none was named.
+
+    Raises
+    ------
+    InvalidIdsError
+        Values look like addresses or telephone numbers.
+
+    Examples
+    --------
+    >>> refuse_untyped(Looks(["patient"]))
+    """
+    if looks.addresses:
+        raise InvalidIdsError(
+            f"{_described(looks.addresses)} values that look like addresses, and no type was "
+            "named; expected one, because by default Ann@x.org and ann@x.org are two people; write "
+            f"{_written(looks.addresses, 'email')}, or {_written(looks.addresses, 'id')} to keep "
+            "the two apart"
+        )
+    if looks.telephones:
+        raise InvalidIdsError(
+            f"{_described(looks.telephones)} values that look like telephone numbers, and no type "
+            "was named; expected one; bring each number to one spelling in the source, because "
+            "under any type two spellings are two people, and write "
+            f"{_written(looks.telephones, 'id')}"
+        )
+
+
+def _described(columns: Sequence[str]) -> str:
+    many = len(columns) > 1
+    named = " and ".join(map(repr, columns))
+    return f"the subject column{'s' if many else ''} {named} hold{'' if many else 's'}"
+
+
+def _written(columns: Sequence[str], kind: str) -> str:
+    return "--subject " + ",".join(f"{column}:{kind}" for column in columns)
