@@ -13,13 +13,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._deleting import learn_and_compare
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
 from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields, OneOf, Part, refuse
 from erasable.core._schema_models import column_map, gram, refuse_many
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidInputError, MagnitudeError
+from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import Grid
@@ -158,16 +159,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         super()._begin(held, before)
 
     def _fit_rows(self) -> None:
-        self._gram = self._accelerator = self._moments(warn=True)
+        self._gram = self._accelerator = self._moments()
         self._solution = _Solved()
 
-    def _moments(self, *, warn: bool) -> Gram:
+    def _moments(self) -> Gram:
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
         if issparse(matrix):
             return Gram.fit(SparseGrid.fit(matrix, live), matrix, live_rows=live)
         names = getattr(self, "feature_names_in_", None)
-        grid = Grid.fit(matrix, live, names=None if names is None else names.tolist(), warn=warn)
+        grid = Grid.fit(matrix, live, names=None if names is None else names.tolist())
         return Gram.fit(grid, matrix, live_rows=live)
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
@@ -202,17 +203,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         self._solution = _Solved()
 
     def _reattach(self) -> None:
-        gram, mine = self._moments(warn=False), self._gram
-        same = all(
-            np.array_equal(getattr(gram, name), getattr(mine, name))
-            for name in ("columns", "sums", "products")
-        )
-        if not same:
-            raise ArtifactError(
-                "the records have other sums than the model; expected those it was fitted on; "
-                "pass unchanged records, or fit again"
-            )
-        self._gram = self._accelerator = gram
+        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 

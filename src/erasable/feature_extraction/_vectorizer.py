@@ -19,12 +19,13 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array, Texts
 from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
-from erasable.core.errors import ArtifactError, InvalidDataError
+from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.records import Records
 from erasable.core.rows import Rows
@@ -145,10 +146,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         kept = self._choose(counts.df, counts.tf)
         same = np.array_equal(counts.terms[kept], self._terms())
         if not (same and np.array_equal(counts.df[kept], self._counts)):
-            raise ArtifactError(
-                "the documents have other terms than the vectorizer; expected those it was fitted "
-                "on; pass unchanged documents, or fit again"
-            )
+            raise not_its_records(self)
         self._accelerator, self._kept = counts, kept
 
     def _count_documents(self) -> TermCounts:

@@ -12,11 +12,11 @@ from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
+from erasable.core._deleting import learn_and_compare
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Part
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
-from erasable.core.errors import ArtifactError
 from erasable.core.gram import Gram
 from erasable.core.weighted import Weighted
 from erasable.linear_model._design import Design
@@ -130,19 +130,7 @@ class LinearModel(RegressorMixin, Weighted):
         self._derived = _Derived()
 
     def _reattach(self) -> None:
-        held = self._attached()
-        told = "the records have other sums than the model"
-        if held.records.y is None:
-            told = "the records have no targets"
-        elif (held.records.weights is None) == (self._zero is None):
-            design = self._new_design()
-            if _same(design.gram, self._gram) and _equal(design.origin, self._zero):
-                self._learn_from(design)
-                return
-        raise ArtifactError(
-            f"{told}; expected those it was fitted on, with their targets and weights; "
-            "pass unchanged records as Records(X, y, sample_weight=..., ids=...), or fit again"
-        )
+        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -228,16 +216,3 @@ class _Derived:
     problem: Problem | None = None
     map: tuple[Any, Any] | None = None
     solution: Solution | None = None
-
-
-def _same(one: Gram, other: Gram) -> bool:
-    names = ("columns", "totals")
-    return one.n_rows == other.n_rows and all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
-    )
-
-
-def _equal(one: Floats | None, other: Floats | None) -> bool:
-    return (one is None and other is None) or (
-        one is not None and other is not None and np.array_equal(one, other)
-    )

@@ -13,10 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
-    ArtifactError,
     ErasableError,
     InvalidParameterError,
     TooFewRecordsError,
@@ -239,22 +239,15 @@ class LogisticRegression(ClassifierMixin, Weighted):
         )
 
     def _reattach(self) -> None:
-        held, mine = self._attached(), self._published()
-        same = False
-        if held.records.y is not None:
-            try:
-                work = Work(held, self._settings, mine)
-                if work.taught.n_taught >= 2:
-                    # Without a look at the columns, which may be about to change.
-                    same = held.vouched or work.publish(self._map).equals(mine)
-            except ErasableError:
-                same = False
+        held, mine, same = self._attached(), self._published(), False
+        try:
+            work = Work(held, self._settings, mine)
+            if work.taught.n_taught >= 2:
+                same = held.vouched or work.publish(self._map).equals(mine)
+        except ErasableError:
+            same = False
         if not same:
-            raise ArtifactError(
-                "the records have another optimum than the model; expected those it was fitted "
-                "on, with their targets and weights; pass unchanged records as "
-                "Records(X, y, sample_weight=..., ids=...), or fit again"
-            )
+            raise not_its_records(self)
         self._accelerator = work
 
     # -- what it is ----------------------------------------------------------------------------

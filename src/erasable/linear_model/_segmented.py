@@ -13,11 +13,11 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.cluster import QuantizedKMeans
+from erasable.core._deleting import learn_and_compare
 from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
-from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
@@ -253,18 +253,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
             kmeans._held = self._view()
 
     def _reattach(self) -> None:
-        kmeans, records = self._kmeans, self._attached().records
-        kmeans._held = self._view()
-        kmeans._reattach()
-        if records.y is not None:
-            sums = self._new_sums()
-            if all(map(_same, sums.grams, self._grams)):
-                self._learn_from(sums)
-                return
-        raise ArtifactError(
-            "the records have other targets than the model, or none; expected those it was fitted "
-            "on; pass unchanged records as Records(X, y, ids=...), or fit again"
-        )
+        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -354,8 +343,3 @@ class _Derived:
         for segment in [-1, *segments.tolist()]:
             self.solutions.pop(segment, None)
             self.leaves.pop(segment, None)
-
-
-def _same(one: Gram, other: Gram) -> bool:
-    same = np.array_equal(one.columns, other.columns) and one.n_rows == other.n_rows
-    return same and np.array_equal(one.totals, other.totals)

@@ -11,20 +11,18 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from erasable.core._class_kernels import Codes
+from erasable.core._deleting import learn_and_compare
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, Part
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
-from erasable.core.digest import state_root
 from erasable.core.errors import (
-    ArtifactError,
-    ErasableError,
     InvalidInputError,
     TooFewRecordsError,
 )
 from erasable.core.grid import PrecisionWarning
 from erasable.core.params import decode_params
-from erasable.core.values import Values, refuse_unsuited
+from erasable.core.values import Values
 from erasable.core.weighted import Weighted
 from erasable.naive_bayes._magnitudes import LiveRows
 from erasable.naive_bayes._priors import read_prior
@@ -200,28 +198,7 @@ class NaiveBayes(ClassifierMixin, Weighted):
         self._derived = _Derived()
 
     def _reattach(self) -> None:
-        held, same = self._attached(), False
-        if held.records.y is not None:
-            try:
-                refuse_unsuited(self, held.records.matrix, held.live, held.records.feature_names)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-                    classes, weights, counted = self._learned()
-            except ErasableError:
-                pass
-            else:
-                told = _described(classes.labels, classes.counts, weights, counted)
-                mine = _described(self._labels, self._counts, self._weights, self._counted)
-                same = state_root(told) == state_root(mine)
-        if not same:
-            raise ArtifactError(
-                f"the records have other sums by class than the {type(self).__name__}; expected "
-                "those it was fitted on, with their targets and weights; pass Records(X, y, "
-                "sample_weight=..., ids=...) of unchanged records, or fit again"
-            )
-        self._labels, self._counts = classes.labels, classes.counts
-        self._weights, self._counted = weights, counted
-        self._accelerator = classes
+        learn_and_compare(self)
 
     # -- parameters ----------------------------------------------------------------------------
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._deleting import not_its_records
 from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields
 from erasable.core.deletion import Deletion, Outcome
-from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
+from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Attachment, Records
 from erasable.core.values import refuse_unsuited
@@ -153,17 +154,11 @@ class Lazy(Erasable):
 
     def _reattach(self) -> None:
         held, memory = self._attached(), None
-        if held.records.y is not None:
-            with contextlib.suppress(ErasableError):
-                names = held.records.feature_names
-                refuse_unsuited(self, held.records.matrix, held.live, names)
-                memory = self._memory_of(held)
+        with contextlib.suppress(ErasableError):
+            refuse_unsuited(self, held.records.matrix, held.live, held.records.feature_names)
+            memory = self._memory_of(held)
         if memory is None or not (held.vouched or memory.equals(self._memory)):
-            raise ArtifactError(
-                f"the records are not those that the {type(self).__name__} holds; expected the "
-                "same values and targets; pass Records(X, y, ids=...) of unchanged records, or "
-                "fit again"
-            )
+            raise not_its_records(self)
         self._accelerator, self._restored = memory, None
 
     @property

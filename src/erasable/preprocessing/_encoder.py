@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.changes import NOTHING
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidDataError, InvalidParameterError
+from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
 from erasable.core.values import Values
@@ -132,10 +133,7 @@ class Encoder(TransformerMixin, Erasable):
         theirs = _state_of(found.labels, found.counts)
         mine = self._state()
         if any(repr(mine[name].tolist()) != repr(theirs[name].tolist()) for name in mine):
-            raise ArtifactError(
-                "the records have other categories than the encoder, or other counts of them; "
-                "expected those it was fitted on; pass unchanged records, or fit again"
-            )
+            raise not_its_records(self)
         self._take(found)
 
     # -- what follows --------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_array
 
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
-    ArtifactError,
     InvalidDataError,
     InvalidInputError,
 )
@@ -244,10 +244,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         fill, gaps = self._learn_fills(objects=bool(self._statistics.dtype == object))
         mine, found = self._state(), {"n_values": gaps.n_values, **fill.state()}
         if mine.keys() != found.keys() or any(_differ(mine[n], found[n]).any() for n in mine):
-            raise ArtifactError(
-                "the records have other values or gaps than the imputer; expected those it was "
-                "fitted on; pass unchanged records, or fit again"
-            )
+            raise not_its_records(self)
         self._take(fill, gaps)
 
     # -- what follows --------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core.changes import NOTHING, VALUES, Affine, Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError
 from erasable.core.extremes import Extremes
 from erasable.core.sparse import parts
 from erasable.core.values import Values
@@ -113,16 +112,6 @@ class MaxAbsScaler(Scaler):
     def _restore(self, state: dict[str, Any]) -> None:
         self._bounds = np.stack([state["low"], state["high"]])
         self._restore_map(state)
-
-    def _reattach(self) -> None:
-        mine = self._bounds
-        self._fit_rows()
-        if not np.array_equal(self._bounds, mine):
-            self._bounds, self._accelerator = mine, None
-            raise ArtifactError(
-                "the records have other extremes than the scaler; expected those it was fitted "
-                "on; pass unchanged records, or fit again"
-            )
 
     # -- what follows --------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core.changes import NOTHING, Affine, Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
+from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.ids import shorten
 from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
@@ -143,16 +143,6 @@ class MinMaxScaler(Scaler):
         low, high = state["data_min"], state["data_max"]
         self._extremes = Extremes(low, high, np.zeros((2, low.size), dtype=np.int64))
         self._restore_map(state)
-
-    def _reattach(self) -> None:
-        found = Extremes.fit(*self._live_matrix())
-        mine = self._extremes
-        if not (np.array_equal(found.low, mine.low) and np.array_equal(found.high, mine.high)):
-            raise ArtifactError(
-                "the records have other extremes than the scaler; expected those it was fitted "
-                "on; pass unchanged records, or fit again"
-            )
-        self._extremes = self._accelerator = found
 
     # -- what follows --------------------------------------------------------------------------
 

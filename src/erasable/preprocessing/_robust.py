@@ -18,7 +18,7 @@ from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
+from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
 from erasable.core.quantiles import Quantiles
 from erasable.core.values import Values
@@ -180,16 +180,6 @@ class RobustScaler(Scaler):
     def _restore(self, state: dict[str, Any]) -> None:
         self._points = state["quantiles"]
         self._restore_map(state)
-
-    def _reattach(self) -> None:
-        mine = self._points
-        self._fit_rows()
-        if not np.array_equal(self._points, mine):
-            self._points, self._accelerator = mine, None
-            raise ArtifactError(
-                "the records have other quantiles than the scaler; expected those it was fitted "
-                "on; pass unchanged records, or fit again"
-            )
 
     # -- what follows --------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
+from erasable.core._deleting import learn_and_compare
 from erasable.core._schema import Fields, Part, Relation
 from erasable.core._schema_models import column_map
 from erasable.core.estimator import Erasable
@@ -105,6 +106,9 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     def _map_schema(self, parts: dict[str, Part], relation: Relation) -> Fields:
         """Return the schema of a state that may have the map that `_map_state` returns."""
         return Fields(parts, {"map": column_map()}, (relation,))
+
+    def _reattach(self) -> None:
+        learn_and_compare(self)
 
     def _live_matrix(self) -> tuple[Values, NDArray[np.int64]]:
         held = self._attached()

@@ -16,7 +16,6 @@ from erasable.core._schema import Fields, OneOf, Sizes
 from erasable.core._schema_models import grid, moments, refuse_many, refuse_negative_variance
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.sparse import SparseGrid
@@ -202,18 +201,6 @@ class StandardScaler(Scaler):
     def _on_lattice(self) -> tuple[Floats, Floats]:
         scale = lattice_scale(self._variance(), self._phases[0])
         return lattice_center(self._mean(), scale, self._phases[1]), scale
-
-    def _reattach(self) -> None:
-        moments, mine = self._sum_up(), self._moments
-        grid = moments.grid
-        same = type(moments) is type(mine) and np.array_equal(grid.top, mine.grid.top)
-        same &= np.array_equal(moments.sums, mine.sums)
-        if not (same and np.array_equal(grid.origin, mine.grid.origin)):
-            raise ArtifactError(
-                "the records have other sums than the scaler; expected those it was fitted on; "
-                "pass unchanged records, or fit again"
-            )
-        self._moments, self._accelerator = moments, grid
 
     # -- what follows --------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
 from erasable.core._fit_info import DetachedAttributeError
@@ -251,12 +250,6 @@ class Refit(MetaEstimatorMixin, Asking):
         return "_estimator" not in self.__dict__
 
     def _reattach(self) -> None:
-        needed = get_tags(self).target_tags.required
-        if needed and self._attached().records.y is None:
-            raise ArtifactError(
-                "the records have no targets; expected those the model was fitted on; "
-                "pass Records(X, y, ids=...)"
-            )
         if self._weighted != (self._attached().records.weights is not None):
             was, are = ("with", "without") if self._weighted else ("without", "with")
             raise ArtifactError(
