@@ -16,7 +16,8 @@ from erasable.core._schema import Part
 from erasable.core._schema_models import refuse_unbounded
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.linear_model._linear import LinearModel
-from erasable.linear_model._solve import Problem
+from erasable.linear_model._solve import least_squares
+from erasable.linear_model._solve_kernels import LeastSquares
 
 from ._design import WaveDesign
 from ._waves import Waves
@@ -174,11 +175,11 @@ class RandomFourierRidge(LinearModel):
     def _penalties(self) -> Floats:
         return np.full(1, float(self._at_fit("alpha")))
 
-    def _problem(self, gram: Gram, origin: Floats | None) -> Problem:
+    def _problem(self, gram: Gram, origin: Floats | None) -> LeastSquares:
         """State the problem for features that are waves times ``sqrt(2 / n_components)``."""
         shift = np.zeros(self._n_columns)
         affine = shift, np.full(shift.size, np.sqrt(shift.size / 2.0))
-        return Problem.of(gram, origin, self._penalties(), self._at_fit("fit_intercept"), affine)
+        return least_squares(gram, origin, self._penalties(), self._at_fit("fit_intercept"), affine)
 
     @property
     def random_weights_(self) -> Floats:

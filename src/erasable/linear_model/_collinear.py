@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._grid_kernels import Floats
-from erasable.linear_model._solve_kernels import ROUNDS, factorise, residual, size_of, substitute
+from erasable.linear_model._solve_kernels import (
+    ROUNDS,
+    LeastSquares,
+    Scratch,
+    factorise,
+    residual,
+    size_of,
+    substitute,
+)
 
 __all__ = ["solve_collinear"]
 
@@ -20,37 +28,26 @@ Mask = NDArray[np.bool_]
 _LEAST = 2.0**-400  # so that no quotient overflows
 
 
-def solve_collinear(
-    high: Floats,
-    low: Floats,
-    first_target: int,
-    penalties: Floats,
-    n_rows: float,
-    length: Floats,
-    out: Floats,
-) -> int:
-    """Fill `out` with coefficients for every target.
+def solve_collinear(n_rows: float, problem: LeastSquares, scratch: Scratch) -> int:
+    """Fill ``scratch.x`` with coefficients for every target.
 
     Parameters
     ----------
-    high, low : ndarray of shape (p, p)
-        Moments of features and targets, in squared quanta.
-    first_target : int
-        Position of the first target among them.
-    penalties : ndarray of shape (1 or n_targets, n_features)
-        Each in proportion to the squares of `length`.
     n_rows : float
         As many rows have been rounded, each by half a quantum at most.
-    length : ndarray of shape (n_features,)
-        What a coefficient is to be multiplied by to have it in the user's units, up to a factor.
-    out : ndarray of shape (n_targets, n_features)
+    problem : LeastSquares
+    scratch : Scratch
+        With the moments, as `solve` has left them.
 
     Returns
     -------
     int
         Rank of the features.
     """
+    high, low, out, penalties = scratch.high, scratch.low, scratch.x, problem.penalties
     o, d = out.shape
+    # What a coefficient is to be multiplied by to have it in the user's units, up to a factor.
+    length = problem.scale / problem.unit[:d]
     factor, inverse, silent = np.zeros((d, d)), np.zeros(d), np.zeros((d, d))
     found = factorise(high, np.zeros(d), n_rows, factor, inverse, silent)
     kept = inverse > 0.0
@@ -67,7 +64,7 @@ def solve_collinear(
         x[:] = 0.0
         before = np.inf
         for _ in range(ROUNDS):
-            residual(high, low, penalty, first_target + i, x, step, rest)
+            residual(high, low, penalty, problem.first_target + i, x, step, rest)
             step[:] = length * rows.keep(step / length)
             step[~kept] = 0.0
             substitute(factor, inverse, step)

@@ -22,7 +22,8 @@ from erasable.core.weighted import Weighted
 from erasable.linear_model._design import Design
 from erasable.linear_model._leave_one_out import leave_one_out
 from erasable.linear_model._schema import LinearSchema
-from erasable.linear_model._solve import Problem, Solution
+from erasable.linear_model._solve import Solution, least_squares, solve
+from erasable.linear_model._solve_kernels import LeastSquares
 
 __all__ = ["LinearModel"]
 
@@ -134,10 +135,12 @@ class LinearModel(RegressorMixin, Weighted):
 
     # -- what follows --------------------------------------------------------------------------
 
-    def _problem(self, gram: Gram, origin: Floats | None) -> Problem:
-        return Problem.of(gram, origin, self._penalties(), self._at_fit("fit_intercept"), self._map)
+    def _problem(self, gram: Gram, origin: Floats | None) -> LeastSquares:
+        return least_squares(
+            gram, origin, self._penalties(), self._at_fit("fit_intercept"), self._map
+        )
 
-    def _own_problem(self) -> Problem:
+    def _own_problem(self) -> LeastSquares:
         """State the problem, which stays the same until a grid or the map changes."""
         derived = self._derived
         if derived.problem is None or derived.map is not self._map:
@@ -147,7 +150,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _solved(self) -> Solution:
         self._check_fitted()
         if self._derived.solution is None:
-            self._derived.solution = self._own_problem().solve(self._gram)
+            self._derived.solution = solve(self._own_problem(), self._gram)
         return self._derived.solution
 
     @property
@@ -213,6 +216,6 @@ class _Derived:
     """What is made of the state when it is asked for; all but the solution of the grids alone."""
 
     leaves: dict[str, LeafHash] = field(default_factory=dict)
-    problem: Problem | None = None
+    problem: LeastSquares | None = None
     map: tuple[Any, Any] | None = None
     solution: Solution | None = None

@@ -26,7 +26,8 @@ from erasable.core.rows import Rows
 from erasable.core.views import View
 from erasable.linear_model._schema import segmented_schema
 from erasable.linear_model._segments import SegmentSums, add_up
-from erasable.linear_model._solve import Problem, Solution
+from erasable.linear_model._solve import Solution, least_squares, solve
+from erasable.linear_model._solve_kernels import LeastSquares
 
 __all__ = ["SegmentedRegression"]
 
@@ -263,11 +264,11 @@ class SegmentedRegression(RegressorMixin, Erasable):
         derived, grams = self._derived, self._grams
         if derived.problem is None:
             alpha = np.full(1, float(self._at_fit("alpha")))
-            derived.problem = Problem.of(grams[0], None, alpha, True, None)
+            derived.problem = least_squares(grams[0], None, alpha, True, None)
         key = segment if grams[segment].n_rows else -1
         if key not in derived.solutions:
             gram = grams[segment] if key >= 0 else add_up(grams)
-            derived.solutions[key] = derived.problem.solve(gram)
+            derived.solutions[key] = solve(derived.problem, gram)
         return derived.solutions[key]
 
     def _every(self, name: str) -> Floats:
@@ -334,7 +335,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
 class _Derived:
     """What is made of the state when it is asked for, by segment; -1 stands for all together."""
 
-    problem: Problem | None = None
+    problem: LeastSquares | None = None
     solutions: dict[int, Solution] = field(default_factory=dict)
     leaves: dict[int, LeafHash] = field(default_factory=dict)
 
