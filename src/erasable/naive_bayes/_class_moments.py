@@ -14,12 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _unit_kernels as kernels
-from erasable.core._grid_kernels import BITS
-from erasable.core.class_moments import ClassMoments
-from erasable.core.classes import Classes
-from erasable.core.values import Values
-from erasable.naive_bayes._base import Codes, Floats, Ints
-from erasable.naive_bayes._weights import ClassWeights
+from erasable.core._grid_kernels import BITS, Floats, Ints
+from erasable.core.class_moments import ClassMoments, LabelledRows
 
 __all__ = ["WeightedMoments"]
 
@@ -37,9 +33,12 @@ class WeightedMoments(ClassMoments):
     Examples
     --------
     >>> rows, weights = np.array([[1.0], [4.0], [7.0]]), np.array([3.0, 1.0, 2.0])
+    >>> from erasable.core.classes import Classes
     >>> classes = Classes.fit(np.array([5, 5, 6]), np.arange(3))
+    >>> from erasable.naive_bayes._weights import ClassWeights
     >>> of_classes = ClassWeights.fit(weights, np.arange(3), classes)
-    >>> moments = WeightedMoments.fit(rows, np.arange(3), classes, of_classes, None)
+    >>> table = LabelledRows(rows, classes, lambda: np.arange(3), of_classes)
+    >>> moments = WeightedMoments.fit(table)
     >>> moments.means(of_classes.sums).tolist(), moments.variances(of_classes.sums).tolist()
     ([[1.75], [7.0]], [[1.6875], [0.0]])
     """
@@ -47,19 +46,12 @@ class WeightedMoments(ClassMoments):
     limbs: Ints = field(default_factory=lambda: np.zeros((5, 0, 0), dtype=np.int64))
 
     @classmethod
-    def fit(
-        cls,
-        matrix: Values,
-        live: Ints,
-        classes: Classes,
-        weights: ClassWeights | None = None,
-        names: Any = None,
-    ) -> Self:
+    def fit(cls, table: LabelledRows) -> Self:
         """Sum the live rows."""
-        plain = ClassMoments.fit(matrix, live, classes, None, names)
-        limbs = np.zeros((5, classes.labels.size, matrix.shape[1]), dtype=np.int64)
-        made = cls(plain.grid, plain.moments, limbs)
-        made._add(matrix, live, classes.codes, weights, 1)
+        plain = ClassMoments.fit(table)
+        shape = 5, table.classes.labels.size, table.matrix.shape[1]
+        made = cls(plain.grid, plain.moments, np.zeros(shape, dtype=np.int64))
+        made._add(table, table.live_rows(), 1)
         return made
 
     @classmethod
@@ -72,12 +64,10 @@ class WeightedMoments(ClassMoments):
         """Return the grid, the sums with a line for each class, and those with weights."""
         return {**ClassMoments.state(self), "limbs": self.limbs}
 
-    def remove(
-        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None = None
-    ) -> None:
+    def remove(self, table: LabelledRows, rows: Ints) -> None:
         """Take rows out of the sums of their classes."""
-        ClassMoments.remove(self, matrix, rows, codes, weights)
-        self._add(matrix, rows, codes, weights, -1)
+        ClassMoments.remove(self, table, rows)
+        self._add(table, rows, -1)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes that are gone."""
@@ -102,34 +92,20 @@ class WeightedMoments(ClassMoments):
         variances[some] = spread.astype(np.float64) * self.grid.quantum * self.grid.quantum
         return variances
 
-    def _sum_again(
-        self,
-        matrix: Values,
-        live: Ints,
-        codes: Codes,
-        weights: ClassWeights | None,
-        columns: NDArray[np.bool_],
-    ) -> None:
-        ClassMoments._sum_again(self, matrix, live, codes, weights, columns)
+    def _sum_again(self, table: LabelledRows, live: Ints, columns: NDArray[np.bool_]) -> None:
+        ClassMoments._sum_again(self, table, live, columns)
         self.limbs[:, :, columns] = 0
-        self._add(matrix, live, codes, weights, 1, columns)
+        self._add(table, live, 1, columns)
 
     def _add(
-        self,
-        matrix: Values,
-        rows: Ints,
-        codes: Codes,
-        weights: ClassWeights | None,
-        sign: int,
-        columns: NDArray[np.bool_] | None = None,
+        self, table: LabelledRows, rows: Ints, sign: int, columns: NDArray[np.bool_] | None = None
     ) -> None:
-        assert weights is not None
-        grid = self.grid
+        grid, matrix = self.grid, table.matrix
         if columns is None:
             columns = np.ones(matrix.shape[1], dtype=np.bool_)
         per_column = columns, grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)
-        units = weights.units(rows)
-        kernels.add_moments(matrix, rows, codes, units, *per_column, sign, self.limbs)
+        units = table.units(rows)
+        kernels.add_moments(matrix, rows, table.codes, units, *per_column, sign, self.limbs)
 
 
 def _joined(limbs: Ints) -> NDArray[Any]:

@@ -8,20 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._schema import Fields, Part, Sizes
+from erasable.core._grid_kernels import Floats
+from erasable.core._schema import Fields
 from erasable.core._schema_arrays import Array
-from erasable.core._schema_models import (
-    MOST_QUANTA,
-    column_map,
-    grid,
-    moments,
-    refuse_negative_variance,
-)
-from erasable.core.class_moments import ClassMoments
-from erasable.core.classes import Classes
+from erasable.core._schema_models import MOST_QUANTA
+from erasable.core.by_class import class_moments_schema
+from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.errors import InvalidParameterError
 from erasable.core.values import Values
-from erasable.naive_bayes._base import Floats, Ints, NaiveBayes, logs
+from erasable.naive_bayes._base import NaiveBayes, logs
 from erasable.naive_bayes._class_moments import WeightedMoments
 from erasable.naive_bayes._weights import ClassWeights
 
@@ -148,35 +143,19 @@ class GaussianNB(NaiveBayes):
             )
         return prior
 
-    def _count(
-        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
-    ) -> ClassMoments:
-        names = getattr(self, "feature_names_in_", None)
-        return _kind(weights).fit(matrix, live, classes, weights, names)
+    def _count(self, table: LabelledRows) -> ClassMoments:
+        return _kind(table.weights).fit(table)
 
     def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
-        shape = ("n_classes", "n_features")
-
-        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-            counts = value["classes"]["counts"][:, np.newaxis]
-            refuse_negative_variance(value["moments"], counts, "moments.hh")
-
-        parts: dict[str, Part] = {
-            "grid": grid("n_features"),
-            "moments": moments(n_records, *shape),
-        }
-        if weighted:
-            most = 2 * n_records * MOST_QUANTA
-            parts["limbs"] = Array("int64", (5, *shape), least=-most, most=most)
-        return Fields(parts, {"map": column_map()}, (check,))
+        schema = class_moments_schema(n_records)
+        if not weighted:
+            return schema
+        most = 2 * n_records * MOST_QUANTA
+        limbs = Array("int64", (5, "n_classes", "n_features"), least=-most, most=most)
+        return schema.joined(Fields({"limbs": limbs}))
 
     def _counted_from(self, state: dict[str, Any]) -> ClassMoments:
-        self._restore_map(state)
         return _kind(self._weights).from_state(state, self._counts)
-
-    def _state(self) -> dict[str, Any]:
-        state = super()._state()
-        return {**state, **self._map_state()}
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -190,7 +169,7 @@ class GaussianNB(NaiveBayes):
             square = scale * scale
             theta, variance, total = (theta - shift) / scale, variance / square, total / square
             theta[totals == 0] = 0.0
-        epsilon = float(self._settings["var_smoothing"] * total.max())
+        epsilon = float(self._at_fit("var_smoothing") * total.max())
         return theta, variance + epsilon, epsilon
 
     @property

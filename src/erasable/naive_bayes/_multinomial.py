@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
+from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, grid
-from erasable.core.classes import Classes
+from erasable.core.class_moments import LabelledRows
 from erasable.core.values import Values
-from erasable.naive_bayes._base import Floats, Ints, logs
+from erasable.naive_bayes._base import logs
 from erasable.naive_bayes._discrete import TableNB, refuse_negative, weighed
 from erasable.naive_bayes._sums import ClassSums, WeightedSums
 from erasable.naive_bayes._weights import ClassWeights
@@ -113,11 +114,9 @@ class MultinomialNB(TableNB):
         self.class_prior = class_prior
         self.classes = classes
 
-    def _count(
-        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
-    ) -> ClassSums:
-        refuse_negative("MultinomialNB", matrix, live)
-        return _kind(weights).fit(matrix, live, classes, weights)
+    def _count(self, table: LabelledRows) -> ClassSums:
+        refuse_negative("MultinomialNB", table.matrix, table.live_rows())
+        return _kind(table.weights).fit(table)
 
     def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
         most, shape = n_records * MOST_QUANTA, ("n_classes", "n_features")

@@ -15,13 +15,11 @@ from scipy.sparse import issparse
 
 from erasable.core import _class_kernels as kernels
 from erasable.core import _unit_kernels as unit_kernels
+from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._sparse_kernels import add_to_groups
-from erasable.core.classes import Classes
+from erasable.core.class_moments import LabelledRows
 from erasable.core.sparse import parts
-from erasable.core.values import Values
-from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows
 from erasable.naive_bayes._magnitudes import TopGrid
-from erasable.naive_bayes._weights import ClassWeights
 
 __all__ = ["ClassSums", "WeightedSums"]
 
@@ -40,13 +38,16 @@ class ClassSums:
     Examples
     --------
     >>> rows = np.array([[1.0, 0.0], [2.0, 0.5], [0.0, 4.0]])
+    >>> from erasable.core.classes import Classes
     >>> classes = Classes.fit(np.array(["a", "b", "b"], dtype=object), np.arange(3))
-    >>> sums = ClassSums.fit(rows, np.arange(3), classes, None)
+    >>> table = LabelledRows(rows, classes, lambda: np.flatnonzero(classes.codes >= 0))
+    >>> sums = ClassSums.fit(table)
     >>> sums.counts(1.0).tolist()
     [[1.0, 0.0], [2.0, 4.5]]
     >>> gone = np.array([2])
-    >>> sums.remove(rows, gone, classes.codes, None)
-    >>> sums.settle(rows, gone, classes.codes, lambda: np.arange(2), None)
+    >>> sums.remove(table, gone)
+    >>> _ = classes.remove(gone)
+    >>> sums.settle(table, gone)
     1
     >>> sums.counts(1.0).tolist()
     [[1.0, 0.0], [2.0, 0.5]]
@@ -56,12 +57,13 @@ class ClassSums:
     sums: NDArray[Any]
 
     @classmethod
-    def fit(
-        cls, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
-    ) -> Self:
+    def fit(cls, table: LabelledRows) -> Self:
         """Sum the live rows, which hold no negative values."""
-        made = cls(TopGrid.fit(matrix, live), cls._zeros(classes.labels.size, matrix.shape[1]))
-        made._add(matrix, live, classes.codes, weights, 1)
+        matrix, live = table.matrix, table.live_rows()
+        made = cls(
+            TopGrid.fit(matrix, live), cls._zeros(table.classes.labels.size, matrix.shape[1])
+        )
+        made._add(table, live, 1)
         return made
 
     @classmethod
@@ -78,54 +80,38 @@ class ClassSums:
         counts: Floats = self.sums * self.grid.quantum
         return counts
 
-    def remove(
-        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None
-    ) -> None:
+    def remove(self, table: LabelledRows, rows: Ints) -> None:
         """Take rows out of the sums of their classes."""
-        self._add(matrix, rows, codes, weights, -1)
+        self._add(table, rows, -1)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes that are gone."""
         self.sums = self.sums[kept]
 
-    def settle(
-        self,
-        matrix: Values,
-        rows: Ints,
-        codes: Codes,
-        live_rows: LiveRows,
-        weights: ClassWeights | None,
-    ) -> int:
+    def settle(self, table: LabelledRows, rows: Ints) -> int:
         """Bring the grid up to date, and sum the columns again whose grid has changed."""
-        columns = self.grid.remove(matrix, rows, live_rows)
+        columns = self.grid.remove(table.matrix, rows, table.live_rows)
         if columns is None:
             return 0
         self.sums[..., columns] = 0
-        self._add_columns(matrix, live_rows(), codes, weights, columns)
+        self._add_columns(table, table.live_rows(), columns)
         return int(columns.sum())
 
     @staticmethod
     def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
         return np.zeros((n_classes, n_features))
 
-    def _add(
-        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None, sign: int
-    ) -> None:
-        magic, per_quantum = self.grid.magic, self.grid.per_quantum
+    def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
+        grid, matrix = self.grid, table.matrix
+        codes, magic, per_quantum = table.codes, grid.magic, grid.per_quantum
         if issparse(matrix):
             add_to_groups(*parts(matrix), rows, codes, magic, per_quantum, float(sign), self.sums)
         else:
             kernels.add_rows(matrix, rows, codes, magic, per_quantum, float(sign), self.sums)
 
-    def _add_columns(
-        self,
-        matrix: Values,
-        live: Ints,
-        codes: Codes,
-        weights: ClassWeights | None,
-        columns: NDArray[np.bool_],
-    ) -> None:
+    def _add_columns(self, table: LabelledRows, live: Ints, columns: NDArray[np.bool_]) -> None:
         magic, per_quantum = self.grid.magic, self.grid.per_quantum
+        matrix, codes = table.matrix, table.codes
         if issparse(matrix):
             kernels.add_columns_sparse(
                 *parts(matrix), live, codes, columns, magic, per_quantum, self.sums
@@ -157,34 +143,18 @@ class WeightedSums(ClassSums):
     def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
         return np.zeros((2, n_classes, n_features), dtype=np.int64)
 
-    def _add(
-        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None, sign: int
-    ) -> None:
-        every = np.ones(matrix.shape[1], dtype=np.bool_)
-        self._add_some(matrix, rows, codes, weights, every, sign)
+    def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
+        self._add_some(table, rows, np.ones(table.matrix.shape[1], dtype=np.bool_), sign)
 
-    def _add_columns(
-        self,
-        matrix: Values,
-        live: Ints,
-        codes: Codes,
-        weights: ClassWeights | None,
-        columns: NDArray[np.bool_],
-    ) -> None:
-        self._add_some(matrix, live, codes, weights, columns, 1)
+    def _add_columns(self, table: LabelledRows, live: Ints, columns: NDArray[np.bool_]) -> None:
+        self._add_some(table, live, columns, 1)
 
     def _add_some(
-        self,
-        matrix: Values,
-        rows: Ints,
-        codes: Codes,
-        weights: ClassWeights | None,
-        columns: NDArray[np.bool_],
-        sign: int,
+        self, table: LabelledRows, rows: Ints, columns: NDArray[np.bool_], sign: int
     ) -> None:
-        assert weights is not None
-        units = weights.units(rows)
-        magic, per_quantum = self.grid.magic, self.grid.per_quantum
+        grid, matrix = self.grid, table.matrix
+        units = table.units(rows)
+        codes, magic, per_quantum = table.codes, grid.magic, grid.per_quantum
         if issparse(matrix):
             unit_kernels.add_rows_sparse(
                 *parts(matrix), rows, codes, units, columns, magic, per_quantum, sign, self.sums

@@ -18,7 +18,7 @@ from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 from erasable.naive_bayes._magnitudes import LiveRows, TopGrid
 
-__all__ = ["LEAST_WEIGHT", "ClassWeights", "units_of"]
+__all__ = ["LEAST_WEIGHT", "ClassWeights"]
 
 LEAST_WEIGHT = 2.0**-507
 """Weights up to this count as 0, whatever the others are."""
@@ -103,8 +103,3 @@ class ClassWeights:
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes that are gone."""
         self.sums = self.sums[kept]
-
-
-def units_of(weights: ClassWeights | None, rows: Ints) -> Ints:
-    """Return how much rows count, in quanta; 1 each, where there are no weights."""
-    return np.ones(rows.size, dtype=np.int64) if weights is None else weights.units(rows)
