@@ -186,8 +186,7 @@ class ColumnTransformer(TransformerMixin, Composition):
                 check_steps([(name, part), ("what follows", "passthrough")])
 
     def _plan(self, source: Node) -> Layout:
-        names = getattr(self, "feature_names_in_", None)
-        told = None if names is None else names.tolist()
+        told = self._column_names
         places = {
             name: positions(columns, self.n_features_in_, told, name)
             for name, _, columns in self._items()
@@ -198,7 +197,7 @@ class ColumnTransformer(TransformerMixin, Composition):
         rest = self._rest()
         if places[_REST] and not (isinstance(rest, str) and rest == "drop"):
             parts.append((_REST, rest))
-        known = told or [f"x{place}" for place in range(self.n_features_in_)]
+        known = self._call_columns()
         self._selections, self._chains = {}, {}
         for name, part in parts:
             chosen = places[name]
@@ -348,10 +347,8 @@ class ColumnTransformer(TransformerMixin, Composition):
             ``"transformer__column"``, or without the transformer's name where that was asked for.
         """
         self._check_fitted()
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = np.array([f"x{place}" for place in range(self.n_features_in_)], dtype=object)
-        names = names if input_features is None else np.asarray(input_features, dtype=object)
+        given = self._call_columns() if input_features is None else input_features
+        names = np.asarray(given, dtype=object)
         out: list[str] = []
         verbose = self._at_fit("verbose_feature_names_out")
         for name, chain in self._chains.items():

@@ -167,8 +167,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         matrix, live = held.records.matrix, held.live_rows()
         if issparse(matrix):
             return Gram.fit(SparseGrid.fit(matrix, live), matrix, live_rows=live)
-        names = getattr(self, "feature_names_in_", None)
-        grid = Grid.fit(matrix, live, names=None if names is None else names.tolist())
+        grid = Grid.fit(matrix, live, names=self._column_names)
         return Gram.fit(grid, matrix, live_rows=live)
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
@@ -179,7 +178,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
     def _schema(self) -> Part:
-        n_records, d = int(self._info.n_records or 0), self.n_features_in_
+        n_records, d = self._n_records, self.n_features_in_
         refuse_many(n_records)
         wanted = self._at_fit("n_components")
         if isinstance(wanted, Integral) and int(wanted) > d:
@@ -197,9 +196,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._restore_map(state)
-        held = self._held
-        n_records = int(self._info.n_records or 0) if held is None else held.n_live
-        self._gram = Gram.from_state(state, self.n_features_in_, n_records)
+        self._gram = Gram.from_state(state, self.n_features_in_, self._n_records)
         self._solution = _Solved()
 
     def _reattach(self) -> None:

@@ -177,7 +177,7 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
             raise AttributeError(
                 "idf_ is not there with use_idf=False; expected use_idf=True; fit with it"
             )
-        return self._rarity(self._counts, self._n_documents)
+        return self._rarity(self._counts, self._n_records)
 
     @property
     def _changes_all(self) -> bool:
@@ -192,7 +192,7 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
         return out
 
     def _values(self, counted: CountRows) -> csr_array:
-        idf = self._rarity(self._counts, self._n_documents)
+        idf = self._rarity(self._counts, self._n_records)
         norm, sublinear = _NORMS[self._at_fit("norm")], bool(self._at_fit("sublinear_tf"))
         out = np.zeros(counted.counts.size)
         weigh(counted.counts, counted.columns, counted.indptr, idf, sublinear, norm, out)

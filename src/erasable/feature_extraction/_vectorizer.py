@@ -109,7 +109,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
     def _schema(self) -> Fields:
         given = read_vocabulary(self._at_fit("vocabulary"))
-        counts = Array("int64", ("n_terms",), least=int(given is None), most=self._n_documents)
+        counts = Array("int64", ("n_terms",), least=int(given is None), most=self._n_records)
         terms = Texts(("n_terms",), ascending=given is None)
 
         def fit_together(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -187,11 +187,6 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
             found: NDArray[Any] = self._accelerator.terms[self._kept]
             self._found_terms = found
         return self._found_terms
-
-    @property
-    def _n_documents(self) -> int:
-        held = self._held
-        return int(self._info.n_records or 0) if held is None else held.n_live
 
     # -- what follows --------------------------------------------------------------------------
 

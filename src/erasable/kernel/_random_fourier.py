@@ -151,9 +151,7 @@ class RandomFourierRidge(LinearModel):
     @property
     def _waves(self) -> Waves:
         if self._drawn.waves is None:
-            names = getattr(self, "feature_names_in_", None)
-            d = self.n_features_in_
-            told = [f"x{j}" for j in range(d)] if names is None else list(map(str, names))
+            told = list(map(str, self._call_columns()))
             n_waves, gamma = self._n_columns, self._at_fit("gamma")
             self._drawn.waves = Waves.draw(self._tape, told, n_waves, gamma)
         return self._drawn.waves

@@ -60,8 +60,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _new_design(self, warn: bool = False) -> Any:
         """Sum the records that are held, into an accelerator with the methods of `Design`."""
         held = self._attached()
-        names = getattr(self, "feature_names_in_", None)
-        return Design(held.records, held.live_rows(), names, warn)
+        return Design(held.records, held.live_rows(), self._column_names, warn)
 
     _always_has_origins: ClassVar[bool] = False
 
@@ -96,10 +95,8 @@ class LinearModel(RegressorMixin, Weighted):
         self._refuse_weightless(rows)
 
     def _schema(self) -> Part:
-        n_records = int(self._info.n_records or 0)
-        return LinearSchema(
-            n_records, self._n_columns, self._always_has_origins, self._suit_targets
-        )
+        dense = self._always_has_origins
+        return LinearSchema(self._n_records, self._n_columns, dense, self._suit_targets)
 
     def _suit_targets(self, n_targets: int) -> None:
         """Raise InvalidParameterError where parameters are not those of so many targets."""
@@ -120,9 +117,7 @@ class LinearModel(RegressorMixin, Weighted):
 
     def _restore(self, state: dict[str, Any]) -> None:
         weighted = state.get("weighted")
-        held = self._held
-        n_rows = int(self._info.n_records or 0) if held is None else held.n_live
-        self._zero = None
+        n_rows, self._zero = self._n_records, None
         if weighted is not None:
             n_rows, self._zero = weighted["n_rows"], weighted["origin"]
         self._restore_map(state)

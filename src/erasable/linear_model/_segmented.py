@@ -204,9 +204,8 @@ class SegmentedRegression(RegressorMixin, Erasable):
         return Outcome(outcome.action, outcome.rows_touched + moved, counts)
 
     def _schema(self) -> Fields:
-        return segmented_schema(
-            int(self._info.n_records or 0), self.n_features_in_, int(self._at_fit("n_segments"))
-        )
+        n_segments = int(self._at_fit("n_segments"))
+        return segmented_schema(self._n_records, self.n_features_in_, n_segments)
 
     def _state(self) -> dict[str, Any]:
         kmeans, gram = self._kmeans, self._grams[0]
@@ -230,10 +229,9 @@ class SegmentedRegression(RegressorMixin, Erasable):
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
-        names = getattr(self, "feature_names_in_", None)
         kmeans = self._kmeans = self._new_kmeans()
         shared = {
-            "feature_names": None if names is None else names.tolist(),
+            "feature_names": self._column_names,
             "n_features": self.n_features_in_,
             "n_records": self._info.n_records,
             "params": encode_params(kmeans),

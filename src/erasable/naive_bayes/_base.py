@@ -93,7 +93,7 @@ class NaiveBayes(ByClass, Weighted):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were given at fit
             self._check_settings()
-        n_records, fixed = int(self._info.n_records or 0), self._at_fit("classes") is not None
+        n_records, fixed = self._n_records, self._at_fit("classes") is not None
         counted = self._counted_schema
         return naive_bayes_schema(n_records, counted, self._read_prior(), fixed=fixed)
 

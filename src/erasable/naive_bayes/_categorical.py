@@ -228,7 +228,7 @@ class CategoricalNB(DiscreteNB):
         sizes = self._counted.n_categories
         unknown = np.flatnonzero(largest >= sizes)
         if unknown.size:
-            names = getattr(self, "feature_names_in_", np.arange(sizes.size)).tolist()
+            names: Any = self._column_names or range(sizes.size)
             raise InvalidDataError(
                 f"{unknown.size} columns ({name_some([names[j] for j in unknown.tolist()])}) hold "
                 "categories that no record of the model has; expected 0 to "

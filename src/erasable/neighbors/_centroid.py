@@ -136,7 +136,7 @@ class NearestCentroid(ByClass):
     # -- keeping -------------------------------------------------------------------------------
 
     def _schema(self) -> Fields:
-        n_records = int(self._info.n_records or 0)
+        n_records = self._n_records
         return Fields({"classes": classes(n_records)}).joined(class_moments_schema(n_records))
 
     def _restore(self, state: dict[str, Any]) -> None:

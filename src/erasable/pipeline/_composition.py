@@ -337,10 +337,9 @@ class Composition(_BaseComposition, Nested):
 
 def _part(step: Erasable) -> dict[str, Any]:
     """Return what is a part's own of its state; parameters and records are the whole's."""
-    names = getattr(step, "feature_names_in_", None)
     return {
         "algorithm_version": step.algorithm_version,
-        "feature_names": None if names is None else names.tolist(),
+        "feature_names": step._column_names,
         "n_features": step.n_features_in_,
         "seed": getattr(step, "seed_", None),
         **step._state(),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_array
 
 from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
@@ -16,6 +17,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
+from erasable.core.messages import as_our_error
 from erasable.core.values import Values
 from erasable.preprocessing._categories import UNKNOWN, Categories, Codes, Flags, Ints, find
 from erasable.preprocessing._fixed import fixed_labels
@@ -81,7 +83,7 @@ class Encoder(TransformerMixin, Erasable):
         matrix, live = held.records.matrix, held.live_rows()
         if text:
             matrix = matrix.astype(object, copy=False)
-        fixed, names = None, self._names()
+        fixed, names = None, self._call_columns()
         given = self._at_fit("categories")
         if not isinstance(given, str):
             fixed = fixed_labels(given, matrix, names)
@@ -112,7 +114,7 @@ class Encoder(TransformerMixin, Erasable):
 
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)
-        return categories_schema(int(self._info.n_records or 0), fixed=fixed)
+        return categories_schema(self._n_records, fixed=fixed)
 
     def _state(self) -> dict[str, Any]:
         return _state_of(self._labels, self._counts)
@@ -179,7 +181,7 @@ class Encoder(TransformerMixin, Erasable):
         counts = np.count_nonzero(unknown, axis=0)
         if not counts.any():
             return
-        names = self._names()
+        names = self._call_columns()
         named = name_some([names[j] for j in np.flatnonzero(counts).tolist()])
         expected = "those of fit" if when == "transform" else "those of categories="
         raise InvalidDataError(
@@ -187,10 +189,19 @@ class Encoder(TransformerMixin, Erasable):
             f"{when}; expected {expected}; drop those rows, or set handle_unknown"
         )
 
-    def _names(self) -> list[str]:
-        """Return the names of the columns, or what scikit-learn calls those of an array."""
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
+    def _read_encoded(self, X: Any, width: int, **accepted: Any) -> Any:
+        """Read what `transform` returned."""
+        self._check_fitted()
+        try:
+            matrix = check_array(X, **accepted)
+        except (TypeError, ValueError) as error:
+            raise as_our_error(error, X) from None
+        if matrix.shape[1] != width:
+            raise InvalidDataError(
+                f"Shape of the passed X data is not correct. Expected {width} columns, got "
+                f"{matrix.shape[1]}; pass what transform returned"
+            )
+        return matrix
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as grid_kernels
+from erasable.core._grid_kernels import Floats, Ints
 from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import shorten
@@ -25,11 +26,9 @@ from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
 from erasable.preprocessing._sparse_fills import is_gap
 
-__all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "constant_of", "gaps_in"]
+__all__ = ["Constants", "Fill", "Gaps", "Means", "Medians", "Modes", "constant_of", "gaps_in"]
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
@@ -270,3 +269,48 @@ class Constants:
 
     def state(self) -> dict[str, Any]:
         return {"statistics": self._values}
+
+
+class Gaps:
+    """The gaps of the live rows of a table, of which rows can be forgotten.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_rows, n_features)
+    live_rows : ndarray of int64
+        Distinct positions of the rows that count.
+    marker : number, str or NaN
+        What a gap is marked with.
+
+    Attributes
+    ----------
+    n_values : ndarray of shape (n_features,), int64
+        How many live values each column has, gaps left out.
+
+    Examples
+    --------
+    >>> gaps = Gaps(np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]]), np.arange(3), np.nan)
+    >>> gaps.n_values, gaps.rows(np.array([True, False]))
+    (array([2, 2]), array([1]))
+    """
+
+    def __init__(self, matrix: NDArray[Any], live_rows: Ints, marker: Any) -> None:
+        n_rows = matrix.shape[0]
+        whole = live_rows.size == n_rows
+        gaps = gaps_in(matrix if whole else matrix[live_rows], marker)
+        counts = np.count_nonzero(gaps, axis=0)
+        self.n_values: Ints = live_rows.size - counts.astype(np.int64)
+        self._marker = marker
+        self._columns = np.flatnonzero(counts)
+        self._mask = np.zeros((self._columns.size, n_rows), dtype=np.bool_)
+        self._mask[:, live_rows] = gaps[:, self._columns].T
+
+    def remove(self, matrix: NDArray[Any], rows: Ints) -> None:
+        """Forget rows, which can still be read."""
+        self.n_values -= np.count_nonzero(~gaps_in(matrix[rows], self._marker), axis=0)
+        self._mask[:, rows] = False
+
+    def rows(self, columns: Flags) -> Ints:
+        """Return the positions of the live rows that have gaps in some columns."""
+        chosen = self._mask[columns[self._columns]]
+        return np.flatnonzero(chosen.any(axis=0))

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_array
 
 from erasable.core.changes import Change
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.core.messages import as_our_error
 from erasable.preprocessing._categories import UNKNOWN, Codes, Flags, has_gap
 from erasable.preprocessing._encoder import Encoder
 
@@ -120,7 +118,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
             value = self._at_fit(name)
             taken = [
                 column
-                for column, labels in zip(self._names(), self._labels, strict=True)
+                for column, labels in zip(self._call_columns(), self._labels, strict=True)
                 if value is not None
                 and value in range(labels.size - has_gap(labels))
                 and (name == "unknown_value" or has_gap(labels))
@@ -182,16 +180,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
         InvalidDataError
             Another width, or numbers that stand for no category.
         """
-        self._check_fitted()
-        try:
-            X = check_array(X, ensure_all_finite="allow-nan")
-        except (TypeError, ValueError) as error:
-            raise as_our_error(error, X) from None
-        if X.shape[1] != len(self._labels):
-            raise InvalidDataError(
-                f"Shape of the passed X data is not correct. Expected {len(self._labels)} columns, "
-                f"got {X.shape[1]}; pass what transform returned"
-            )
+        X = self._read_encoded(X, len(self._labels), ensure_all_finite="allow-nan")
         columns = []
         unknown = np.zeros(X.shape, dtype=np.bool_)
         value = self._at_fit("unknown_value")
@@ -206,7 +195,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
             wrong = int(np.count_nonzero(~np.isin(codes, np.arange(labels.size))))
             if wrong:
                 raise InvalidDataError(
-                    f"{wrong} numbers of column {self._names()[j]!r} stand for no category; "
+                    f"{wrong} numbers of column {self._call_columns()[j]!r} stand for no category; "
                     f"expected whole ones from 0 to {labels.size - 1}; pass what transform returned"
                 )
             columns.append(labels[codes.astype(np.int64)])

@@ -10,10 +10,10 @@ from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
+from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core.changes import Affine, Change
@@ -22,12 +22,11 @@ from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
 from erasable.core.quantiles import Quantiles
 from erasable.core.values import Values
-from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
+from erasable.preprocessing._scaler import NARROWEST, Scaler
 from erasable.preprocessing._sparse_columns import blocks, columns_of
 
 __all__ = ["RobustScaler"]
 
-Ints = NDArray[np.int64]
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite
 
 

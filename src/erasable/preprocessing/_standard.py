@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
+from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, OneOf, Sizes
 from erasable.core._schema_models import grid, moments, refuse_many, refuse_negative_variance
 from erasable.core.changes import Affine, Change
@@ -20,7 +20,7 @@ from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.sparse import SparseGrid
 from erasable.preprocessing._lattice import draw_phases, lattice_center, lattice_scale
-from erasable.preprocessing._scaler import Floats, Scaler
+from erasable.preprocessing._scaler import Scaler
 from erasable.preprocessing._sparse_moments import SparseMoments
 
 __all__ = ["StandardScaler"]
@@ -145,10 +145,10 @@ class StandardScaler(Scaler):
         matrix, live = self._live_matrix()
         if issparse(matrix):
             return SparseMoments.fit(SparseGrid.fit(matrix, live), matrix, live)
-        names = getattr(self, "feature_names_in_", None)
-        return Moments.fit(Grid.fit(matrix, live, names=names, warn=False), matrix, live)
+        grid = Grid.fit(matrix, live, names=self._column_names, warn=False)
+        return Moments.fit(grid, matrix, live)
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
         matrix, moments = held.records.matrix, self._moments
         moments.remove(matrix, rows)
@@ -166,7 +166,7 @@ class StandardScaler(Scaler):
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
     def _schema(self) -> Fields:
-        n_records = int(self._info.n_records or 0)
+        n_records = self._n_records
         refuse_many(n_records)
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -187,15 +187,13 @@ class StandardScaler(Scaler):
         else:
             grid = SparseGrid.from_state(state["grid"])
             read = SparseMoments.from_state
-        self._moments = read(grid, self.n_samples_seen_, state["moments"])
+        self._moments = read(grid, self._n_records, state["moments"])
         self._restore_map(state)
         self._set_lattice()
 
     def _set_lattice(self) -> None:
         if self._at_fit("quantize"):
-            unnamed = [f"x{column}" for column in range(self.n_features_in_)]
-            names = getattr(self, "feature_names_in_", np.array(unnamed)).tolist()
-            self._phases = draw_phases(self._tape, names)
+            self._phases = draw_phases(self._tape, self._call_columns())
             self._lattice = self._on_lattice()
 
     def _on_lattice(self) -> tuple[Floats, Floats]:

@@ -80,8 +80,7 @@ class Recipe:
         """
         template = clone(estimator)
         known = known_to(template)
-        names = getattr(owner, "feature_names_in_", None)
-        columns = None if names is None else names.tolist()
+        columns = owner._column_names
         columns = columns if needs_frame(template, known, columns) else None
         return cls(template, known, columns, Accepts.of(owner).documents)
 
