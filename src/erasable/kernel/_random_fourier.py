@@ -109,12 +109,6 @@ class RandomFourierRidge(LinearModel):
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "n_components": [Interval(Integral, 1, MAX_FEATURES, closed="both")],
         "fit_intercept": ["boolean"],
-        "random_state": [
-            None,
-            Interval(Integral, 0, 2**64 - 1, closed="both"),
-            np.random.RandomState,
-            np.random.Generator,
-        ],
     }
     _always_has_origins = True
     _drawn: _Drawn

@@ -114,12 +114,6 @@ class SegmentedRegression(RegressorMixin, Erasable):
         "n_segments": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [
-            None,
-            Interval(Integral, 0, 2**64 - 1, closed="both"),
-            np.random.RandomState,
-            np.random.Generator,
-        ],
     }
     _kmeans: QuantizedKMeans
     _grams: list[Gram]

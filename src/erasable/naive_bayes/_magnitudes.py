@@ -17,8 +17,8 @@ from scipy.sparse import issparse
 
 from erasable.core import _class_kernels as kernels
 from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP, Floats, Ints
-from erasable.core.errors import MagnitudeError
 from erasable.core.grid import MAX_ROWS
+from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 
@@ -74,23 +74,14 @@ class TopGrid:
         MagnitudeError
             If a value exceeds ``2**480``, or there are more than ``2**27`` rows.
         """
-        if live.size > MAX_ROWS:
-            raise MagnitudeError(
-                f"{live.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
-                "split the data"
-            )
+        refuse_many_rows(live.size, MAX_ROWS)
         grid = cls.from_top(np.full(matrix.shape[1], MIN_TOP, dtype=np.int64))
         if issparse(matrix):
             kernels.find_tops_sparse(*parts(matrix), live, grid.half, grid.counts)
         else:
             kernels.find_tops(matrix, live, grid.half, grid.counts)
         grid._follow()
-        huge = np.flatnonzero(grid.top > MAX_TOP)
-        if huge.size:
-            raise MagnitudeError(
-                f"{huge.size} columns hold values beyond 2**{MAX_TOP} (column {int(huge[0])}); "
-                "exact sums need smaller magnitudes; divide such columns by a constant"
-            )
+        refuse_huge_columns(grid.top > MAX_TOP, f"2**{MAX_TOP}")
         return grid
 
     @classmethod

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as grid_kernels
 from erasable.core._grid_kernels import Floats, Ints
-from erasable.core.errors import InvalidParameterError, MagnitudeError
+from erasable.core.errors import InvalidParameterError
 from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.quantiles import Quantiles
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap
@@ -89,11 +90,7 @@ class Means:
     """Means of gridded values, of a dense table or a sparse one."""
 
     def __init__(self, matrix: Any, live_rows: Ints, marker: float) -> None:
-        if live_rows.size > MAX_ROWS:
-            raise MagnitudeError(
-                f"{live_rows.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
-                "split the data"
-            )
+        refuse_many_rows(live_rows.size, MAX_ROWS)
         d = matrix.shape[1]
         self._gap = float(marker)
         self._low, self._high = np.full(d, np.inf), np.full(d, -np.inf)
@@ -102,12 +99,7 @@ class Means:
             kernels.extremes(table, rows, self._gap, self._low, self._high, self._reached)
         limit = 2.0**grid_kernels.MAX_TOP
         huge = (self.n_values > 0) & (np.maximum(-self._low, self._high) > limit)
-        if huge.any():
-            raise MagnitudeError(
-                f"{int(huge.sum())} columns hold values beyond 2**480 (column "
-                f"{int(np.flatnonzero(huge)[0])}); exact sums need smaller magnitudes; divide such "
-                "columns by a constant"
-            )
+        refuse_huge_columns(huge, f"2**{grid_kernels.MAX_TOP}")
         self.origin, self.top, self.sums = np.zeros(d), np.zeros(d, dtype=np.int64), np.zeros(d)
         for j in range(d):
             self._bracket(j)

@@ -18,8 +18,9 @@ from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import InvalidParameterError, MagnitudeError
+from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_huge_columns
 from erasable.core.quantiles import Quantiles
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Scaler
@@ -228,9 +229,4 @@ def _refuse_huge(matrix: Values, live: Ints) -> None:
     if values.size == 0 or max(-float(values.min()), float(values.max())) <= _LARGEST:
         return
     huge = np.asarray((abs(matrix[live]) > _LARGEST).sum(axis=0)).ravel()
-    if huge.any():
-        raise MagnitudeError(
-            f"{int(np.count_nonzero(huge))} columns hold values beyond 2**1020 (column "
-            f"{int(np.flatnonzero(huge)[0])}); expected smaller magnitudes; divide such columns "
-            "by a constant"
-        )
+    refuse_huge_columns(huge, "2**1020", "expected")
