@@ -15,7 +15,6 @@ from erasable.compose._columns import accepts_of, has_names, is_empty, positions
 from erasable.core._schema import DictOf, Fields, Integer
 from erasable.core._schema_models import refuse_unbounded
 from erasable.core.errors import InvalidInputError
-from erasable.core.estimator import Erasable
 from erasable.core.params import decode_param, encoded_parts
 from erasable.core.rows import Rows
 from erasable.core.values import Accepts
@@ -290,9 +289,9 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     @property
     def _ends_in_map(self) -> bool:
-        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
         return any(
-            part._is_map or (isinstance(part, Nested) and part._ends_in_map) for part in parts
+            part._is_map or (isinstance(part, Nested) and part._ends_in_map)
+            for part in self._erasable_parts().values()
         )
 
     # -- what it answers -----------------------------------------------------------------------

@@ -6,9 +6,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core._grid_kernels import Floats, Ints
@@ -110,12 +108,6 @@ class NadarayaWatson(RegressorMixin, Lazy):
         self.bandwidth = bandwidth
         self.kernel = kernel
 
-    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Numbers:
-        return Numbers.fit(y, rows)
-
-    def _targets_from(self, state: dict[str, Any]) -> Numbers:
-        return Numbers.from_state(state)
-
     def predict(self, X: Any) -> Floats:
         """Predict targets.
 
@@ -177,9 +169,3 @@ class NadarayaWatson(RegressorMixin, Lazy):
             queries, *parts, inverse, by_rank, nearest, limits, bandwidth, shape, out, total
         )
         return out, total
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags

@@ -6,7 +6,7 @@ goes, so does the class; what is kept of a deleted record is overwritten.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,25 +21,6 @@ __all__ = ["LARGEST", "Labels", "Numbers", "Targets"]
 
 LARGEST = 2.0**500
 """No value may exceed it: squares of differences, and sums of them, stay finite."""
-
-
-class Targets(Protocol):
-    """Targets by row."""
-
-    def bytes_of(self, rows: Ints) -> list[bytes]:
-        """Write those of some rows as bytes, for a hash."""
-
-    def remove(self, rows: Ints) -> None:
-        """Forget those of some rows."""
-
-    def take(self, rows: Ints) -> Targets:
-        """Keep those of the live rows only, in this order."""
-
-    def state(self, order: Ints) -> dict[str, Any]:
-        """Return those of all live rows, in this order."""
-
-    def summary(self) -> dict[str, Any]:
-        """Return what is known beside the targets of each row."""
 
 
 class Numbers:
@@ -186,3 +167,7 @@ class Labels:
             for labels, column in zip(state["classes"], columns, strict=True)
         ]
         return cls(outputs, codes.ndim == 1)
+
+
+Targets: TypeAlias = Labels | Numbers
+"""Targets by row."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -66,13 +67,12 @@ class Composition(_BaseComposition, Nested):
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
         super()._validate_params()
         self._check_parts()
-        before = [(part, dict(part.__dict__)) for part in self._composed()]
-        try:
+        with _all_or_nothing(self._composed()):
             return super()._fit(X, y, sample_weight, ids, groups)
-        except BaseException:
-            for part, attributes in before:
-                part.__dict__ = attributes
-            raise
+
+    def _erasable_parts(self) -> dict[str, Erasable]:
+        """Return the parts that learn, by name."""
+        return {name: part for name, part in self._parts() if isinstance(part, Erasable)}
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -94,35 +94,34 @@ class Composition(_BaseComposition, Nested):
 
     @property
     def _takes_weights(self) -> bool:  # type: ignore[override]
-        return any(isinstance(part, Erasable) and part._takes_weights for _, part in self._parts())
+        return any(part._takes_weights for part in self._erasable_parts().values())
 
     def _learns_from(self) -> set[str]:
-        learners = [part for _, part in self._parts() if isinstance(part, Erasable)]
-        return super()._learns_from().union(*(part._learns_from() for part in learners))
+        parts = self._erasable_parts().values()
+        return super()._learns_from().union(*(part._learns_from() for part in parts))
 
     @property
     def _reads_numbers(self) -> bool:
-        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        parts = list(self._erasable_parts().values())
         return bool(parts) and parts[-1]._reads_numbers
 
     @property
     def _heeds_objects(self) -> bool:
-        return any(part._heeds_objects for _, part in self._parts() if isinstance(part, Erasable))
+        return any(part._heeds_objects for part in self._erasable_parts().values())
 
     def _draw_seed(self) -> None:
-        for _, part in self._parts():
-            if isinstance(part, Erasable):
-                part._forget_learned()
-                part._draw_seed()
+        for part in self._erasable_parts().values():
+            part._forget_learned()
+            part._draw_seed()
 
     def _minimum_records(self) -> int:
-        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        parts = self._erasable_parts().values()
         return max([1, *(part._minimum_records() for part in parts)])
 
     def _minimum_parameter(self) -> str | None:
         least = self._minimum_records()
-        for name, part in self._parts():
-            if isinstance(part, Erasable) and part._minimum_records() == least:
+        for name, part in self._erasable_parts().items():
+            if part._minimum_records() == least:
                 inner = part._minimum_parameter()
                 return None if inner is None else f"{name}__{inner}"
         return None
@@ -153,17 +152,8 @@ class Composition(_BaseComposition, Nested):
         with fusing(self._fused):
             return self._engine.remove(self, rows)
 
-    def _declare(self, numeric: NDArray[np.bool_] | None) -> None:
-        return None
-
-    def _end_learning(self, engine: Engine) -> None:
-        return None
-
     def _start_deletion(self) -> None:
         self._marked = None
-
-    def _end_deletion(self, engine: Engine) -> None:
-        return None
 
     def _relearn(self, held: Attachment, affine: Affine | None = None) -> None:
         with fusing(self._fused):
@@ -197,13 +187,8 @@ class Composition(_BaseComposition, Nested):
             self._reattach()  # also parts may have lost their accelerators
         if not self._fault:
             return
-        before = [(part, dict(part.__dict__)) for part in (self, *self._composed())]
-        try:
+        with _all_or_nothing([self, *self._composed()]):
             self._relearn(self._attached())
-        except BaseException:
-            for part, attributes in before:
-                part.__dict__ = attributes
-            raise
 
     def _composed(self) -> list[Erasable]:
         """Return the estimators that it is made of, at any depth."""
@@ -217,14 +202,13 @@ class Composition(_BaseComposition, Nested):
         return {MARK: 2, **unfused} if self._marked else unfused
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
-        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        parts = self._erasable_parts().values()
         return any(part._fits_sooner(n_gone, n_records) for part in parts)
 
     def _abandon(self) -> None:
         super()._abandon()
-        for _, part in self._parts():
-            if isinstance(part, Erasable):
-                part._abandon()
+        for part in self._erasable_parts().values():
+            part._abandon()
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -236,8 +220,7 @@ class Composition(_BaseComposition, Nested):
         parts = DictOf(Within({"algorithm_version", "feature_names", "n_features", "seed"}))
 
         def know_the_parts(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-            known = {name for name, part in self._parts() if isinstance(part, Erasable)}
-            strange = sorted(value[self._PARTS].keys() - known)
+            strange = sorted(value[self._PARTS].keys() - self._erasable_parts().keys())
             if strange:
                 refuse(f"{self._PARTS}.{strange[0]}", "a value", "no such field")
 
@@ -333,6 +316,18 @@ class Composition(_BaseComposition, Nested):
             raise NotFittedError(
                 f"{len(parts)} steps are here and {len(fitted)} were fitted; fit again"
             )
+
+
+@contextmanager
+def _all_or_nothing(parts: list[Erasable]) -> Iterator[None]:
+    """Give estimators their attributes back where something is raised."""
+    before = [(part, dict(part.__dict__)) for part in parts]
+    try:
+        yield
+    except BaseException:
+        for part, attributes in before:
+            part.__dict__ = attributes
+        raise
 
 
 def _part(step: Erasable) -> dict[str, Any]:

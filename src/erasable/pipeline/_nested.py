@@ -51,19 +51,15 @@ class Nested(Erasable):
     def _lay_out(self, source: Node) -> None:
         """Set ``_layout``, for a source whose width and names are known."""
 
-    @abstractmethod
     def _declare(self, numeric: Flags | None) -> None:
         """Learn which columns of the source a frame declares to hold numbers."""
 
-    @abstractmethod
     def _end_learning(self, engine: Any) -> None:
         """Keep what follows of the steps, which have learned."""
 
-    @abstractmethod
     def _start_deletion(self) -> None:
         """Remember what is to be compared."""
 
-    @abstractmethod
     def _end_deletion(self, engine: Any) -> None:
         """Keep what follows of the steps, which have deleted."""
 
