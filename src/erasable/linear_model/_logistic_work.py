@@ -148,7 +148,7 @@ class Work:
         design = solver.problem.design
         if isinstance(solver, NewtonSolver) and solver.metric and not solver.metric.is_guess:
             units = design.rows(rows)
-            residuals = design.residuals(units @ solver.theta.T, rows)
+            residuals, _ = design.residuals(units @ solver.theta.T, rows)
             if solver.metric.forget(design, rows, units):
                 decrement, step, _ = solver.metric.decrement(residuals.T @ units)
                 if decrement < 1.0:  # a longer step would be a leap in the dark

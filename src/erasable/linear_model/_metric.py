@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from erasable.linear_model._certificate import compounded
-from erasable.linear_model._softmax_design import UNIT, Design, shares
-from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_design import UNIT, Design
+from erasable.linear_model._softmax_kernels import Floats, shares
 
 __all__ = ["Metric", "invert"]
 

@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._exact_gradients import exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum
-from erasable.linear_model._softmax_design import (
-    BLOCK,
-    UNIT,
-    Design,
-    Evaluation,
-    Workspace,
-    curvatures,
-)
+from erasable.linear_model._softmax_design import BLOCK, UNIT, Design, Evaluation
 from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
 
 __all__ = ["DenseDesign"]
@@ -45,8 +38,7 @@ class DenseDesign(Design):
     """
 
     def __init__(self, matrix: NDArray[Any], *others: Any) -> None:
-        super().__init__(*others)
-        self.matrix = matrix
+        super().__init__(matrix, *others)
         # Rows that do not count may hold anything in records that others hold.
         with np.errstate(over="ignore", invalid="ignore"):
             finite = bool((self.weights > 0).all()) or bool(np.isfinite(matrix.sum()))
@@ -61,12 +53,6 @@ class DenseDesign(Design):
             largest = max(largest, float(np.einsum("ij,ij->i", tile, tile).max()))
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
-
-    def _blocks(self) -> Iterator[slice]:
-        for start in range(0, self.n_rows, BLOCK):
-            part = slice(start, min(start + BLOCK, self.n_rows))
-            if self.weights[part].any():
-                yield part
 
     def _tiles(self, ones: bool) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows in units, or, where it saves a copy, rows as they are.
@@ -95,7 +81,6 @@ class DenseDesign(Design):
         (sums, low), (ends, ends_low) = np.zeros((2, m, d)), np.zeros((2, m, 1))
         squares, missing = np.zeros(m), 0.0
         logits = np.zeros((self.n_rows, m))
-        space = Workspace(self.n_rows, m)
         with np.errstate(over="ignore", invalid="ignore"):  # of rows that do not count
             for part, tile in self._tiles(False):
                 z = logits[part]
@@ -104,9 +89,7 @@ class DenseDesign(Design):
                     z += last
                 else:
                     kernels.dots(tile, coefficients, last, z)
-                residuals, lacking = space.fill(
-                    z, self.codes[part], self.weights[part], self.reference
-                )
+                residuals, lacking = self.residuals(z, part)
                 missing += float(lacking.sum())
                 squares += np.einsum("ik,ik->k", residuals, residuals)
                 if wide:
@@ -146,15 +129,12 @@ class DenseDesign(Design):
     def energy(self, theta: Floats, logits: Floats) -> float:
         """See `Design`: with the magnitudes of the terms of every logit."""
         size, last = self._split(np.abs(theta).max(axis=0)[None, :])
-        space = Workspace(self.n_rows, self.n_logits)
         total = 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for part, tile in self._tiles(False):
                 sizes = np.zeros((tile.shape[0], 1))
                 kernels.dots(np.abs(tile), size, last, sizes)
-                missing = space.fill(
-                    logits[part], self.codes[part], self.weights[part], self.reference
-                )[1]
+                missing = self.residuals(logits[part], part)[1]
                 errors = 1.001 * self._depth * UNIT * sizes[:, 0] + EXP_ERROR
                 errors[missing == 0.0] = 0.0
                 total += float((missing * errors) @ errors)
@@ -178,31 +158,10 @@ class DenseDesign(Design):
         )  # fmt: skip
         return self._exact(theta, gradient, low, squares, missing)
 
-    def hessian(self, logits: Floats) -> Floats:
-        """See `Design`: one pass over the rows, and matrix products."""
-        m, width = self.n_logits, self.width
-        out = np.zeros((m, width, m, width))
-        block = min(BLOCK, self.n_rows)
-        tiles = np.zeros((block, m * width)) if m > 1 else np.zeros((0, 0))
-        for part in self._blocks():
-            own, shared = curvatures(logits[part], self.weights[part], self.reference)
-            n = own.shape[1]
-            for k in range(m):
-                tile = np.zeros((n, width))
-                self._fill(part, own[k], tile)
-                out[k, :, k] += tile.T @ tile
-                if m > 1:
-                    self._fill(part, shared[k], tile)
-                    tiles[:n, k * width : (k + 1) * width] = tile
-            if m > 1:
-                products = (tiles[:n].T @ tiles[:n]).reshape(out.shape)
-                for k in range(m):
-                    products[k, :, k] = 0.0
-                out -= products
-        return out.reshape(m * width, m * width)
-
-    def _fill(self, part: slice, weights: Floats, out: Floats) -> None:
+    def _weighted(self, part: slice, weights: Floats) -> Floats:
+        out = np.zeros((weights.size, self.width))
         kernels.tile(self.matrix[part], self.origin, self.unit, weights, self.intercept, out)
+        return out
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """See `Design`."""
@@ -243,10 +202,7 @@ class DenseDesign(Design):
 
     def take(self, rows: NDArray[np.int64], weights: Floats) -> DenseDesign:
         """See `Design`."""
-        return DenseDesign(
-            self.matrix[rows], weights, self.codes[rows], self.n_logits, self.reference,
-            self.intercept, self.origin, self.unit,
-        )  # fmt: skip
+        return self._of_rows(rows, weights, self.origin)
 
 
 def _products(residuals: Floats, tile: Floats) -> Floats:

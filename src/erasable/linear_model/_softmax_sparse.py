@@ -13,14 +13,7 @@ from erasable.core._moment_kernels import two_sum
 from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
-from erasable.linear_model._softmax_design import (
-    BLOCK,
-    UNIT,
-    Design,
-    Evaluation,
-    Workspace,
-    curvatures,
-)
+from erasable.linear_model._softmax_design import UNIT, Design, Evaluation
 from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
 
 __all__ = ["SparseDesign"]
@@ -52,16 +45,15 @@ class SparseDesign(Design):
     """
 
     def __init__(self, matrix: csr_array, *others: Any) -> None:
-        super().__init__(*others)
+        super().__init__(matrix, *others)
         self._shifted = bool(self.origin.any())
         if self._shifted:
             if not self.intercept:
                 matrix = _with_zeros(matrix, np.flatnonzero(self.origin))
             data = matrix.data - self.origin[matrix.indices]
-            matrix = csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-        self.matrix = matrix
+            self.matrix = csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
         squares = np.zeros(self.width)
-        largest = _squares(*parts(matrix), self.unit, self.weights, self.intercept, squares)
+        largest = _squares(*parts(self.matrix), self.unit, self.weights, self.intercept, squares)
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
 
@@ -91,18 +83,14 @@ class SparseDesign(Design):
         _logits(data, indices, indptr, self.weights, coefficients, last, logits, sizes)
         body, low, errors = np.zeros((3, m, d))
         ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
-        space = Workspace(self.n_rows, m)
         slack = self.sharing * (4 * UNIT * sizes + EXP_ERROR) + (2 * m + 6) * UNIT
-        for start in range(0, self.n_rows, BLOCK):
-            part = slice(start, min(start + BLOCK, self.n_rows))
-            residuals, lacking = space.fill(
-                logits[part], self.codes[part], self.weights[part], self.reference
-            )
+        for part in self._blocks():
+            residuals, lacking = self.residuals(logits[part], part)
             errors_here = 4 * UNIT * sizes[part] + EXP_ERROR
             energy += float((lacking * errors_here) @ errors_here)
             squares += np.einsum("ik,ik->k", residuals, residuals)
             _scatter(
-                data, indices, indptr[start : part.stop + 1], self.weights[part], residuals,
+                data, indices, indptr[part.start : part.stop + 1], self.weights[part], residuals,
                 slack[part], body, low, errors, ends,
             )  # fmt: skip
         gradient = self._join(body + low, ends[0] + ends[1])
@@ -135,24 +123,8 @@ class SparseDesign(Design):
         )  # fmt: skip
         return self._exact(theta, gradient, low, squares, missing)
 
-    def hessian(self, logits: Floats) -> Floats:
-        """See `Design`: blocks of rows made dense."""
-        m, width = self.n_logits, self.width
-        out = np.zeros((m, width, m, width))
-        for start in range(0, self.n_rows, BLOCK):
-            part = slice(start, min(start + BLOCK, self.n_rows))
-            own, shared = curvatures(logits[part], self.weights[part], self.reference)
-            rows = np.arange(part.start, part.stop)
-            for k in range(m):
-                tile = self._dense(rows, own[k])
-                out[k, :, k] += tile.T @ tile
-            if m > 1:
-                tiles = np.hstack([self._dense(rows, shared[k]) for k in range(m)])
-                products = (tiles.T @ tiles).reshape(out.shape)
-                for k in range(m):
-                    products[k, :, k] = 0.0
-                out -= products
-        return out.reshape(m * width, m * width)
+    def _weighted(self, part: slice, weights: Floats) -> Floats:
+        return self._dense(np.arange(part.start, part.stop), weights)
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """See `Design`."""
@@ -187,10 +159,7 @@ class SparseDesign(Design):
 
     def take(self, rows: NDArray[np.int64], weights: Floats) -> SparseDesign:
         """See `Design`."""
-        return SparseDesign(
-            csr_array(self.matrix[rows]), weights, self.codes[rows], self.n_logits,
-            self.reference, self.intercept, np.zeros_like(self.origin), self.unit,
-        )  # fmt: skip
+        return self._of_rows(rows, weights, np.zeros_like(self.origin))
 
 
 @kernel
