@@ -14,6 +14,7 @@ from sklearn.utils import Bunch, Tags, get_tags
 from erasable.compose._columns import accepts_of, has_names, is_empty, positions
 from erasable.core._schema import DictOf, Fields, Integer
 from erasable.core._schema_models import refuse_unbounded
+from erasable.core.arrays import Flags
 from erasable.core.errors import InvalidInputError
 from erasable.core.params import decode_param, encoded_parts
 from erasable.core.rows import Rows
@@ -237,7 +238,7 @@ class ColumnTransformer(TransformerMixin, Composition):
             for _, step in chain.steps:
                 yield name, step, len(self._selections[name].columns)
 
-    def _declare(self, numeric: NDArray[np.bool_] | None) -> None:
+    def _declare(self, numeric: Flags | None) -> None:
         for selection in self._selections.values():
             selection.declare(numeric)
 

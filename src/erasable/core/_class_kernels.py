@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from erasable.core._grid_kernels import Floats, Ints, Matrix, ceil_log2, quantise
 from erasable.core._jit import kernel
 from erasable.core._sparse_kernels import Indices
-
-Codes = NDArray[np.int32]
+from erasable.core.arrays import Codes as Codes
 
 
 @kernel

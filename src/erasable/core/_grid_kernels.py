@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats as Floats
+from erasable.core.arrays import Ints as Ints
 
 BITS = 26
 MIN_TOP = -480
@@ -22,8 +24,6 @@ MAX_TOP = 480
 WIDTH = 512
 
 Matrix = NDArray[np.float64] | NDArray[np.float32]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 ZERO, ONE, MANY = np.int64(0), np.int64(1), np.int64(2**32)

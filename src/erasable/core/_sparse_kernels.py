@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from erasable.core._grid_kernels import Floats, Ints, Matrix, quantise
 from erasable.core._jit import kernel
-
-Indices = NDArray[np.int32] | NDArray[np.int64]
+from erasable.core.arrays import Indices as Indices
 
 
 @kernel

@@ -16,9 +16,9 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._deleting import learn_and_compare
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
-from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields, OneOf, Part, refuse
 from erasable.core._schema_models import column_map, gram, refuse_many
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
@@ -170,7 +170,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         grid = Grid.fit(matrix, live, names=self._column_names)
         return Gram.fit(grid, matrix, live_rows=live)
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
         self._solution.axes = None
         read_again = self._gram.forget(held.records.matrix, None, rows, held.live_rows)

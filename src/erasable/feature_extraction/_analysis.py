@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 import sklearn.feature_extraction.text
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
 
 __all__ = ["COUNT_CONSTRAINTS", "check_analysis", "choose", "make_tool", "read_vocabulary"]
 
-Ints = NDArray[np.int64]
 
 COUNT_CONSTRAINTS: Mapping[str, Any] = {
     "strip_accents": [StrOptions({"ascii", "unicode"}), None, callable],

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from erasable.core.arrays import Flags, Ints
 from erasable.core.errors import InvalidDataError
 from erasable.feature_extraction import _text_kernels as kernels
-from erasable.feature_extraction._text_kernels import Counts, Ints, Slots
+from erasable.feature_extraction._text_kernels import Counts, Slots
 from erasable.feature_extraction._words import words_of
 
 __all__ = ["CountRows", "TermCounts", "count_terms"]
@@ -277,7 +278,7 @@ def _count_words(
     return _interleave(read, rest, is_ascii)
 
 
-def _interleave(one: CountRows, other: CountRows, is_one: NDArray[np.bool_]) -> CountRows:
+def _interleave(one: CountRows, other: CountRows, is_one: Flags) -> CountRows:
     """Put the rows of two, each in its order, where `is_one` says that they belong."""
     indptr = np.zeros(is_one.size + 1, dtype=np.int64)
     indptr[1:][is_one] = np.diff(one.indptr)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import log
+from erasable.core.arrays import Flags, Floats, Ints
 
 Counts = NDArray[np.int32]
 Slots = NDArray[np.int32]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _STEPS = np.float64(8.0)  # quantised logarithms are multiples of 1/8
 
@@ -87,7 +86,7 @@ def pick(
 
 
 @kernel
-def holders(slots: Slots, indptr: Ints, rows: Ints, wanted: NDArray[np.bool_], out: Ints) -> int:
+def holders(slots: Slots, indptr: Ints, rows: Ints, wanted: Flags, out: Ints) -> int:
     """List the documents that have a term of the wanted slots; say how many."""
     found = 0
     for i in range(rows.size):

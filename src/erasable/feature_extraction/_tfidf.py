@@ -8,11 +8,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils._param_validation import StrOptions
 
+from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Change
 from erasable.feature_extraction._analysis import COUNT_CONSTRAINTS
 from erasable.feature_extraction._count import CountVectorizer
 from erasable.feature_extraction._counts import CountRows
-from erasable.feature_extraction._text_kernels import Floats, Ints, rarity, weigh
+from erasable.feature_extraction._text_kernels import rarity, weigh
 
 __all__ = ["TfidfVectorizer"]
 

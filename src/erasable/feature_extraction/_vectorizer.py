@@ -22,6 +22,7 @@ from sklearn.utils import Tags
 from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array, Texts
+from erasable.core.arrays import Ints
 from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
@@ -40,7 +41,6 @@ from erasable.feature_extraction._words import cuts_plainly
 
 __all__ = ["Vectorizer"]
 
-Ints = NDArray[np.int64]
 
 _counted: WeakKeyDictionary[Records, dict[tuple[bool, bool], TermCounts]] = WeakKeyDictionary()
 """Counts of documents that several models learn from, for as long as the documents are kept.

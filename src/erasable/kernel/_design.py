@@ -11,9 +11,9 @@ import copy
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import MIN_TOP, Floats, Ints, ceil_log2
+from erasable.core._grid_kernels import MIN_TOP, ceil_log2
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.records import Records
@@ -90,7 +90,7 @@ class WaveDesign:
         table = self._waves.at(self._records.matrix, rows)
         return self._weighted(table, rows), self._targets[rows]
 
-    def keeps_grids(self, rows: Ints) -> NDArray[np.bool_]:
+    def keeps_grids(self, rows: Ints) -> Flags:
         """Tell of each row whether taking it out surely changes no grid."""
         kept = ~alone_at_extreme(self._grid.extremes, self._targets, rows)
         if self._outer is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import MagnitudeError
 from erasable.linear_model._softmax_kernels import LIMIT
 from erasable.neighbors._lazy import Lazy

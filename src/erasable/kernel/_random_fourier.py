@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Part
 from erasable.core._schema_models import refuse_unbounded
+from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.linear_model._linear import LinearModel
 from erasable.linear_model._solve import least_squares

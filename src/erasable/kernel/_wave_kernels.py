@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._cosine_kernels import cos_turns
-from erasable.core._grid_kernels import Floats, Ints, Matrix
+from erasable.core._grid_kernels import Matrix
 from erasable.core._jit import kernel
-from erasable.core._sparse_kernels import Indices
 from erasable.core._tape_kernels import draw2, log, to_unit
+from erasable.core.arrays import Floats, Indices, Ints
 
 _CACHE = 2**15  # frequencies that stay in cache while rows go by
 _LEAST = 16

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._softmax_kernels import expose
 from erasable.neighbors._distance_kernels import EUCLIDEAN, block_distances, box_distance
 

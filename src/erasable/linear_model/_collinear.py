@@ -8,9 +8,8 @@ nothing of them in the coefficients, in the user's units.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Floats
+from erasable.core.arrays import Flags, Floats
 from erasable.linear_model._solve_kernels import (
     ROUNDS,
     LeastSquares,
@@ -23,7 +22,6 @@ from erasable.linear_model._solve_kernels import (
 
 __all__ = ["solve_collinear"]
 
-Mask = NDArray[np.bool_]
 
 _LEAST = 2.0**-400  # so that no quotient overflows
 
@@ -90,7 +88,7 @@ class Told:
     length : ndarray of shape (n_features,)
     """
 
-    def __init__(self, factor: Floats, kept: Mask, silent: Floats, length: Floats) -> None:
+    def __init__(self, factor: Floats, kept: Flags, silent: Floats, length: Floats) -> None:
         self._length = length
         # Whichever is smaller: what tells something, or what does not.
         self._inside = int(np.count_nonzero(kept)) < silent.shape[0]

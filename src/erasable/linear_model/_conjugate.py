@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from erasable.core.arrays import Floats
 from erasable.linear_model._convex import Convexity
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_design import Evaluation
-from erasable.linear_model._softmax_kernels import Floats
 from erasable.linear_model._softmax_problem import Problem
 from erasable.linear_model._solver import Move, Solver
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from erasable.core.arrays import Floats
 from erasable.linear_model._certificate import distance
-from erasable.linear_model._softmax_kernels import Floats
 from erasable.linear_model._softmax_problem import Problem
 
 __all__ = ["Convexity"]

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix
+from erasable.core._grid_kernels import Matrix
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.extremes import Extremes
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
@@ -107,7 +107,7 @@ class Design:
         """What is summed: the matrix, and the targets behind it."""
         return self._matrix, self._targets
 
-    def keeps_grids(self, rows: Ints) -> NDArray[np.bool_]:
+    def keeps_grids(self, rows: Ints) -> Flags:
         """Tell of each dense row whether taking it out surely changes no grid."""
         graded: list[tuple[Any, Any]] = [
             (self.gram.grid, self._matrix),
@@ -192,7 +192,7 @@ def _scaled(matrix: Any, rows: Ints, factors: Floats) -> csr_array:
     return scaled
 
 
-def alone_at_extreme(extremes: Extremes, matrix: Any, rows: Ints) -> NDArray[np.bool_]:
+def alone_at_extreme(extremes: Extremes, matrix: Any, rows: Ints) -> Flags:
     """Tell which rows are the only ones at the lowest or the highest value of some column."""
     alone = np.zeros(rows.size, dtype=np.bool_)
     _find_alone(matrix, rows, extremes.low, extremes.high, extremes.counts, alone)
@@ -201,12 +201,7 @@ def alone_at_extreme(extremes: Extremes, matrix: Any, rows: Ints) -> NDArray[np.
 
 @kernel
 def _find_alone(
-    matrix: Matrix,
-    rows: Ints,
-    low: Floats,
-    high: Floats,
-    counts: Ints,
-    alone: NDArray[np.bool_],
+    matrix: Matrix, rows: Ints, low: Floats, high: Floats, counts: Ints, alone: Flags
 ) -> None:
     for i in range(rows.size):
         row = matrix[rows[i]]

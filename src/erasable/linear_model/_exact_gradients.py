@@ -8,34 +8,26 @@ blocks, so that what is done to each of their logits is done to several at once.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_product, two_sum
+from erasable.core.arrays import Codes, Floats, Indices, Ints
 from erasable.linear_model._softmax_exact import (
     add_double,
     divide_double,
     exp_doubles,
     times_double,
 )
-from erasable.linear_model._softmax_kernels import Codes, Floats
 
 __all__ = ["exact_gradient", "exact_gradient_sparse"]
 
-Indices = NDArray[np.int32] | NDArray[np.int64]
-Ints = NDArray[np.int64]
 
 _AT_ONCE = 256
 
 
 @kernel
 def _residuals(
-    high: Floats,
-    low: Floats,
-    codes: Codes,
-    reference: bool,
-    weights: Floats,
-    squares: Floats,
+    high: Floats, low: Floats, codes: Codes, reference: bool, weights: Floats, squares: Floats
 ) -> float:
     """Put residuals in the place of logits, of shape (m, n).
 
@@ -106,7 +98,7 @@ def _next_rows(
 
 @kernel
 def exact_gradient(
-    matrix: NDArray[np.float64],
+    matrix: Floats,
     origin: Floats,
     unit: Floats,
     weights: Floats,
@@ -157,9 +149,7 @@ def exact_gradient(
 
 
 @kernel
-def _scaled(
-    values: NDArray[np.float64], origin: Floats, unit: Floats, row: Floats, row_low: Floats
-) -> None:
+def _scaled(values: Floats, origin: Floats, unit: Floats, row: Floats, row_low: Floats) -> None:
     """Fill a row, and what of it is rounded off, with values in units of their columns."""
     for j in range(row.size):
         u, v = two_sum(np.float64(values[j]), -origin[j])
@@ -209,7 +199,7 @@ def _add_row(
 
 @kernel
 def exact_gradient_sparse(
-    data: NDArray[np.float64],
+    data: Floats,
     indices: Indices,
     indptr: Indices,
     unit: Floats,

@@ -8,11 +8,11 @@ be near enough. Numbers near a boundary come as sums of two floats (high, low).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from erasable.core.arrays import Floats
 
 __all__ = ["STEP", "Pair", "pair_divide", "pair_sum", "pair_times", "settle", "two_sum"]
 
-Floats = NDArray[np.float64]
 Pair = tuple[Floats, Floats]
 
 STEP = 2.0**-20

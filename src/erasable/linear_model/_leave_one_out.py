@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._gram_kernels import update
-from erasable.core._grid_kernels import Floats, Ints, Matrix
+from erasable.core._grid_kernels import Matrix
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import TooFewRecordsError
 from erasable.linear_model._predict_kernels import predict_row
 from erasable.linear_model._solve import solve as solve_for
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ._linear import LinearModel
 
 __all__ = ["leave_one_out"]
-
-Mask = NDArray[np.bool_]
 
 
 def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
@@ -81,9 +79,9 @@ def leave_each_out(
     targets: Floats,
     raw: Matrix,
     rows: Ints,
-    wanted: Mask,
+    wanted: Flags,
     out: Floats,
-    solved: Mask,
+    solved: Flags,
     n_rows: float,
     columns: Floats,
     sums: Floats,

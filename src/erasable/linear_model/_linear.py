@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from erasable.core._deleting import learn_and_compare
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Part
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.gram import Gram
@@ -77,7 +76,7 @@ class LinearModel(RegressorMixin, Weighted):
         self._gram, self._zero = design.gram, design.origin
         self._derived = _Derived()
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
         design = self._accelerator
         self._derived.solution = None
@@ -91,7 +90,7 @@ class LinearModel(RegressorMixin, Weighted):
         touched = held.n_live if read_again else 0
         return Outcome("updated", touched, {"columns_scanned": read_again})
 
-    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 
     def _schema(self) -> Part:
@@ -189,13 +188,13 @@ class LinearModel(RegressorMixin, Weighted):
         self._refuse_if_owned()
         return leave_one_out(self, rows)
 
-    def _tables_of(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+    def _tables_of(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
         """Yield dense records by parts: of `rows`, what is summed, the features, their places."""
         matrix = self._attached().records.matrix
         if not issparse(matrix):
             yield slice(None), *self._accelerator.tables, matrix, rows
 
-    def _features_of(self, rows: NDArray[np.int64]) -> Any:
+    def _features_of(self, rows: Ints) -> Any:
         """Return what coefficients are multiplied with."""
         return self._attached().records.matrix[rows]
 

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ErasableError,
@@ -27,7 +28,6 @@ from erasable.linear_model._logistic_classes import WEIGHTS
 from erasable.linear_model._logistic_published import Published
 from erasable.linear_model._logistic_work import Work
 from erasable.linear_model._schema import logistic_schema
-from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["LogisticRegression"]
 
@@ -184,17 +184,17 @@ class LogisticRegression(ClassifierMixin, Weighted):
                 "others; leave them out"
             )
 
-    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         left = self._accelerator.taught.left(rows)
         _refuse_few(left, f"deleting {rows.size} records would leave", "delete fewer")
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         scanned = self._accelerator.remove(rows)
         self._shown = _Shown()
         touched = self._attached().n_live if scanned else 0
         return Outcome("updated", touched, {"columns_scanned": scanned})
 
-    def _resume(self, rows: NDArray[np.int64], origin: NDArray[np.int64]) -> Outcome:
+    def _resume(self, rows: Ints, origin: Ints) -> Outcome:
         """Delete rows where the whole table has changed; see `erasable.pipeline`."""
         self._accelerator.resume(rows, origin)
         self._shown = _Shown()

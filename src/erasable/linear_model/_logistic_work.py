@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core.arrays import Codes, Floats, Ints
 from erasable.core.records import Attachment
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
@@ -25,14 +25,12 @@ from erasable.linear_model._logistic_published import Published
 from erasable.linear_model._newton import NewtonSolver
 from erasable.linear_model._softmax_dense import DenseDesign
 from erasable.linear_model._softmax_design import Design
-from erasable.linear_model._softmax_kernels import Codes, Floats
 from erasable.linear_model._softmax_problem import Problem
 from erasable.linear_model._softmax_sparse import SparseDesign
 from erasable.linear_model._solver import Solver
 
 __all__ = ["Work"]
 
-Ints = NDArray[np.int64]
 
 MOST = 1500
 """Most coefficients for which a dense Hessian is made."""

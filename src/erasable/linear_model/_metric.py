@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._certificate import compounded
 from erasable.linear_model._softmax_design import UNIT, Design
-from erasable.linear_model._softmax_kernels import Floats, shares
+from erasable.linear_model._softmax_kernels import shares
 
 __all__ = ["Metric", "invert"]
 
@@ -111,7 +111,7 @@ class Metric:
         """Return an inverse for the same coefficients, of which nothing is known."""
         return Metric(self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths)
 
-    def forget(self, design: Design, rows: NDArray[np.int64], units: Floats) -> bool:
+    def forget(self, design: Design, rows: Ints, units: Floats) -> bool:
         """Take rows, given in units, out of the Hessian; false where that is not worth it.
 
         A Hessian that loses ``G G'`` has the inverse ``B + B G (1 - G' B G)^-1 G' B``.
@@ -141,12 +141,12 @@ class Metric:
         self._clear(rows)
         return True
 
-    def _clear(self, rows: NDArray[np.int64]) -> None:
+    def _clear(self, rows: Ints) -> None:
         """Erase what is known of rows that have been taken out."""
         self.logits[rows] = 0.0
         self.weights[rows] = 0.0
 
-    def _forget_many(self, design: Design, rows: NDArray[np.int64]) -> bool:
+    def _forget_many(self, design: Design, rows: Ints) -> bool:
         """Take away the Hessian of many rows, T, from A, and invert what is left.
 
         With ``T <= share A`` an error e of A is one of ``e / (1 - share)`` of A - T.

@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.cluster import QuantizedKMeans
 from erasable.core._deleting import learn_and_compare
-from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.estimator import Erasable
@@ -178,7 +178,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         self._grams = sums.grams
         self._derived = _Derived()
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         held, kmeans = self._attached(), self._kmeans
         sums: SegmentSums = self._accelerator
         self._derived.forget(sums.remove(rows))
@@ -331,7 +331,7 @@ class _Derived:
     solutions: dict[int, Solution] = field(default_factory=dict)
     leaves: dict[int, LeafHash] = field(default_factory=dict)
 
-    def forget(self, segments: NDArray[np.int64]) -> None:
+    def forget(self, segments: Ints) -> None:
         """Drop what was made of the sums of some segments."""
         for segment in [-1, *segments.tolist()]:
             self.solutions.pop(segment, None)

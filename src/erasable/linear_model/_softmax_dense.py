@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._exact_gradients import exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_design import BLOCK, UNIT, Design, Evaluation
-from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
+from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 __all__ = ["DenseDesign"]
 
@@ -184,7 +185,7 @@ class DenseDesign(Design):
             out += (p * (1.0 - p) * self.weights[part][:, None]).T @ (tile * tile)
         return out
 
-    def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
+    def rows_precisely(self, rows: Ints) -> Pair:
         """See `Design`."""
         high, low = np.ones((rows.size, self.width)), np.zeros((rows.size, self.width))
         matrix = self.matrix[rows].astype(np.float64, copy=False)
@@ -193,14 +194,14 @@ class DenseDesign(Design):
         high[:, :d], low[:, :d] = difference[0] * self.unit, difference[1] * self.unit
         return high, low
 
-    def rows(self, rows: NDArray[np.int64]) -> Floats:
+    def rows(self, rows: Ints) -> Floats:
         """See `Design`."""
         out = np.zeros((rows.size, self.width))
         ones = np.ones(rows.size)
         kernels.tile(self.matrix[rows], self.origin, self.unit, ones, self.intercept, out)
         return out
 
-    def take(self, rows: NDArray[np.int64], weights: Floats) -> DenseDesign:
+    def take(self, rows: Ints, weights: Floats) -> DenseDesign:
         """See `Design`."""
         return self._of_rows(rows, weights, self.origin)
 

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core.arrays import Codes, Floats, Ints
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
-from erasable.linear_model._softmax_kernels import Codes, Floats
 
 __all__ = ["BLOCK", "UNIT", "Design", "Evaluation"]
 
@@ -193,7 +192,7 @@ class Design(ABC):
         return _mirrored(high), _mirrored(low)
 
     @abstractmethod
-    def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
+    def rows_precisely(self, rows: Ints) -> Pair:
         """Return some rows in units, as a pair."""
 
     @abstractmethod
@@ -205,20 +204,20 @@ class Design(ABC):
         """Return the diagonal of the Hessian of the loss, shape (m, D), at given probabilities."""
 
     @abstractmethod
-    def rows(self, rows: NDArray[np.int64]) -> Floats:
+    def rows(self, rows: Ints) -> Floats:
         """Return some rows in units, shape (len(rows), D)."""
 
     @abstractmethod
-    def take(self, rows: NDArray[np.int64], weights: Floats) -> Design:
+    def take(self, rows: Ints, weights: Floats) -> Design:
         """Copy some rows, with other weights."""
 
-    def _of_rows(self, rows: NDArray[np.int64], weights: Floats, origin: Floats) -> Self:
+    def _of_rows(self, rows: Ints, weights: Floats, origin: Floats) -> Self:
         return type(self)(
             self.matrix[rows], weights, self.codes[rows], self.n_logits, self.reference,
             self.intercept, origin, self.unit,
         )  # fmt: skip
 
-    def forget(self, rows: NDArray[np.int64]) -> None:
+    def forget(self, rows: Ints) -> None:
         """Take rows out; what is known of them is overwritten."""
         self.weights[rows] = 0.0
         self.codes[rows] = -1
@@ -234,7 +233,7 @@ class Design(ABC):
         size = np.abs(theta).max(axis=0)
         return float(min(size.sum(), 1.01 * np.sqrt(size @ size) * self.row_norm))
 
-    def residuals(self, logits: Floats, rows: slice | NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def residuals(self, logits: Floats, rows: slice | Ints) -> tuple[Floats, Floats]:
         """Return the residuals of rows, and what their classes' probabilities lack of s.
 
         `logits` are those of these rows, shape (len(rows), m).

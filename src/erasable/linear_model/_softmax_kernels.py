@@ -10,13 +10,9 @@ libraries' exponentials do not tell.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
+from erasable.core.arrays import Codes, Floats, Ints
 
 EXP_ERROR = 4 * 2.0**-53
 """Bound of the relative error of `expose`: reduction 0.6, the last two sums 2.1 and the tail 0.3
@@ -168,12 +164,7 @@ def probabilities(logits: Floats, reference: bool, out: Floats) -> None:
 
 @kernel
 def tile(
-    matrix: NDArray[np.float64],
-    origin: Floats,
-    unit: Floats,
-    weights: Floats,
-    intercept: bool,
-    out: Floats,
+    matrix: Floats, origin: Floats, unit: Floats, weights: Floats, intercept: bool, out: Floats
 ) -> None:
     """Fill `out` with weighted rows ``w (x - origin) unit``, and w in the intercept's column.
 
@@ -192,7 +183,7 @@ def tile(
 
 
 @kernel
-def add_products(residuals: Floats, rows: NDArray[np.float64], sums: Floats, low: Floats) -> None:
+def add_products(residuals: Floats, rows: Floats, sums: Floats, low: Floats) -> None:
     """Add ``residuals.T @ rows`` to ``sums + low``: four rows at a time, and these without error.
 
     Four products and their sum make three roundings for each.
@@ -225,7 +216,7 @@ def add_products(residuals: Floats, rows: NDArray[np.float64], sums: Floats, low
 
 
 @kernel
-def dots(rows: NDArray[np.float64], coefficients: Floats, last: Floats, out: Floats) -> None:
+def dots(rows: Floats, coefficients: Floats, last: Floats, out: Floats) -> None:
     """Fill `out`, shape (n, m), with ``rows @ coefficients.T + last``, in eight sums at a time.
 
     ``d / 8 + 12`` roundings at most, none of them larger than that of the sum of magnitudes.

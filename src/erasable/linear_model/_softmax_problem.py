@@ -10,15 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._lattice import Pair, pair_divide, pair_sum, pair_times
 from erasable.linear_model._softmax_design import UNIT, Design, Evaluation
-from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["Problem"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True)

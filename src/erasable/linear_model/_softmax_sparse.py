@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
+from erasable.core.arrays import Floats, Indices, Ints
 from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_design import UNIT, Design, Evaluation
-from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
+from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 __all__ = ["SparseDesign"]
 
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
-Indices = NDArray[np.int32] | NDArray[np.int64]
 
 
 class SparseDesign(Design):
@@ -57,7 +56,7 @@ class SparseDesign(Design):
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
 
-    def forget(self, rows: NDArray[np.int64]) -> None:
+    def forget(self, rows: Ints) -> None:
         """See `Design`."""
         super().forget(rows)
         if self._shifted:
@@ -143,28 +142,28 @@ class SparseDesign(Design):
         _add_squares(*parts(self.matrix), self.weights, p, body)
         return self._join(body * self.unit, p.sum(axis=0))
 
-    def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
+    def rows_precisely(self, rows: Ints) -> Pair:
         """See `Design`."""
         units = self.rows(rows)
         return units, np.zeros_like(units)
 
-    def rows(self, rows: NDArray[np.int64]) -> Floats:
+    def rows(self, rows: Ints) -> Floats:
         """See `Design`."""
         return self._dense(rows, np.ones(rows.size))
 
-    def _dense(self, rows: NDArray[np.int64], weights: Floats) -> Floats:
+    def _dense(self, rows: Ints, weights: Floats) -> Floats:
         out = np.zeros((rows.size, self.width))
         _densify(*parts(self.matrix), self.unit, rows, weights, self.intercept, out)
         return out
 
-    def take(self, rows: NDArray[np.int64], weights: Floats) -> SparseDesign:
+    def take(self, rows: Ints, weights: Floats) -> SparseDesign:
         """See `Design`."""
         return self._of_rows(rows, weights, np.zeros_like(self.origin))
 
 
 @kernel
 def _squares(
-    data: NDArray[np.float64],
+    data: Floats,
     indices: Indices,
     indptr: Indices,
     unit: Floats,
@@ -193,7 +192,7 @@ def _squares(
 
 @kernel
 def _logits(
-    data: NDArray[np.float64],
+    data: Floats,
     indices: Indices,
     indptr: Indices,
     weights: Floats,
@@ -221,7 +220,7 @@ def _logits(
 
 @kernel
 def _scatter(
-    data: NDArray[np.float64],
+    data: Floats,
     indices: Indices,
     indptr: Indices,
     weights: Floats,
@@ -256,7 +255,7 @@ def _scatter(
 
 @kernel
 def _multiply(
-    data: NDArray[np.float64],
+    data: Floats,
     indices: Indices,
     indptr: Indices,
     chances: Floats,
@@ -290,12 +289,7 @@ def _multiply(
 
 @kernel
 def _add_squares(
-    data: NDArray[np.float64],
-    indices: Indices,
-    indptr: Indices,
-    weights: Floats,
-    shares: Floats,
-    sums: Floats,
+    data: Floats, indices: Indices, indptr: Indices, weights: Floats, shares: Floats, sums: Floats
 ) -> None:
     """Add to `sums` the squares of every column, with the shares of the rows."""
     n, m = shares.shape
@@ -311,11 +305,11 @@ def _add_squares(
 
 @kernel
 def _densify(
-    data: NDArray[np.float64],
+    data: Floats,
     indices: Indices,
     indptr: Indices,
     unit: Floats,
-    rows: NDArray[np.int64],
+    rows: Ints,
     weights: Floats,
     intercept: bool,
     out: Floats,
@@ -331,7 +325,7 @@ def _densify(
             out[i, unit.size] = weights[i]
 
 
-def _with_zeros(matrix: csr_array, columns: NDArray[np.int64]) -> csr_array:
+def _with_zeros(matrix: csr_array, columns: Ints) -> csr_array:
     """Store every value of some columns, zeros too."""
     chosen = np.zeros(matrix.shape[1], dtype=np.bool_)
     chosen[columns] = True

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from erasable.core._grid_kernels import Floats
+from erasable.core.arrays import Floats
 from erasable.core.gram import Gram
 from erasable.core.sparse import SparseGrid, parts
 from erasable.linear_model import _predict_kernels, _solve_kernels
@@ -117,7 +116,7 @@ class Solution:
         coefficients: Floats = self.slope * self.problem.scale
         return coefficients
 
-    def predict(self, rows: Any, mapped: bool) -> NDArray[np.float64]:
+    def predict(self, rows: Any, mapped: bool) -> Floats:
         """Predict rows, which are given as they are after the map or before it."""
         problem = self.problem
         out = np.zeros((rows.shape[0], problem.n_targets))

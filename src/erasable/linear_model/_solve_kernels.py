@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from erasable.core._centring_kernels import add, add_outer, centre, means, multiply, ratio
-from erasable.core._grid_kernels import Floats
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_product, two_sum
+from erasable.core.arrays import Floats
 
 EPSILON = 2.0**-53
 SUSPECT = 2.0**-10
@@ -128,12 +128,7 @@ def assemble(
 
 @kernel
 def factorise(
-    high: Floats,
-    penalty: Floats,
-    n_rows: float,
-    factor: Floats,
-    inverse: Floats,
-    silent: Floats,
+    high: Floats, penalty: Floats, n_rows: float, factor: Floats, inverse: Floats, silent: Floats
 ) -> int:
     """Fill both triangles of `factor` with the Cholesky factor, `inverse` with 1 / its diagonal.
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from erasable.core.arrays import Floats
 from erasable.linear_model._lattice import STEP, Pair, pair_sum, settle
 from erasable.linear_model._softmax_design import Evaluation
-from erasable.linear_model._softmax_kernels import Floats
 from erasable.linear_model._softmax_problem import Problem
 
 __all__ = ["Move", "Solver"]

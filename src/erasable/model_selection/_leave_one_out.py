@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Attachment, Records
@@ -20,7 +21,6 @@ from erasable.model_selection._trials import each_without
 
 __all__ = ["LeaveOneOut", "leave_one_out"]
 
-Ints = NDArray[np.int64]
 
 _METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 _OF_NO_CLASS = {"predict_proba": 0.0, "predict_log_proba": -np.inf, "decision_function": -np.inf}
@@ -54,7 +54,7 @@ class LeaveOneOut:
 
     ids: NDArray[Any]
     predictions: NDArray[Any]
-    scores: NDArray[np.float64] | None
+    scores: Floats | None
     groups: NDArray[Any] | None
 
     @property
@@ -248,7 +248,7 @@ def _at_once(model: Any, live: Ints) -> NDArray[Any]:
 
 def _one_by_one(
     model: Erasable, live: Ints, member: Ints, score: Scoring, method: str
-) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+) -> tuple[NDArray[Any], Floats | None]:
     """Delete the records of each member, predict them, and take the deletion back."""
     held = model._attached()
     matrix = held.records.matrix

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.values import Accepts
 
 __all__ = ["Scoring", "choose_scoring"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def _squared(y: NDArray[Any], predictions: NDArray[Any]) -> Floats:

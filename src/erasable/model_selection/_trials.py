@@ -5,16 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
+from erasable.core.arrays import Ints
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.model_selection._snapshot import OpaqueError, Snapshot
 
 __all__ = ["each_without"]
-
-Ints = NDArray[np.int64]
 
 
 def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:

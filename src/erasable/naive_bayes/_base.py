@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, Part
+from erasable.core.arrays import Floats, Ints
 from erasable.core.by_class import ByClass, Counted, log_shares
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
@@ -242,7 +242,7 @@ def logs(values: NDArray[Any]) -> Floats:
     return found
 
 
-def _read_prior(given: Any, name: str) -> NDArray[np.float64] | None:
+def _read_prior(given: Any, name: str) -> Floats | None:
     """Read the parameter `name`, which holds a probability for each class, or None.
 
     Raises

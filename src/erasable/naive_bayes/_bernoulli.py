@@ -7,14 +7,13 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError
 from erasable.core.sparse import parts
@@ -219,7 +218,7 @@ class ClassCounts:
         """Take rows out of the counts."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self.present = self.present[kept]
 

@@ -6,14 +6,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.arrays import Floats, Ints
 from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some
@@ -205,7 +204,7 @@ class CategoricalNB(DiscreteNB):
         """Logarithm of the smoothed probability of each category in each class, by column."""
         return self._by_column(self._tables().T)
 
-    def _by_column(self, table: NDArray[np.float64]) -> list[Floats]:
+    def _by_column(self, table: Floats) -> list[Floats]:
         parts = np.split(table, self._counted.starts[1:], axis=1)
         return [part.copy() for part in parts]
 

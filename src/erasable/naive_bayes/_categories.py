@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _class_kernels as kernels
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.ids import name_some
@@ -105,7 +105,7 @@ class CategoryCounts:
         """Take rows out of the counts."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self._cut(kept, np.ones(self.counts.shape[1], dtype=np.bool_))
 
@@ -116,7 +116,7 @@ class CategoryCounts:
         shrinking = ~highest.any(axis=0) & (self.n_categories > self.least)
         if not shrinking.any():
             return 0
-        occurs: NDArray[np.bool_] = np.asarray(self.present.any(axis=0))
+        occurs: Flags = np.asarray(self.present.any(axis=0))
         n_categories = self.n_categories.copy()
         kept = np.ones(occurs.size, dtype=np.bool_)
         for j in np.flatnonzero(shrinking).tolist():
@@ -129,7 +129,7 @@ class CategoryCounts:
         self.starts = np.cumsum(n_categories) - n_categories
         return int(shrinking.sum())
 
-    def _cut(self, classes: NDArray[np.bool_], categories: NDArray[np.bool_]) -> None:
+    def _cut(self, classes: Flags, categories: Flags) -> None:
         weighted = self.present is not self.counts
         self.counts = self.counts[classes][:, categories]
         self.present = self.present[:, categories] if weighted else self.counts

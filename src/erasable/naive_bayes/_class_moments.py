@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _unit_kernels as kernels
-from erasable.core._grid_kernels import BITS, Floats, Ints
+from erasable.core._grid_kernels import BITS
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import ClassMoments, LabelledRows
 
 __all__ = ["WeightedMoments"]
@@ -69,7 +70,7 @@ class WeightedMoments(ClassMoments):
         ClassMoments.remove(self, table, rows)
         self._add(table, rows, -1)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         ClassMoments.keep(self, kept)
         self.limbs = self.limbs[:, kept]
@@ -92,13 +93,13 @@ class WeightedMoments(ClassMoments):
         variances[some] = spread.astype(np.float64) * self.grid.quantum * self.grid.quantum
         return variances
 
-    def _sum_again(self, table: LabelledRows, live: Ints, columns: NDArray[np.bool_]) -> None:
+    def _sum_again(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
         ClassMoments._sum_again(self, table, live, columns)
         self.limbs[:, :, columns] = 0
         self._add(table, live, 1, columns)
 
     def _add(
-        self, table: LabelledRows, rows: Ints, sign: int, columns: NDArray[np.bool_] | None = None
+        self, table: LabelledRows, rows: Ints, sign: int, columns: Flags | None = None
     ) -> None:
         grid, matrix = self.grid, table.matrix
         if columns is None:

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._grid_kernels import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _class_kernels as kernels
-from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP, Floats, Ints
+from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.grid import MAX_ROWS
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.sparse import parts
@@ -98,7 +98,7 @@ class TopGrid:
         """Distance of two neighbours on the grid, a float64 per column."""
         return np.ldexp(1.0, self.top - BITS)
 
-    def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> NDArray[np.bool_] | None:
+    def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> Flags | None:
         """Forget rows.
 
         Parameters
@@ -122,7 +122,7 @@ class TopGrid:
             gone = kernels.forget_tops(matrix, rows, self.half, self.counts)
         if not gone:
             return None
-        columns: NDArray[np.bool_] = (self.counts == 0) & (self.top > MIN_TOP)
+        columns: Flags = (self.counts == 0) & (self.top > MIN_TOP)
         if not columns.any():
             return None
         live = live_rows()

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, grid
+from erasable.core.arrays import Floats
 from erasable.core.class_moments import LabelledRows
 from erasable.core.values import Values
 from erasable.naive_bayes._base import logs

@@ -15,8 +15,8 @@ from scipy.sparse import issparse
 
 from erasable.core import _class_kernels as kernels
 from erasable.core import _unit_kernels as unit_kernels
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._sparse_kernels import add_to_groups
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import LabelledRows
 from erasable.core.sparse import parts
 from erasable.naive_bayes._magnitudes import TopGrid
@@ -84,7 +84,7 @@ class ClassSums:
         """Take rows out of the sums of their classes."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self.sums = self.sums[kept]
 
@@ -109,7 +109,7 @@ class ClassSums:
         else:
             kernels.add_rows(matrix, rows, codes, magic, per_quantum, float(sign), self.sums)
 
-    def _add_columns(self, table: LabelledRows, live: Ints, columns: NDArray[np.bool_]) -> None:
+    def _add_columns(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
         magic, per_quantum = self.grid.magic, self.grid.per_quantum
         matrix, codes = table.matrix, table.codes
         if issparse(matrix):
@@ -135,7 +135,7 @@ class WeightedSums(ClassSums):
         counts: Floats = (high * float(unit_kernels.LIMB) + low) * self.grid.quantum * quantum
         return counts
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self.sums = self.sums[:, kept]
 
@@ -146,12 +146,10 @@ class WeightedSums(ClassSums):
     def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
         self._add_some(table, rows, np.ones(table.matrix.shape[1], dtype=np.bool_), sign)
 
-    def _add_columns(self, table: LabelledRows, live: Ints, columns: NDArray[np.bool_]) -> None:
+    def _add_columns(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
         self._add_some(table, live, columns, 1)
 
-    def _add_some(
-        self, table: LabelledRows, rows: Ints, columns: NDArray[np.bool_], sign: int
-    ) -> None:
+    def _add_some(self, table: LabelledRows, rows: Ints, columns: Flags, sign: int) -> None:
         grid, matrix = self.grid, table.matrix
         units = table.units(rows)
         codes, magic, per_quantum = table.codes, grid.magic, grid.per_quantum

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._class_kernels import Codes
-from erasable.core._grid_kernels import MAX_TOP, Floats, Ints
+from erasable.core._grid_kernels import MAX_TOP
+from erasable.core.arrays import Codes, Flags, Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 from erasable.naive_bayes._magnitudes import LiveRows, TopGrid
@@ -100,6 +99,6 @@ class ClassWeights:
         np.subtract.at(self.sums, codes[rows], self.units(rows))
         return self.grid.remove(self.weights[:, np.newaxis], rows, live_rows) is not None
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self.sums = self.sums[kept]

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import Floats
+from erasable.core.arrays import Floats
 from erasable.core.records import Records
 
 from ._neighbors import Neighbors

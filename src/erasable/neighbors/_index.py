@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 
 from . import _index_kernels as kernels
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix
+from erasable.core._grid_kernels import Matrix
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints
 
 from ._distance_kernels import block_distances, box_distance, insert
 

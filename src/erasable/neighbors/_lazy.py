@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 
 from erasable.core._deleting import not_its_records
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Ints
+from erasable.core.arrays import Flags, Ints
 from erasable.core.digest import state_root
 from erasable.core.ids import as_id_array
 from erasable.core.tape import Tape
@@ -47,9 +47,7 @@ class Memory:
     (array([[1.]]), array([[1]]))
     """
 
-    def __init__(
-        self, matrix: Any, ids: NDArray[Any], live: NDArray[np.bool_], targets: Targets
-    ) -> None:
+    def __init__(self, matrix: Any, ids: NDArray[Any], live: Flags, targets: Targets) -> None:
         self.matrix, self.ids, self.live, self.targets = matrix, ids, live, targets
         self._order: Ints | None = None
         self._hash: RowHash | None = None
@@ -94,7 +92,7 @@ class Memory:
             if 2 * self._index.n_dead > self._index.order.size:
                 self._index = None  # the next one is made of what is left
 
-    def moved(self, matrix: Any, ids: NDArray[Any], live: NDArray[np.bool_], rows: Ints) -> Memory:
+    def moved(self, matrix: Any, ids: NDArray[Any], live: Flags, rows: Ints) -> Memory:
         """Return the memory of the same records where they lie in another place, in this order."""
         made = Memory(matrix, ids, live, self.targets.take(rows))
         made._hash = self._hash

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from erasable.core._grid_kernels import Floats
+from erasable.core.arrays import Floats
 
 from ._neighbors import Neighbors
 from ._targets import Numbers

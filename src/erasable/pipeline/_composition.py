@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import _BaseComposition
 
 from erasable.core._fit_info import base_state
 from erasable.core._schema import DictOf, Fields, Integer, Part, Sizes, Within, refuse
+from erasable.core.arrays import Ints
 from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
@@ -126,7 +125,7 @@ class Composition(_BaseComposition, Nested):
                 return None if inner is None else f"{name}__{inner}"
         return None
 
-    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         for learning in self._layout.learners:
             learning.step._check_deletion(rows)
 
@@ -147,7 +146,7 @@ class Composition(_BaseComposition, Nested):
             return part
         return as_encoded(part, self._encoded_parts()[name])
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         assert self._engine is not None
         with fusing(self._fused):
             return self._engine.remove(self, rows)

@@ -6,9 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from erasable.core.arrays import Flags
 from erasable.core.changes import Change
 from erasable.core.estimator import Erasable
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from erasable.pipeline._nodes import Node
 
 __all__ = ["Changes", "Nested"]
-
-Flags = NDArray[np.bool_]
 
 
 class Nested(Erasable):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core.arrays import Ints
 from erasable.core.changes import ANYTHING, NOTHING, Change, union
 from erasable.core.estimator import Erasable
 from erasable.core.rows import Rows
@@ -40,7 +40,6 @@ __all__ = [
     "evaluate",
 ]
 
-Ints: TypeAlias = NDArray[np.int64]
 Get: TypeAlias = "Callable[[Node], Values]"
 
 

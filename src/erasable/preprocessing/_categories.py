@@ -19,13 +19,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.arrays import Codes, Flags, Ints
 from erasable.core.errors import InvalidTypeError, MagnitudeError
 
 __all__ = ["GONE", "UNKNOWN", "Categories", "find", "has_gap", "name_of"]
 
-Codes = NDArray[np.int32]
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 GONE, UNKNOWN = -1, -2
 """Codes of a record that is not live, and of a value that is none of the categories."""

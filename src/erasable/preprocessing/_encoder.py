@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 
 from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
+from erasable.core.arrays import Codes, Flags, Ints
 from erasable.core.changes import NOTHING
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidParameterError
@@ -19,7 +20,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
 from erasable.core.messages import as_our_error
 from erasable.core.values import Values
-from erasable.preprocessing._categories import UNKNOWN, Categories, Codes, Flags, Ints, find
+from erasable.preprocessing._categories import UNKNOWN, Categories, find
 from erasable.preprocessing._fixed import fixed_labels
 from erasable.preprocessing._schema import categories_schema
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as grid_kernels
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import shorten
@@ -28,8 +28,6 @@ from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
 from erasable.preprocessing._sparse_fills import is_gap
 
 __all__ = ["Constants", "Fill", "Gaps", "Means", "Medians", "Modes", "constant_of", "gaps_in"]
-
-Flags = NDArray[np.bool_]
 
 
 def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:

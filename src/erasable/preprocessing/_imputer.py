@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_array
 
 from erasable.core._deleting import not_its_records
-from erasable.core._grid_kernels import Ints
 from erasable.core._schema import Fields
+from erasable.core.arrays import Flags, Ints
 from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -30,7 +30,6 @@ from erasable.core.values import Values
 from erasable.preprocessing._fills import (
     Constants,
     Fill,
-    Flags,
     Gaps,
     Means,
     Medians,

@@ -7,15 +7,14 @@ would be another model.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import log
+from erasable.core.arrays import Floats
 from erasable.core.tape import Stream, Tape
 
 __all__ = ["draw_phases", "lattice_center", "lattice_scale"]
 
-Floats = NDArray[np.float64]
 
 _PER_LOG2 = 1.4426950408889634  # 1 / log(2)
 _STEP = 4.0  # of the centres' lattice, in scales

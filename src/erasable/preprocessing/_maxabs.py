@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from erasable.core import _sparse_kernels as kernels
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.changes import VALUES, Affine
 from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
@@ -129,13 +128,11 @@ class _Peaks:
     def low(self) -> Floats:
         return -self.high + 0.0  # no -0.0
 
-    def remove(
-        self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> NDArray[np.bool_] | None:
+    def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> Flags | None:
         """Forget rows; return the columns whose peak changed, or None if none did."""
         if not kernels.forget_peaks(*parts(matrix), rows, self.high, self.counts):
             return None
-        changed: NDArray[np.bool_] = (self.counts[0] == 0) & (self.high > 0.0)
+        changed: Flags = (self.counts[0] == 0) & (self.high > 0.0)
         self.high[changed] = 0.0
         scan = changed & (self.counts[1] > 0)
         if scan.any():
@@ -151,11 +148,9 @@ class _SparseExtremes:
         self.low: Floats = live.min(axis=0).toarray().ravel()
         self.high: Floats = live.max(axis=0).toarray().ravel()
 
-    def remove(
-        self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> NDArray[np.bool_] | None:
+    def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> Flags | None:
         """Forget rows; return which columns changed, or None where none has."""
         left = _SparseExtremes(matrix, live_rows())
-        changed: NDArray[np.bool_] = (left.low != self.low) | (left.high != self.high)
+        changed: Flags = (left.low != self.low) | (left.high != self.high)
         self.low, self.high = left.low, left.high
         return changed if changed.any() else None

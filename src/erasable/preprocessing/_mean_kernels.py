@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix, quantise
+from erasable.core._grid_kernels import Matrix, quantise
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import divide, two_sum
+from erasable.core.arrays import Floats, Ints
 
 
 @kernel

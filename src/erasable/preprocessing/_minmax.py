@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.arrays import Floats
 from erasable.core.changes import Affine
 from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten

@@ -13,10 +13,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in
 
+from erasable.core.arrays import Codes, Flags, Ints
 from erasable.core.changes import Change
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.values import Values
-from erasable.preprocessing._categories import Codes, Flags, find, name_of
+from erasable.preprocessing._categories import find, name_of
 from erasable.preprocessing._encoder import Encoder
 from erasable.preprocessing._fixed import plain
 
@@ -91,7 +92,7 @@ class OneHotEncoder(Encoder):
         "handle_unknown": [StrOptions({"error", "ignore"})],
     }
     _dropped: list[int | None]
-    _places: NDArray[np.int64]  # output column of every category of every column, or -1
+    _places: Ints  # output column of every category of every column, or -1
     _width: int
 
     def __init__(

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import StrOptions
 
+from erasable.core.arrays import Codes, Flags
 from erasable.core.changes import Change
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.preprocessing._categories import UNKNOWN, Codes, Flags, has_gap
+from erasable.preprocessing._categories import UNKNOWN, has_gap
 from erasable.preprocessing._encoder import Encoder
 
 __all__ = ["OrdinalEncoder"]

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Fields, OneOf, Sizes
 from erasable.core._schema_models import grid, moments, refuse_many, refuse_negative_variance
+from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
+from erasable.core.arrays import Ints
 from erasable.core.weighted import Weighted
 from erasable.refit._tags import input_tags, target_tags
 
@@ -76,7 +77,7 @@ class Asking(Weighted):
     def _as_given(self, matrix: Any, text: list[int]) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not implement _as_given()")
 
-    def _sorted_rows(self) -> NDArray[np.int64]:
+    def _sorted_rows(self) -> Ints:
         raise NotImplementedError(f"{type(self).__name__} does not implement _sorted_rows()")
 
     def _ask_about_records(self, method: str) -> Any:

@@ -26,6 +26,7 @@ from sklearn.utils import _param_validation as sklearn_validation
 from threadpoolctl import ThreadpoolController
 
 from erasable.core._grid_kernels import MAX_TOP
+from erasable.core.arrays import Floats
 from erasable.core.digest import flatten, leaf_hash
 from erasable.core.errors import (
     InvalidParameterError,
@@ -96,7 +97,7 @@ def fit_seeded(
     tape: Tape,
     X: Any,
     y: NDArray[Any] | None,
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     n_records: int,
 ) -> BaseEstimator:
     """Fit a copy of an estimator.
@@ -175,7 +176,7 @@ def learn(
         ) from None
 
 
-def _named(template: BaseEstimator, weights: NDArray[np.float64] | None) -> dict[str, Any]:
+def _named(template: BaseEstimator, weights: Floats | None) -> dict[str, Any]:
     name = weights_parameter(template)
     return {} if weights is None or name is None else {name: weights}
 

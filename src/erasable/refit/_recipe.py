@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from erasable.core.arrays import Floats, Ints
 from erasable.core.classes import narrowed
 from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.estimator import Erasable
@@ -27,7 +27,6 @@ from erasable.refit._names import Known, known_to, parts_of
 
 __all__ = ["Recipe", "not_of_records", "refuse_what_is_no_estimator"]
 
-Ints = NDArray[np.int64]
 
 _MOST_JOBS = 1024
 
@@ -100,7 +99,7 @@ class Recipe:
         rows: Ints,
         text: list[int] | None = None,
         columns: Ints | None = None,
-    ) -> tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None]:
+    ) -> tuple[Any, NDArray[Any] | None, Floats | None]:
         """Read records: rows as the estimator takes them, their targets, their weights."""
         if text is None:
             text = text_columns(records.matrix, rows)
@@ -110,7 +109,7 @@ class Recipe:
         return X, None if y is None else narrowed(y), weights
 
     def fit(
-        self, tape: Tape, X: Any, y: NDArray[Any] | None, weights: NDArray[np.float64] | None
+        self, tape: Tape, X: Any, y: NDArray[Any] | None, weights: Floats | None
     ) -> dict[str, Any]:
         """Fit a copy, and return what it learned as plain values; see `fit_seeded`."""
         n_records = len(X) if self.documents else X.shape[0]
@@ -123,11 +122,7 @@ class Recipe:
         return seeded(self.template, tape)
 
     def go_on(
-        self,
-        estimator: BaseEstimator,
-        X: Any,
-        y: NDArray[Any] | None,
-        **named: Any,
+        self, estimator: BaseEstimator, X: Any, y: NDArray[Any] | None, **named: Any
     ) -> dict[str, Any]:
         """Have a copy learn some more records, and return what it knows as plain values."""
         learned = learn(estimator, "partial_fit", X, y, X.shape[0], **named)

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils._param_validation import HasMethods
 
@@ -14,6 +13,7 @@ from erasable.core._fit_info import DetachedAttributeError
 from erasable.core._schema import Anything, Fields, Flag, Text
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import refuse_unbounded
+from erasable.core.arrays import Ints
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
@@ -29,7 +29,6 @@ from erasable.refit._recipe import Recipe, not_of_records, refuse_what_is_no_est
 
 __all__ = ["Refit"]
 
-Ints = NDArray[np.int64]
 
 _SAMPLE = 200
 
