@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from effort import examples
 from erasable.linear_model._certificate import distance, distance_after_step
-from erasable.linear_model._convex import Convexity
+from erasable.linear_model._conjugate import Convexity
 from erasable.linear_model._lattice import pair_divide, pair_sum, pair_times
 from erasable.linear_model._metric import invert
 from erasable.linear_model._precise import invert_precisely

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
+from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, Tags, get_tags
 
 from erasable.compose._columns import accepts_of, has_names, is_empty, positions
@@ -375,3 +376,22 @@ class ColumnTransformer(TransformerMixin, Composition):
     def _takes_words(self) -> bool:
         """Whether every part takes columns of text."""
         return all(Accepts.of(part).objects for _, part in self._parts())
+
+
+def make_column_transformer(*transformers: Any, **options: Any) -> ColumnTransformer:
+    """Make a `ColumnTransformer` of pairs (transformer, columns), named after their types.
+
+    Parameters
+    ----------
+    *transformers : tuples (transformer, columns)
+    **options : remainder, verbose_feature_names_out
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> make_column_transformer((MinMaxScaler(), ["age"]))
+    ColumnTransformer(transformers=[('minmaxscaler', MinMaxScaler(), ['age'])])
+    """
+    named = _name_estimators([part for part, _ in transformers])
+    items = [(name, part, c) for (name, part), (_, c) in zip(named, transformers, strict=True)]
+    return ColumnTransformer(items, **options)

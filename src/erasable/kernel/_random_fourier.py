@@ -15,6 +15,7 @@ from erasable.core._schema import Part
 from erasable.core._schema_models import refuse_unbounded
 from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import MAX_FEATURES, Gram
+from erasable.core.seeds import SEEDS
 from erasable.linear_model._linear import LinearModel
 from erasable.linear_model._solve import least_squares
 from erasable.linear_model._solve_kernels import LeastSquares
@@ -109,6 +110,7 @@ class RandomFourierRidge(LinearModel):
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "n_components": [Interval(Integral, 1, MAX_FEATURES, closed="both")],
         "fit_intercept": ["boolean"],
+        "random_state": SEEDS,
     }
     _always_has_origins = True
     _drawn: _Drawn

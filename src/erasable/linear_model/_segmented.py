@@ -23,6 +23,7 @@ from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.params import encode_params
 from erasable.core.rows import Rows
+from erasable.core.seeds import SEEDS
 from erasable.core.views import View
 from erasable.linear_model._schema import segmented_schema
 from erasable.linear_model._segments import SegmentSums, add_up
@@ -114,6 +115,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         "n_segments": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": SEEDS,
     }
     _kmeans: QuantizedKMeans
     _grams: list[Gram]
