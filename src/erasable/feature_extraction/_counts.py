@@ -214,7 +214,7 @@ class TermCounts:
         """Forget documents, in time in their terms."""
         self._tally(rows, -1, self.df, self.tf)
         gone = np.zeros(int((self.rows.indptr[rows + 1] - self.rows.indptr[rows]).sum()), np.int64)
-        n_gone = kernels.wipe(*self._parts(), rows, self.df, gone)
+        n_gone = kernels.wipe(self._parts(), rows, self.df, gone)
         if not self.fixed:
             self.terms[gone[:n_gone]] = ""
 
@@ -234,7 +234,7 @@ class TermCounts:
         kernels.measure(self.rows.columns, self.rows.indptr, rows, column, starts)
         counts = np.zeros(int(starts[-1]), dtype=np.int32)
         columns = np.zeros(counts.size, dtype=np.int32)
-        kernels.pick(*self._parts(), rows, column, counts, columns)
+        kernels.pick(self._parts(), rows, column, counts, columns)
         return CountRows(counts, columns, starts)
 
     def holders(self, rows: Ints, slots: Ints) -> Ints:
@@ -245,11 +245,11 @@ class TermCounts:
         found = kernels.holders(self.rows.columns, self.rows.indptr, rows, wanted, out)
         return out[:found].copy()
 
-    def _parts(self) -> tuple[Counts, Slots, Ints]:
+    def _parts(self) -> kernels.Entries:
         return self.rows.counts, self.rows.columns, self.rows.indptr
 
     def _tally(self, rows: Ints, sign: int, df: Ints, tf: Ints) -> None:
-        kernels.tally(*self._parts(), rows, sign, df, tf)
+        kernels.tally(self._parts(), rows, sign, df, tf)
 
 
 def _count_words(

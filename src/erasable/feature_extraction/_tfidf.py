@@ -196,7 +196,8 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
         idf = self._rarity(self._counts, self._n_records)
         norm, sublinear = _NORMS[self._at_fit("norm")], bool(self._at_fit("sublinear_tf"))
         out = np.zeros(counted.counts.size)
-        weigh(counted.counts, counted.columns, counted.indptr, idf, sublinear, norm, out)
+        entries = counted.counts, counted.columns, counted.indptr
+        weigh(entries, idf, sublinear, norm, out)
         return counted.csr(out.astype(self._at_fit("dtype"), copy=False), self._counts.size)
 
     def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:

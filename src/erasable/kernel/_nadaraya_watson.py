@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats
 from erasable.core.errors import MagnitudeError
 from erasable.linear_model._softmax_kernels import LIMIT
+from erasable.neighbors._index_kernels import Tree
 from erasable.neighbors._lazy import Lazy
 from erasable.neighbors._targets import Numbers
 
@@ -138,18 +139,18 @@ class NadarayaWatson(RegressorMixin, Lazy):
             )
         by_rank = targets.values[index.order]
         shape = _SHAPES[self._at_fit("kernel")]
-        out, total = self._means(queries, index.parts, by_rank, nearest[:, 0], shape)
+        out, total = self._means(queries, index.tree, by_rank, nearest[:, 0], shape)
         lost = total == 0.0
         if lost.any():
             out[lost] = self._means(
-                queries[lost], index.parts, by_rank, nearest[lost, 0], shape, nearest[lost, 0]
+                queries[lost], index.tree, by_rank, nearest[lost, 0], shape, nearest[lost, 0]
             )[0]
         return out[:, 0] if targets.flat else out
 
     def _means(
         self,
         queries: Floats,
-        parts: tuple[Floats, Ints, Floats, Floats],
+        tree: Tree,
         by_rank: Floats,
         nearest: Floats,
         shape: int,
@@ -166,6 +167,6 @@ class NadarayaWatson(RegressorMixin, Lazy):
         inverse = np.zeros(0) if self._inverse is None else self._inverse
         out, total = np.zeros((nearest.size, by_rank.shape[1])), np.zeros(nearest.size)
         kernels.weigh(
-            queries, *parts, inverse, by_rank, nearest, limits, bandwidth, shape, out, total
+            queries, tree, inverse, by_rank, nearest, limits, bandwidth, shape, out, total
         )
         return out, total

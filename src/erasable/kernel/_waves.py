@@ -69,7 +69,7 @@ class Waves:
         """
         out = np.zeros((rows.size, self.n_waves))
         if issparse(matrix):
-            kernels.waves_at_sparse(*parts(matrix), rows, self.frequencies, self.phases, out)
+            kernels.waves_at_sparse(parts(matrix), rows, self.frequencies, self.phases, out)
         else:
             kernels.waves_at(matrix, rows, self.frequencies, self.phases, out)
         return out

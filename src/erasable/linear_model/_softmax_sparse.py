@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csr_array
 
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
-from erasable.core.arrays import Floats, Indices, Ints
+from erasable.core.arrays import Csr, Floats, Ints
 from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
@@ -52,7 +52,7 @@ class SparseDesign(Design):
             data = matrix.data - self.origin[matrix.indices]
             self.matrix = csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
         squares = np.zeros(self.width)
-        largest = _squares(*parts(self.matrix), self.unit, self.weights, self.intercept, squares)
+        largest = _squares(parts(self.matrix), self.unit, self.weights, self.intercept, squares)
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
 
@@ -79,8 +79,8 @@ class SparseDesign(Design):
         data, indices, indptr = parts(self.matrix)
         coefficients, last = self._split(theta)
         logits, sizes = np.zeros((self.n_rows, m)), np.zeros(self.n_rows)
-        _logits(data, indices, indptr, self.weights, coefficients, last, logits, sizes)
-        body, low, errors = np.zeros((3, m, d))
+        _logits((data, indices, indptr), self.weights, coefficients, last, logits, sizes)
+        sums = np.zeros((3, m, d))
         ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
         slack = self.sharing * (4 * UNIT * sizes + EXP_ERROR) + (2 * m + 6) * UNIT
         for part in self._blocks():
@@ -88,12 +88,10 @@ class SparseDesign(Design):
             errors_here = 4 * UNIT * sizes[part] + EXP_ERROR
             energy += float((lacking * errors_here) @ errors_here)
             squares += np.einsum("ik,ik->k", residuals, residuals)
-            _scatter(
-                data, indices, indptr[part.start : part.stop + 1], self.weights[part], residuals,
-                slack[part], body, low, errors, ends,
-            )  # fmt: skip
-        gradient = self._join(body + low, ends[0] + ends[1])
-        direct = self._join(errors, ends[2]) + 4 * UNIT * np.abs(gradient)
+            block = data, indices, indptr[part.start : part.stop + 1]
+            _scatter(block, self.weights[part], residuals, slack[part], sums, ends)
+        gradient = self._join(sums[0] + sums[1], ends[0] + ends[1])
+        direct = self._join(sums[2], ends[2]) + 4 * UNIT * np.abs(gradient)
         spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms
         logit_error = 4 * UNIT * float(sizes.max(initial=0.0)) + EXP_ERROR
         summing = (2 * m + 8) * UNIT * spread + 4 * UNIT * np.abs(gradient)
@@ -110,7 +108,7 @@ class SparseDesign(Design):
     def squared_rows(self, strengths: Floats) -> float:
         """See `Design`."""
         unit = self.unit / np.sqrt(strengths)
-        return _squares(*parts(self.matrix), unit, self.weights, False, np.zeros(unit.size))
+        return _squares(parts(self.matrix), unit, self.weights, False, np.zeros(unit.size))
 
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """See `Design`: in double-double arithmetic."""
@@ -129,9 +127,8 @@ class SparseDesign(Design):
         """See `Design`."""
         unit = np.append(self.unit, 1.0) if self.intercept else self.unit
         out = np.zeros_like(directions)
-        _multiply(
-            *parts(self.matrix), chances, self.weights, directions * unit, self.intercept, out
-        )  # fmt: skip
+        matrix, weights = parts(self.matrix), self.weights
+        _multiply(matrix, chances, weights, directions * unit, self.intercept, out)
         out *= unit
         return out
 
@@ -139,7 +136,7 @@ class SparseDesign(Design):
         """See `Design`."""
         p = chances * (1.0 - chances) * self.weights[:, None]
         body = np.zeros((self.n_logits, self.unit.size))
-        _add_squares(*parts(self.matrix), self.weights, p, body)
+        _add_squares(parts(self.matrix), self.weights, p, body)
         return self._join(body * self.unit, p.sum(axis=0))
 
     def rows_precisely(self, rows: Ints) -> Pair:
@@ -153,7 +150,7 @@ class SparseDesign(Design):
 
     def _dense(self, rows: Ints, weights: Floats) -> Floats:
         out = np.zeros((rows.size, self.width))
-        _densify(*parts(self.matrix), self.unit, rows, weights, self.intercept, out)
+        _densify(parts(self.matrix), self.unit, rows, weights, self.intercept, out)
         return out
 
     def take(self, rows: Ints, weights: Floats) -> SparseDesign:
@@ -162,16 +159,9 @@ class SparseDesign(Design):
 
 
 @kernel
-def _squares(
-    data: Floats,
-    indices: Indices,
-    indptr: Indices,
-    unit: Floats,
-    weights: Floats,
-    intercept: bool,
-    sums: Floats,
-) -> float:
+def _squares(matrix: Csr, unit: Floats, weights: Floats, intercept: bool, sums: Floats) -> float:
     """Add to `sums` the squares of every column, and return the largest sum of a row."""
+    data, indices, indptr = matrix
     largest = 0.0
     for i in range(weights.size):
         if weights[i] == 0.0:
@@ -192,16 +182,10 @@ def _squares(
 
 @kernel
 def _logits(
-    data: Floats,
-    indices: Indices,
-    indptr: Indices,
-    weights: Floats,
-    coefficients: Floats,
-    last: Floats,
-    logits: Floats,
-    sizes: Floats,
+    matrix: Csr, weights: Floats, coefficients: Floats, last: Floats, logits: Floats, sizes: Floats
 ) -> None:
     """Fill `logits`, by compensated sums, and `sizes` with the magnitudes of their terms."""
+    data, indices, indptr = matrix
     for i in range(sizes.size):
         if weights[i] == 0.0:
             continue
@@ -220,21 +204,13 @@ def _logits(
 
 @kernel
 def _scatter(
-    data: Floats,
-    indices: Indices,
-    indptr: Indices,
-    weights: Floats,
-    residuals: Floats,
-    slack: Floats,
-    sums: Floats,
-    low: Floats,
-    errors: Floats,
-    ends: Floats,
+    matrix: Csr, weights: Floats, residuals: Floats, slack: Floats, sums: Floats, ends: Floats
 ) -> None:
-    """Add ``residuals.T @ rows`` to ``sums + low``, and its error for a relative `slack`.
+    """Add ``residuals.T @ rows`` to `sums`, and its error for a relative `slack`.
 
-    The intercepts' sums, their low parts and errors are added to the rows of `ends`.
+    `sums`, of shape (3, m, d), are sums, their low parts and errors; `ends` those of intercepts.
     """
+    data, indices, indptr = matrix
     n, m = residuals.shape
     for i in range(n):
         if weights[i] == 0.0:
@@ -245,7 +221,7 @@ def _scatter(
             ends[2, k] += abs(residuals[i, k]) * slack[i]
         row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
         for k in range(m):
-            of_sums, of_low, of_errors, share = sums[k], low[k], errors[k], residuals[i, k]
+            of_sums, of_low, of_errors, share = sums[0, k], sums[1, k], sums[2, k], residuals[i, k]
             for e in range(row.size):
                 j, term = np.uint64(columns[e]), share * np.float64(row[e])
                 of_sums[j], error = two_sum(of_sums[j], term)
@@ -255,9 +231,7 @@ def _scatter(
 
 @kernel
 def _multiply(
-    data: Floats,
-    indices: Indices,
-    indptr: Indices,
+    matrix: Csr,
     chances: Floats,
     weights: Floats,
     coefficients: Floats,
@@ -265,6 +239,7 @@ def _multiply(
     sums: Floats,
 ) -> None:
     """Add the Hessian times a direction, of shape (m, D), to `sums`."""
+    data, indices, indptr = matrix
     n, m = chances.shape
     d = coefficients.shape[1] - intercept
     z = np.zeros(m)
@@ -288,10 +263,9 @@ def _multiply(
 
 
 @kernel
-def _add_squares(
-    data: Floats, indices: Indices, indptr: Indices, weights: Floats, shares: Floats, sums: Floats
-) -> None:
+def _add_squares(matrix: Csr, weights: Floats, shares: Floats, sums: Floats) -> None:
     """Add to `sums` the squares of every column, with the shares of the rows."""
+    data, indices, indptr = matrix
     n, m = shares.shape
     for i in range(n):
         if weights[i] == 0.0:
@@ -305,16 +279,10 @@ def _add_squares(
 
 @kernel
 def _densify(
-    data: Floats,
-    indices: Indices,
-    indptr: Indices,
-    unit: Floats,
-    rows: Ints,
-    weights: Floats,
-    intercept: bool,
-    out: Floats,
+    matrix: Csr, unit: Floats, rows: Ints, weights: Floats, intercept: bool, out: Floats
 ) -> None:
     """Write weighted rows, in units, to a matrix of zeros."""
+    data, indices, indptr = matrix
     for i in range(rows.size):
         if weights[i] == 0.0:
             continue

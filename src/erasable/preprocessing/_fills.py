@@ -102,7 +102,7 @@ class Means:
         for j in range(d):
             self._bracket(j)
         for table, rows in blocks(matrix, live_rows):
-            kernels.add(table, rows, self._gap, *self._grid(), self.sums)
+            kernels.add(table, rows, self._gap, self._grid(), self.sums)
 
     @property
     def n_values(self) -> Ints:
@@ -161,7 +161,7 @@ class Means:
         if self._bracket(j):
             total = np.zeros(1)
             origin, magic, per_quantum = (numbers[j : j + 1] for numbers in self._grid())
-            kernels.add(column, live, self._gap, origin, magic, per_quantum, total)
+            kernels.add(column, live, self._gap, (origin, magic, per_quantum), total)
             self.sums[j] = total[0]
 
 
