@@ -14,7 +14,7 @@ from erasable.core.errors import MagnitudeError
 from erasable.linear_model._softmax_kernels import LIMIT
 from erasable.neighbors._index_kernels import Tree
 from erasable.neighbors._lazy import Lazy
-from erasable.neighbors._targets import Numbers
+from erasable.neighbors._targets import StoredNumbers
 
 from . import _weigh_kernels as kernels
 
@@ -130,7 +130,7 @@ class NadarayaWatson(RegressorMixin, Lazy):
         memory = self._memory
         index = memory.index(None if self.n_features_in_ > _TREE_FEATURES else _LEAF_SIZE)
         targets = memory.targets
-        assert isinstance(targets, Numbers)
+        assert isinstance(targets, StoredNumbers)
         nearest, rows = index.nearest(queries, 1, self._inverse)
         if (rows < 0).any():
             raise MagnitudeError(

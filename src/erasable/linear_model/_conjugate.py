@@ -8,7 +8,7 @@ from erasable.core.arrays import Floats
 from erasable.linear_model._certificate import distance
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_design import Evaluation
-from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._solver import Move, Solver
 
 __all__ = ["ConjugateSolver"]
@@ -20,7 +20,7 @@ _ROUGH = 0.1
 class ConjugateSolver(Solver):
     """Steps from conjugate gradients, certified by the convexity of the penalty alone."""
 
-    def __init__(self, problem: Problem, theta: Floats, *, certifies: bool = True) -> None:
+    def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
         super().__init__(problem, theta, certifies=certifies)
         self._strengths = np.zeros(0)
         self._rows = 0.0
@@ -87,15 +87,15 @@ class Convexity:
 
     Parameters
     ----------
-    problem : Problem
+    problem : SoftmaxProblem
         Not coupled.
     chances : ndarray of shape (n, m)
         Probabilities there.
     rows : float
-        `Design.squared_rows`.
+        `SoftmaxDesign.squared_rows`.
     """
 
-    def __init__(self, problem: Problem, chances: Floats, rows: float) -> None:
+    def __init__(self, problem: SoftmaxProblem, chances: Floats, rows: float) -> None:
         design = problem.design
         m = design.n_logits
         self._columns = design.unit.size

@@ -23,7 +23,7 @@ from erasable.core.grid import Grid
 from erasable.core.records import Records
 from erasable.core.sparse import SparseGrid, blank_rows
 
-__all__ = ["Design", "WeightedTargets"]
+__all__ = ["LinearDesign", "WeightedTargets"]
 
 
 class WeightedTargets:
@@ -99,7 +99,7 @@ class WeightedTargets:
         return root
 
 
-class Design(WeightedTargets):
+class LinearDesign(WeightedTargets):
     """What is summed of the live rows of records; an accelerator, but for `gram` and `origin`.
 
     Parameters
@@ -170,8 +170,8 @@ class Design(WeightedTargets):
             *zip(self._outer, (self._records.matrix, self._plain), strict=False),
         ]
 
-    def _again(self, live_rows: Ints) -> Design:
-        return Design(self._records, live_rows)
+    def _again(self, live_rows: Ints) -> LinearDesign:
+        return LinearDesign(self._records, live_rows)
 
     # -- weights -------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.gram import Gram
 from erasable.core.weighted import Weighted
-from erasable.linear_model._design import Design
+from erasable.linear_model._design import LinearDesign
 from erasable.linear_model._leave_one_out import leave_one_out
 from erasable.linear_model._schema import LinearSchema
 from erasable.linear_model._solve import Solution, least_squares, solve
@@ -57,9 +57,9 @@ class LinearModel(RegressorMixin, Weighted):
         self._learn_from(self._new_design(warn=True))
 
     def _new_design(self, warn: bool = False) -> Any:
-        """Sum the records that are held, into an accelerator with the methods of `Design`."""
+        """Sum the records that are held, into an accelerator with the methods of `LinearDesign`."""
         held = self._attached()
-        return Design(held.records, held.live_rows(), self._column_names, warn)
+        return LinearDesign(held.records, held.live_rows(), self._column_names, warn)
 
     _always_has_origins: ClassVar[bool] = False
 

@@ -26,7 +26,7 @@ from erasable.core.params import decode_params
 from erasable.core.weighted import Weighted
 from erasable.linear_model._logistic_classes import WEIGHTS
 from erasable.linear_model._logistic_published import Published
-from erasable.linear_model._logistic_work import Work
+from erasable.linear_model._logistic_work import LogisticWork
 from erasable.linear_model._schema import logistic_schema
 
 __all__ = ["LogisticRegression"]
@@ -149,7 +149,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def _fit_rows(self) -> None:
         self._settings = decode_params(self._info.params)
         self._check_settings()
-        work = Work(self._attached(), self._settings)
+        work = LogisticWork(self._attached(), self._settings)
         _refuse_few(work.taught.n_taught, "the records have", "fit on records of more classes")
         self._check_class_weight(work)
         work.open()
@@ -173,7 +173,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
                         "to 2**480; expected a weight for each class; pass {label: weight}"
                     )
 
-    def _check_class_weight(self, work: Work) -> None:
+    def _check_class_weight(self, work: LogisticWork) -> None:
         given = self._settings["class_weight"]
         if not isinstance(given, Mapping) or self._settings["classes"] is None:
             return
@@ -241,7 +241,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def _reattach(self) -> None:
         held, mine, same = self._attached(), self._published(), False
         try:
-            work = Work(held, self._settings, mine)
+            work = LogisticWork(held, self._settings, mine)
             if work.taught.n_taught >= 2:
                 same = held.vouched or work.publish(self._map).equals(mine)
         except ErasableError:

@@ -19,10 +19,10 @@ from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.sparse import SparseGrid, parts, tops
 
-__all__ = ["Columns"]
+__all__ = ["LogisticColumns"]
 
 
-class Columns:
+class LogisticColumns:
     """Origin and top exponent of every column: ``|x - origin| <= 2**top``.
 
     Parameters

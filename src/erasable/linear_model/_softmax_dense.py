@@ -12,7 +12,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._exact_gradients import exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum
-from erasable.linear_model._softmax_design import BLOCK, UNIT, Design, Evaluation
+from erasable.linear_model._softmax_design import BLOCK, UNIT, Evaluation, SoftmaxDesign
 from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 __all__ = ["DenseDesign"]
@@ -21,14 +21,14 @@ _CHUNK = 256
 _WIDEST = 2000
 
 
-class DenseDesign(Design):
+class DenseDesign(SoftmaxDesign):
     """Rows of a C-contiguous matrix.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, d), float64 or float32
     others
-        See `Design`.
+        See `SoftmaxDesign`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class DenseDesign(Design):
             yield part, tile
 
     def evaluate(self, theta: Floats) -> Evaluation:
-        """See `Design`: one pass over the rows."""
+        """See `SoftmaxDesign`: one pass over the rows."""
         m, d = self.n_logits, self.unit.size
         wide = m * d > _WIDEST
         coefficients, last = self._split(theta)
@@ -128,7 +128,7 @@ class DenseDesign(Design):
         return np.hstack([body, last]) if self.intercept else body
 
     def energy(self, theta: Floats, logits: Floats) -> float:
-        """See `Design`: with the magnitudes of the terms of every logit."""
+        """See `SoftmaxDesign`: with the magnitudes of the terms of every logit."""
         size, last = self._split(np.abs(theta).max(axis=0)[None, :])
         total = 0.0
         with np.errstate(over="ignore", invalid="ignore"):
@@ -142,7 +142,7 @@ class DenseDesign(Design):
         return self.sharing * float(np.sqrt(1.001 * total))
 
     def squared_rows(self, strengths: Floats) -> float:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         largest = 0.0
         for _, tile in self._tiles(True):
             part = tile[:, : strengths.size] / np.sqrt(strengths)
@@ -150,7 +150,7 @@ class DenseDesign(Design):
         return largest
 
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
-        """See `Design`: in double-double arithmetic."""
+        """See `SoftmaxDesign`: in double-double arithmetic."""
         m = self.n_logits
         (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
         missing = exact_gradient(
@@ -165,7 +165,7 @@ class DenseDesign(Design):
         return out
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         coefficients, last = self._split(directions)
         body, ends = np.zeros_like(coefficients), np.zeros((self.n_logits, 1))
         for part, tile in self._tiles(False):
@@ -178,7 +178,7 @@ class DenseDesign(Design):
         return self._join(body, ends)
 
     def diagonal(self, chances: Floats) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         out = np.zeros((self.n_logits, self.width))
         for part, tile in self._tiles(True):
             p = chances[part]
@@ -186,7 +186,7 @@ class DenseDesign(Design):
         return out
 
     def rows_precisely(self, rows: Ints) -> Pair:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         high, low = np.ones((rows.size, self.width)), np.zeros((rows.size, self.width))
         matrix = self.matrix[rows].astype(np.float64, copy=False)
         difference = pair_sum((matrix, np.zeros_like(matrix)), (-self.origin, np.zeros(1)))
@@ -195,14 +195,14 @@ class DenseDesign(Design):
         return high, low
 
     def rows(self, rows: Ints) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         out = np.zeros((rows.size, self.width))
         ones = np.ones(rows.size)
         kernels.tile(self.matrix[rows], self.origin, self.unit, ones, self.intercept, out)
         return out
 
     def take(self, rows: Ints, weights: Floats) -> DenseDesign:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         return self._of_rows(rows, weights, self.origin)
 
 

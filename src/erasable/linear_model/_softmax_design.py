@@ -23,7 +23,7 @@ from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
 
-__all__ = ["BLOCK", "UNIT", "Design", "Evaluation"]
+__all__ = ["BLOCK", "UNIT", "Evaluation", "SoftmaxDesign"]
 
 UNIT = 2.0**-53
 BLOCK = 2048
@@ -64,7 +64,7 @@ class Evaluation:
     precise: bool = False
 
 
-class Design(ABC):
+class SoftmaxDesign(ABC):
     """Records, their classes and weights; see `DenseDesign` and `SparseDesign`.
 
     Attributes
@@ -208,7 +208,7 @@ class Design(ABC):
         """Return some rows in units, shape (len(rows), D)."""
 
     @abstractmethod
-    def take(self, rows: Ints, weights: Floats) -> Design:
+    def take(self, rows: Ints, weights: Floats) -> SoftmaxDesign:
         """Copy some rows, with other weights."""
 
     def _of_rows(self, rows: Ints, weights: Floats, origin: Floats) -> Self:

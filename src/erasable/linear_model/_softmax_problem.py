@@ -13,18 +13,18 @@ import numpy as np
 
 from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._lattice import Pair, pair_divide, pair_sum, pair_times
-from erasable.linear_model._softmax_design import UNIT, Design, Evaluation
+from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
 
-__all__ = ["Problem"]
+__all__ = ["SoftmaxProblem"]
 
 
 @dataclass(slots=True)
-class Problem:
+class SoftmaxProblem:
     """What is to be minimised.
 
     Attributes
     ----------
-    design : Design
+    design : SoftmaxDesign
     strengths : ndarray of shape (D,)
         0 for the intercept.
     coupled : bool
@@ -33,7 +33,7 @@ class Problem:
         which is least among all that give these differences.
     """
 
-    design: Design
+    design: SoftmaxDesign
     strengths: Floats
     coupled: bool
 

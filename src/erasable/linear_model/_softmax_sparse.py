@@ -13,7 +13,7 @@ from erasable.core.arrays import Csr, Floats, Ints
 from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
-from erasable.linear_model._softmax_design import UNIT, Design, Evaluation
+from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
 from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 __all__ = ["SparseDesign"]
@@ -21,7 +21,7 @@ __all__ = ["SparseDesign"]
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
 
 
-class SparseDesign(Design):
+class SparseDesign(SoftmaxDesign):
     """Rows of a matrix in canonical CSR form.
 
     A column has an origin if every record that counts has a value in it. Then it is subtracted
@@ -33,7 +33,7 @@ class SparseDesign(Design):
     ----------
     matrix : csr_array of shape (n, d), float64 or float32
     others
-        See `Design`.
+        See `SoftmaxDesign`.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class SparseDesign(Design):
         self.row_norm = 1.001 * float(np.sqrt(largest))
 
     def forget(self, rows: Ints) -> None:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         super().forget(rows)
         if self._shifted:
             starts = self.matrix.indptr
@@ -74,7 +74,7 @@ class SparseDesign(Design):
         return np.column_stack([body, last]) if self.intercept else body
 
     def evaluate(self, theta: Floats) -> Evaluation:
-        """See `Design`: one pass over the values, with sums that are compensated."""
+        """See `SoftmaxDesign`: one pass over the values, with sums that are compensated."""
         m, d = self.n_logits, self.unit.size
         data, indices, indptr = parts(self.matrix)
         coefficients, last = self._split(theta)
@@ -102,16 +102,16 @@ class SparseDesign(Design):
         )  # fmt: skip
 
     def energy(self, theta: Floats, logits: Floats) -> float:
-        """See `Design`: `evaluate` has found the sharpest already."""
+        """See `SoftmaxDesign`: `evaluate` has found the sharpest already."""
         return np.inf
 
     def squared_rows(self, strengths: Floats) -> float:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         unit = self.unit / np.sqrt(strengths)
         return _squares(parts(self.matrix), unit, self.weights, False, np.zeros(unit.size))
 
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
-        """See `Design`: in double-double arithmetic."""
+        """See `SoftmaxDesign`: in double-double arithmetic."""
         m = self.n_logits
         (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
         missing = exact_gradient_sparse(
@@ -124,7 +124,7 @@ class SparseDesign(Design):
         return self._dense(np.arange(part.start, part.stop), weights)
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         unit = np.append(self.unit, 1.0) if self.intercept else self.unit
         out = np.zeros_like(directions)
         matrix, weights = parts(self.matrix), self.weights
@@ -133,19 +133,19 @@ class SparseDesign(Design):
         return out
 
     def diagonal(self, chances: Floats) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         p = chances * (1.0 - chances) * self.weights[:, None]
         body = np.zeros((self.n_logits, self.unit.size))
         _add_squares(parts(self.matrix), self.weights, p, body)
         return self._join(body * self.unit, p.sum(axis=0))
 
     def rows_precisely(self, rows: Ints) -> Pair:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         units = self.rows(rows)
         return units, np.zeros_like(units)
 
     def rows(self, rows: Ints) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         return self._dense(rows, np.ones(rows.size))
 
     def _dense(self, rows: Ints, weights: Floats) -> Floats:
@@ -154,7 +154,7 @@ class SparseDesign(Design):
         return out
 
     def take(self, rows: Ints, weights: Floats) -> SparseDesign:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         return self._of_rows(rows, weights, np.zeros_like(self.origin))
 
 

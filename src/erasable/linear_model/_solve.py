@@ -170,7 +170,7 @@ def solve_collinear(n_rows: float, problem: LeastSquares, scratch: Scratch) -> i
     found = factorise(high, np.zeros(d), n_rows, factor, inverse, silent)
     kept = inverse > 0.0
     length = np.maximum(length / length.max(), _LEAST)
-    rows = Told(factor, kept, silent[:found], length)
+    rows = Determined(factor, kept, silent[:found], length)
     step, rest = np.zeros((2, d))
     for i in range(o):
         penalty = penalties[i if penalties.shape[0] > 1 else 0]
@@ -194,7 +194,7 @@ def solve_collinear(n_rows: float, problem: LeastSquares, scratch: Scratch) -> i
     return int(np.count_nonzero(kept))
 
 
-class Told:
+class Determined:
     """The coefficients, in the user's units, of which the features tell anything.
 
     Parameters

@@ -15,7 +15,7 @@ from erasable.core.arrays import Floats
 from erasable.core.records import Records
 
 from ._neighbors import Neighbors
-from ._targets import Labels
+from ._targets import StoredLabels
 
 __all__ = ["KNeighborsClassifier"]
 
@@ -101,12 +101,12 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
             )
         return records
 
-    _kind_of_targets = Labels
+    _kind_of_targets = StoredLabels
 
     @property
-    def _labels(self) -> Labels:
+    def _labels(self) -> StoredLabels:
         labels = self._memory.targets
-        assert isinstance(labels, Labels)
+        assert isinstance(labels, StoredLabels)
         return labels
 
     @property

@@ -20,7 +20,7 @@ from erasable.core.values import refuse_unsuited
 
 from ._memory import Memory
 from ._schema import lazy_schema
-from ._targets import LARGEST, Labels, Numbers
+from ._targets import LARGEST, StoredLabels, StoredNumbers
 
 __all__ = ["Lazy"]
 
@@ -45,7 +45,7 @@ class Lazy(Erasable):
     _refit_from: ClassVar[tuple[int, float]] = (1000, 0.5)
 
     _takes_map: ClassVar[bool] = True
-    _kind_of_targets: ClassVar[type[Labels | Numbers]] = Numbers
+    _kind_of_targets: ClassVar[type[StoredLabels | StoredNumbers]] = StoredNumbers
     _owns_records: bool = False
     _restored: Memory | None = None
 
@@ -95,7 +95,7 @@ class Lazy(Erasable):
         return memory
 
     def _schema(self) -> Fields:
-        return lazy_schema(labels=self._kind_of_targets is Labels)
+        return lazy_schema(labels=self._kind_of_targets is StoredLabels)
 
     def _state(self) -> dict[str, Any]:
         return {"records": self._memory.state(), **self._map_state()}

@@ -19,7 +19,7 @@ from erasable.core.tape import Tape
 
 from ._index import Index
 from ._row_hash import RowHash, sum_of_hashes
-from ._targets import Targets
+from ._targets import StoredTargets
 
 __all__ = ["Memory"]
 
@@ -36,18 +36,18 @@ class Memory:
     ids : ndarray of shape (n_rows,), int64, uint64 or object
     live : ndarray of shape (n_rows,), bool
         Shared with the model's hold on its records: it knows of a deletion first.
-    targets : Targets
+    targets : StoredTargets
 
     Examples
     --------
-    >>> from erasable.neighbors._targets import Numbers
+    >>> from erasable.neighbors._targets import StoredNumbers
     >>> X, ids, live = np.array([[0.0], [3.0]]), np.array([5, 6]), np.ones(2, dtype=bool)
-    >>> memory = Memory(X, ids, live, Numbers.fit(np.array([1.0, 2.0]), np.arange(2)))
+    >>> memory = Memory(X, ids, live, StoredNumbers.fit(np.array([1.0, 2.0]), np.arange(2)))
     >>> memory.index(None).nearest(np.array([[2.0]]), 1)
     (array([[1.]]), array([[1]]))
     """
 
-    def __init__(self, matrix: Any, ids: NDArray[Any], live: Flags, targets: Targets) -> None:
+    def __init__(self, matrix: Any, ids: NDArray[Any], live: Flags, targets: StoredTargets) -> None:
         self.matrix, self.ids, self.live, self.targets = matrix, ids, live, targets
         self._order: Ints | None = None
         self._hash: RowHash | None = None
@@ -126,6 +126,6 @@ class Memory:
         return state_root(self.digest_state()) == state_root(other.digest_state())
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], targets: Targets) -> Memory:
+    def from_state(cls, state: dict[str, Any], targets: StoredTargets) -> Memory:
         """Bring back what `state` returned: rows are places."""
         return cls(state["X"], state["ids"], np.ones(state["X"].shape[0], dtype=np.bool_), targets)

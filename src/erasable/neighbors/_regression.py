@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from erasable.core.arrays import Floats
 
 from ._neighbors import Neighbors
-from ._targets import Numbers
+from ._targets import StoredNumbers
 
 __all__ = ["KNeighborsRegressor"]
 
@@ -93,7 +93,7 @@ class KNeighborsRegressor(RegressorMixin, Neighbors):
         distances, rows = self._nearest(X)
         weights = self._weights(distances)
         targets = self._memory.targets
-        assert isinstance(targets, Numbers)
+        assert isinstance(targets, StoredNumbers)
         sums, total = np.zeros((rows.shape[0], targets.values.shape[1])), np.zeros(rows.shape[0])
         for j in range(rows.shape[1]):  # the nearest first
             sums += weights[:, j, None] * targets.values[rows[:, j]]

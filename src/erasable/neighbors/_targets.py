@@ -17,13 +17,13 @@ from erasable.core.errors import MagnitudeError
 
 from ._row_hash import label_bytes
 
-__all__ = ["LARGEST", "Labels", "Numbers", "Targets"]
+__all__ = ["LARGEST", "StoredLabels", "StoredNumbers", "StoredTargets"]
 
 LARGEST = 2.0**500
 """No value may exceed it: squares of differences, and sums of them, stay finite."""
 
 
-class Numbers:
+class StoredNumbers:
     """Targets that are numbers.
 
     Parameters
@@ -35,7 +35,7 @@ class Numbers:
 
     Examples
     --------
-    >>> numbers = Numbers.fit(np.array([3, 4, 5]), np.array([0, 2]))
+    >>> numbers = StoredNumbers.fit(np.array([3, 4, 5]), np.array([0, 2]))
     >>> numbers.values.tolist(), numbers.flat
     ([[3.0], [0.0], [5.0]], True)
     """
@@ -93,7 +93,7 @@ class Numbers:
         return cls.fit(state["y"], np.arange(state["y"].shape[0]))
 
 
-class Labels:
+class StoredLabels:
     """Targets that are labels.
 
     Parameters
@@ -105,7 +105,7 @@ class Labels:
 
     Examples
     --------
-    >>> labels = Labels.fit(np.array(["a", "b", "a"], dtype=object), np.arange(3))
+    >>> labels = StoredLabels.fit(np.array(["a", "b", "a"], dtype=object), np.arange(3))
     >>> labels.remove(np.array([1]))
     >>> labels.outputs[0].labels
     array(['a'], dtype=object)
@@ -169,5 +169,5 @@ class Labels:
         return cls(outputs, codes.ndim == 1)
 
 
-Targets: TypeAlias = Labels | Numbers
+StoredTargets: TypeAlias = StoredLabels | StoredNumbers
 """Targets by row."""
