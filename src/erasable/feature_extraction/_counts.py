@@ -230,12 +230,12 @@ class TermCounts:
         """
         column = np.full(self.terms.size, -1, dtype=np.int32)
         column[kept] = np.arange(kept.size, dtype=np.int32)
-        starts = np.zeros(rows.size + 1, dtype=np.int64)
-        kernels.measure(self.rows.columns, self.rows.indptr, rows, column, starts)
-        counts = np.zeros(int(starts[-1]), dtype=np.int32)
-        columns = np.zeros(counts.size, dtype=np.int32)
-        kernels.pick(self._parts(), rows, column, counts, columns)
-        return CountRows(counts, columns, starts)
+        starts, indptr = np.zeros(rows.size + 1, dtype=np.int64), self.rows.indptr
+        most = int((indptr[rows + 1] - indptr[rows]).sum())
+        counts, columns = np.zeros((2, most), dtype=np.int32)
+        kernels.pick(self._parts(), rows, column, counts, columns, starts)
+        n = int(starts[-1])
+        return CountRows(counts[:n].copy(), columns[:n].copy(), starts)
 
     def holders(self, rows: Ints, slots: Ints) -> Ints:
         """Find those of the live documents `rows` that have a term of some slots."""

@@ -58,19 +58,10 @@ def wipe(entries: Entries, rows: Ints, df: Ints, gone: Ints) -> int:
 
 
 @kernel
-def measure(slots: Slots, indptr: Ints, rows: Ints, column: Slots, starts: Ints) -> None:
-    """Find where each document begins among the entries that have a column; `starts[0]` is 0."""
-    for i in range(rows.size):
-        n = 0
-        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if column[slots[e]] >= 0:
-                n += 1
-        starts[i + 1] = starts[i] + n
-
-
-@kernel
-def pick(entries: Entries, rows: Ints, column: Slots, picked: Counts, columns: Slots) -> None:
-    """Copy the entries that have a column, in their order."""
+def pick(
+    entries: Entries, rows: Ints, column: Slots, picked: Counts, columns: Slots, starts: Ints
+) -> None:
+    """Copy the entries of some rows whose term has a column, and say where each row starts."""
     counts, slots, indptr = entries
     k = 0
     for i in range(rows.size):
@@ -79,6 +70,7 @@ def pick(entries: Entries, rows: Ints, column: Slots, picked: Counts, columns: S
                 picked[k] = counts[e]
                 columns[k] = column[slots[e]]
                 k += 1
+        starts[i + 1] = k
 
 
 @kernel

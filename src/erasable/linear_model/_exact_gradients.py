@@ -12,6 +12,7 @@ import numpy as np
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_product, two_sum
 from erasable.core.arrays import Codes, Floats, Indices, Ints
+from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_exact import (
     add_double,
     divide_double,
@@ -130,8 +131,9 @@ def exact_gradient(
             _scaled(matrix[rows[r]], origin, unit, row, row_low)
             for k in range(m):
                 z, w = (theta[k, d], rest[k, d]) if intercept else (0.0, 0.0)
+                own_theta = theta[k, :d], rest[k, :d]
                 high[k, r], low[k, r] = _dot_double(
-                    row, row_low, theta[k, :d], rest[k, :d], z, w, products, errors
+                    (row, row_low), own_theta, z, w, (products, errors)
                 )
         missing += _residuals(high, low, of[:n], reference, own[:n], squares)
         for r in range(n):
@@ -158,19 +160,13 @@ def _scaled(values: Floats, origin: Floats, unit: Floats, row: Floats, row_low: 
 
 @kernel
 def _dot_double(
-    row: Floats,
-    row_low: Floats,
-    theta: Floats,
-    rest: Floats,
-    z: float,
-    w: float,
-    high: Floats,
-    low: Floats,
+    of_row: Pair, coefficients: Pair, z: float, w: float, scratch: Pair
 ) -> tuple[float, float]:
     """Return the dot product of a row with coefficients, plus ``z + w``.
 
     Halves are added to halves, without error but in the low parts, so that loops are vectorised.
     """
+    (row, row_low), (theta, rest), (high, low) = of_row, coefficients, scratch
     left = row.size
     for j in range(left):
         high[j], error = two_product(row[j], theta[j])
@@ -237,10 +233,8 @@ def exact_gradient_sparse(
                 for e in range(size):
                     j = np.uint64(indices[first + e])
                     own_theta[e], own_rest[e] = theta[k, j], rest[k, j]
-                high[k, r], low[k, r] = _dot_double(
-                    row[:size], none[:size], own_theta[:size], own_rest[:size], z, w,
-                    products, errors,
-                )  # fmt: skip
+                of_row, mine = (row[:size], none[:size]), (own_theta[:size], own_rest[:size])
+                high[k, r], low[k, r] = _dot_double(of_row, mine, z, w, (products, errors))
         missing += _residuals(high, low, of[:n], reference, own[:n], squares)
         for r in range(n):
             first, size = indptr[rows[r]], indptr[rows[r] + 1] - indptr[rows[r]]
