@@ -26,27 +26,18 @@ __all__ = ["Composed"]
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _where(check: Callable[[Composed], bool]) -> Callable[[_Method], _Method]:
-    """Show a method only where a check says that it is there."""
+def _where(check: Callable[[Composed], Any]) -> Callable[[_Method], _Method]:
+    """Show a method only where a check finds something, and raises no AttributeError."""
     decorator: Callable[[_Method], _Method] = available_if(check)
     return decorator
 
 
-def _final_has(method: str) -> Callable[[Composed], bool]:
-    def check(pipeline: Composed) -> bool:
-        getattr(pipeline.steps[-1][1], method)
-        return True
-
-    return check
+def _final_has(method: str) -> Callable[[Composed], Any]:
+    return lambda pipeline: getattr(pipeline.steps[-1][1], method)
 
 
-def _all_have(method: str) -> Callable[[Composed], bool]:
-    def check(pipeline: Composed) -> bool:
-        for _, step in active(pipeline.steps):
-            getattr(step, method)
-        return True
-
-    return check
+def _all_have(method: str) -> Callable[[Composed], Any]:
+    return lambda pipeline: all(getattr(step, method) for _, step in active(pipeline.steps))
 
 
 def _can_transform(pipeline: Composed) -> bool:

@@ -24,12 +24,9 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 def _where(name: str) -> Callable[[_Method], _Method]:
     """Show a method only where the estimator has one of this name."""
-
-    def check(model: Any) -> bool:
-        getattr(model._answering(), name)
-        return True
-
-    decorator: Callable[[_Method], _Method] = available_if(check)
+    decorator: Callable[[_Method], _Method] = available_if(
+        lambda model: getattr(model._answering(), name)
+    )
     return decorator
 
 
