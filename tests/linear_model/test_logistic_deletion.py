@@ -294,7 +294,7 @@ def test_without_polish_the_law_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_class_weight_that_is_forgotten_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """Balanced weights change with every deletion: with those of `fit` the law breaks."""
     X, y = crowd(300)
-    monkeypatch.setattr(work_module.Work, "_update", lambda *args: None)
+    monkeypatch.setattr(work_module.LogisticWork, "_update", lambda *args: None)
     model = LogisticRegression(class_weight="balanced").fit(X, y)
     model.delete([0])
     alive = np.arange(300) > 0

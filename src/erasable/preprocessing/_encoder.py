@@ -109,10 +109,6 @@ class Encoder(TransformerMixin, Erasable):
         gone = sum(int((~kept).sum()) for kept in lost.values())
         return Outcome("updated", held.n_live if lost else 0, {"categories_gone": gone})
 
-    def _no_columns(self) -> Flags:
-        """Return a mask of the output columns that is false everywhere."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _no_columns()")
-
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)
         return categories_schema(self._n_records, fixed=fixed)

@@ -163,11 +163,6 @@ class OneHotEncoder(Encoder):
         # A column is new where its category was dropped until now.
         self._change = Change(None, origin < 0, origin)
 
-    def _no_columns(self) -> Flags:
-        return np.zeros(self._width, dtype=np.bool_)
-
-    # -- what follows --------------------------------------------------------------------------
-
     @property
     def drop_idx_(self) -> NDArray[Any] | None:
         """Position of the category of each column that is dropped."""

@@ -138,7 +138,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
             )
 
     def _follow(self, lost: dict[int, Flags], codes: Codes) -> None:
-        columns = self._no_columns()
+        columns = np.zeros(len(self._labels), dtype=np.bool_)
         rows = np.zeros(codes.shape[0], dtype=np.bool_)
         for j, kept in lost.items():
             labels = self._labels[j]
@@ -147,11 +147,6 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                 columns[j] = True
                 rows |= (codes[:, j] >= moved) & (codes[:, j] < labels.size - has_gap(labels))
         self._change = Change(np.flatnonzero(rows), columns)
-
-    def _no_columns(self) -> Flags:
-        return np.zeros(len(self._labels), dtype=np.bool_)
-
-    # -- what follows --------------------------------------------------------------------------
 
     def _encode(self, codes: Codes) -> NDArray[Any]:
         out: NDArray[Any] = codes.astype(self._at_fit("dtype"), order="C")

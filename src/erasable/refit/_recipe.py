@@ -21,8 +21,8 @@ from erasable.core.tape import Tape
 from erasable.core.trust import origin
 from erasable.core.values import Accepts
 from erasable.refit._codec import decode, encode
-from erasable.refit._fitting import fit_seeded, learn, seeded
-from erasable.refit._given import as_given, needs_frame, text_columns
+from erasable.refit._fitting import learn, seeded
+from erasable.refit._given import as_given, needs_frame, text_columns, weights_parameter
 from erasable.refit._names import Known, known_to, parts_of
 
 __all__ = ["Recipe", "not_of_records", "refuse_what_is_no_estimator"]
@@ -111,9 +111,10 @@ class Recipe:
     def fit(
         self, tape: Tape, X: Any, y: NDArray[Any] | None, weights: Floats | None
     ) -> dict[str, Any]:
-        """Fit a copy, and return what it learned as plain values; see `fit_seeded`."""
-        n_records = len(X) if self.documents else X.shape[0]
-        fitted = fit_seeded(self.template, tape, X, y, weights, n_records)
+        """Fit a copy, and return what it learned as plain values; see `learn`."""
+        name = weights_parameter(self.template)
+        named = {} if weights is None or name is None else {name: weights}
+        fitted = learn(seeded(self.template, tape), "fit", X, y, **named)
         tree: dict[str, Any] = encode(fitted, self.known)
         return tree
 
@@ -125,7 +126,7 @@ class Recipe:
         self, estimator: BaseEstimator, X: Any, y: NDArray[Any] | None, **named: Any
     ) -> dict[str, Any]:
         """Have a copy learn some more records, and return what it knows as plain values."""
-        learned = learn(estimator, "partial_fit", X, y, X.shape[0], **named)
+        learned = learn(estimator, "partial_fit", X, y, **named)
         tree: dict[str, Any] = encode(learned, self.known)
         return tree
 
