@@ -290,8 +290,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     @property
     def singular_values_(self) -> Floats:
         """Singular values of the centred records."""
-        values: Floats = np.sqrt(self.explained_variance_ * (self._gram.n_rows - 1))
-        return values
+        return np.sqrt(self.explained_variance_ * (self._gram.n_rows - 1))
 
     @property
     def noise_variance_(self) -> float:

@@ -272,8 +272,7 @@ class LogisticWork:
         place[:-1][counts > 0] = np.arange(self.taught.n_taught)
         if binary:
             place[:2] = [1, 0]
-        codes: Codes = place[self.taught.classes.codes]
-        return codes
+        return place[self.taught.classes.codes]
 
     def _first(self, problem: SoftmaxProblem) -> Floats | None:
         """Return the coefficients from which to start, if any are known."""

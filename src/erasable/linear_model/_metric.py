@@ -52,8 +52,7 @@ class Metric:
     @property
     def spread(self) -> Floats:
         """Roots of the diagonal of B."""
-        roots: Floats = np.sqrt(np.diagonal(self.inverse))
-        return roots
+        return np.sqrt(np.diagonal(self.inverse))
 
     def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
         """Return the norm of a gradient, the Newton step, and a bound of their rounding.

@@ -214,5 +214,4 @@ def _products(residuals: Floats, tile: Floats) -> Floats:
     if cut:
         left = residuals[:cut].reshape(-1, _CHUNK, m).transpose(0, 2, 1)
         total = total + np.matmul(left, tile[:cut].reshape(-1, _CHUNK, tile.shape[1])).sum(axis=0)
-    out: Floats = total
-    return out
+    return total

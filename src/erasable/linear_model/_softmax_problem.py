@@ -68,8 +68,7 @@ class SoftmaxProblem:
 
     def from_classes(self, values: Floats) -> Floats:
         """Return the theta of coefficients of all classes."""
-        theta: Floats = values[:-1] - values[-1] if self.coupled else values.copy()
-        return theta
+        return values[:-1] - values[-1] if self.coupled else values.copy()
 
     def gradient(self, theta: Pair, found: Evaluation) -> tuple[Floats, Floats]:
         """Add the penalty to a gradient; return it, and how wrong adding makes it."""

@@ -120,8 +120,7 @@ class Solution:
     @property
     def coefficients(self) -> Floats:
         """Coefficients of the mapped features, a new array."""
-        coefficients: Floats = self.slope * self.problem.scale
-        return coefficients
+        return self.slope * self.problem.scale
 
     def predict(self, rows: Any, mapped: bool) -> Floats:
         """Predict rows, which are given as they are after the map or before it."""

@@ -208,8 +208,7 @@ def _fitted(
             )
         estimator._refuse_if_owned()
         estimator._attached()
-        model: Erasable = copy.deepcopy(estimator)
-        return model
+        return copy.deepcopy(estimator)
     if sample_weight is not None and not isinstance(X, Records):
         # Pipelines take weights in this way alone.
         X = Records(X, y, sample_weight=sample_weight, ids=ids, groups=groups)

@@ -69,8 +69,7 @@ class Scoring:
         if self.measure is None:
             return None
         each = self.measure(y, predictions)
-        means: Floats = np.bincount(member, weights=each) / np.bincount(member)
-        return means
+        return np.bincount(member, weights=each) / np.bincount(member)
 
     def of_model(self, model: Any, rows: Any, y: Any) -> float:
         """Score one model on rows as its user would give them."""

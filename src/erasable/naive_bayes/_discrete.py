@@ -60,8 +60,7 @@ class DiscreteNB(NaiveBayes):
                 "expected as many; pass one for each feature, or one number for all"
             )
         least = 0.0 if self._at_fit("force_alpha") else _LEAST_ALPHA
-        used: Floats = np.maximum(alpha, least)
-        return used
+        return np.maximum(alpha, least)
 
     @property
     def class_log_prior_(self) -> Floats:

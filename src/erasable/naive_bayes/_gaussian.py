@@ -322,5 +322,4 @@ def _joined(limbs: Ints) -> NDArray[Any]:
 
 
 def _column(totals: Ints) -> NDArray[Any]:
-    column: NDArray[Any] = totals.astype(object)[:, np.newaxis]
-    return column
+    return totals.astype(object)[:, np.newaxis]

@@ -214,8 +214,7 @@ class ClassSums:
 
     def counts(self, quantum: float) -> Floats:
         """Return the sums as they are to be read, where a row that counts once weighs `quantum`."""
-        counts: Floats = self.sums * self.grid.quantum
-        return counts
+        return self.sums * self.grid.quantum
 
     def remove(self, table: LabelledRows, rows: Ints) -> None:
         """Take rows out of the sums of their classes."""

@@ -223,8 +223,7 @@ class NearestCentroid(ByClass):
         means, mean = self._means()
         if self._at_fit("shrink_threshold") is None:
             return means
-        centroids: Floats = mean + self._widths() * self.deviations_
-        return centroids
+        return mean + self._widths() * self.deviations_
 
     def _scores(self, X: Any, *, standardized: bool) -> Floats:
         """Return how near every row is to every class; the largest score is the nearest."""

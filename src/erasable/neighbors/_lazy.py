@@ -91,8 +91,7 @@ class Lazy(Erasable):
     @property
     def _memory(self) -> Memory:
         self._check_fitted()
-        memory: Memory = self._accelerator if self._restored is None else self._restored
-        return memory
+        return self._accelerator if self._restored is None else self._restored
 
     def _schema(self) -> Fields:
         return lazy_schema(labels=self._kind_of_targets is StoredLabels)
@@ -159,8 +158,7 @@ class Lazy(Erasable):
         """What a difference in a feature is multiplied by, where it is not 1."""
         if self._map is None:
             return None
-        inverse: Floats = 1.0 / np.maximum(self._map.scale, _LEAST_SCALE)
-        return inverse
+        return 1.0 / np.maximum(self._map.scale, _LEAST_SCALE)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

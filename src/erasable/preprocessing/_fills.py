@@ -178,8 +178,7 @@ class Medians:
         return self._quantiles.remove_all(tables, self._reader(matrix, live_rows))
 
     def statistics(self) -> Floats:
-        middle: Floats = self._quantiles.middle(0)
-        return middle
+        return self._quantiles.middle(0)
 
     def state(self) -> dict[str, Any]:
         return {"statistics": self.statistics()}

@@ -283,8 +283,7 @@ def lattice_scale(variance: Floats, phase: Floats) -> Floats:
 def lattice_center(mean: Floats, scale: Floats, phase: Floats) -> Floats:
     """Return the point of a lattice of four scales that is nearest to the mean."""
     step = _STEP * scale
-    center: Floats = (np.rint(mean / step - phase) + phase) * step
-    return center
+    return (np.rint(mean / step - phase) + phase) * step
 
 
 @kernel

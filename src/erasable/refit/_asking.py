@@ -64,8 +64,7 @@ class Asking(Weighted):
     transform = _forwarded("transform", "Transform with the estimator.")
 
     def _answering(self) -> BaseEstimator:
-        fitted: BaseEstimator = self.__dict__.get("_estimator", self.estimator)
-        return fitted
+        return self.__dict__.get("_estimator", self.estimator)
 
     def _ask(self, method: str, X: Any, *args: Any) -> Any:
         given = self._as_given(self._read_matrix(X), self._text)

@@ -118,8 +118,7 @@ def learn(
     routes = config_context(enable_metadata_routing=False) if named else nullcontext()
     try:
         with _undisturbed(estimator), one_thread(estimator), routes:
-            learned: BaseEstimator = getattr(estimator, method)(*given, **named)
-            return learned
+            return getattr(estimator, method)(*given, **named)
     except sklearn_validation.InvalidParameterError as error:
         raise InvalidParameterError(
             f"{name} refuses a parameter: {_told(error, whole=True)}; expected parameters that it "
