@@ -30,12 +30,7 @@ from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.records import Records
 from erasable.core.rows import Rows
-from erasable.feature_extraction._analysis import (
-    check_analysis,
-    choose,
-    make_tool,
-    read_vocabulary,
-)
+from erasable.feature_extraction._analysis import check_analysis, choose, make_tool, read_vocabulary
 from erasable.feature_extraction._counts import CountRows, TermCounts, count_terms
 from erasable.feature_extraction._words import cuts_plainly
 

@@ -17,11 +17,7 @@ from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
-from erasable.core.errors import (
-    ErasableError,
-    InvalidParameterError,
-    TooFewRecordsError,
-)
+from erasable.core.errors import ErasableError, InvalidParameterError, TooFewRecordsError
 from erasable.core.params import decode_params
 from erasable.core.weighted import Weighted
 from erasable.linear_model._logistic_classes import WEIGHTS

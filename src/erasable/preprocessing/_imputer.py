@@ -19,10 +19,7 @@ from erasable.core._schema import Fields
 from erasable.core.arrays import Flags, Ints
 from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import (
-    InvalidDataError,
-    InvalidInputError,
-)
+from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
 from erasable.core.messages import as_our_error

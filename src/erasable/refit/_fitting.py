@@ -27,11 +27,7 @@ from threadpoolctl import ThreadpoolController
 
 from erasable.core._grid_kernels import MAX_TOP
 from erasable.core.digest import flatten, leaf_hash
-from erasable.core.errors import (
-    InvalidParameterError,
-    MagnitudeError,
-    UnlearnableError,
-)
+from erasable.core.errors import InvalidParameterError, MagnitudeError, UnlearnableError
 from erasable.core.tape import Tape
 from erasable.refit._names import Known, is_foreign, parts_of
 

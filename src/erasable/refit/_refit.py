@@ -15,11 +15,7 @@ from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import refuse_unbounded
 from erasable.core.arrays import Ints
 from erasable.core.deletion import Outcome
-from erasable.core.errors import (
-    ArtifactError,
-    InvalidInputError,
-    TooFewRecordsError,
-)
+from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import NEVER
 from erasable.refit._asking import Asking
 from erasable.refit._fitting import refuse_chance
