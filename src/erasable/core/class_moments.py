@@ -36,6 +36,13 @@ class LabelledRows:
     weights : erasable.naive_bayes._weights.ClassWeights or None
     names : list of str or None
         Names of the columns.
+
+    Examples
+    --------
+    >>> classes = Classes.fit(np.array([5, 6, 5]), np.arange(3))
+    >>> table = LabelledRows(np.zeros((3, 1)), classes, lambda: np.arange(3))
+    >>> table.codes, table.units(np.array([2]))
+    (array([0, 1, 0], dtype=int32), array([1]))
     """
 
     matrix: Values

@@ -199,7 +199,14 @@ def no_target(estimator: Any) -> InvalidDataError:
 
 
 def refuse_many_rows(n_rows: int, most: int) -> None:
-    """Raise MagnitudeError where there are more rows than sums are exact for."""
+    """Raise MagnitudeError where there are more rows than sums are exact for.
+
+    Examples
+    --------
+    >>> refuse_many_rows(2**28, 2**27)
+    Traceback (most recent call last):
+    erasable.core.errors.MagnitudeError: 268435456 rows were given; sums are exact for at most ...
+    """
     if n_rows > most:
         raise MagnitudeError(
             f"{n_rows} rows were given; sums are exact for at most {most} (2**27); split the data"
@@ -215,6 +222,12 @@ def refuse_huge_columns(huge: Any, limit: str, reason: str = "exact sums need") 
     limit : str
     reason : str
         Why, and what is expected, up to "smaller magnitudes".
+
+    Examples
+    --------
+    >>> refuse_huge_columns(np.array([False, True]), "2**480")
+    Traceback (most recent call last):
+    erasable.core.errors.MagnitudeError: 1 columns hold values beyond 2**480 (column 1); ...
     """
     columns = np.flatnonzero(huge)
     if columns.size:

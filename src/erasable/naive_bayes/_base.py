@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._by_class import ByClass, Counted, log_shares
 from erasable.core._schema import Fields, Part
 from erasable.core.arrays import Floats, Ints
-from erasable.core.by_class import ByClass, Counted, log_shares
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
 from erasable.core.values import Values

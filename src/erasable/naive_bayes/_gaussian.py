@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _unit_kernels as kernels
+from erasable.core._by_class import class_moments_schema
 from erasable.core._grid_kernels import BITS
 from erasable.core._schema import Fields
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA
 from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.by_class import class_moments_schema
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.errors import InvalidParameterError
 from erasable.core.values import Values

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from erasable.core._by_class import ByClass, class_moments_schema, log_shares
 from erasable.core._schema import Fields
 from erasable.core._schema_models import classes
 from erasable.core.arrays import Floats, Ints
-from erasable.core.by_class import ByClass, class_moments_schema, log_shares
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
