@@ -100,7 +100,8 @@ def test_an_unknown_command_or_option_is_found(line: str) -> None:
 # -- for new contributors --------------------------------------------------------------------------
 
 WALKTHROUGH = PAGES / "contributing" / "estimator.md"
-CENTROID = ROOT / "src" / "erasable" / "neighbors" / "_centroid.py"
+PACKAGE = ROOT / "src" / "erasable"
+SHOWN = [PACKAGE / name for name in ("neighbors/_centroid.py", "core/_by_class.py")]
 
 
 def _strange_blocks(page: str, source: str) -> list[str]:
@@ -110,7 +111,7 @@ def _strange_blocks(page: str, source: str) -> list[str]:
 
 
 def test_the_walkthrough_shows_the_estimator_that_ships() -> None:
-    page, source = WALKTHROUGH.read_text(), CENTROID.read_text()
+    page, source = WALKTHROUGH.read_text(), "".join(path.read_text() for path in SHOWN)
     assert _strange_blocks(page, source) == []
     assert _strange_blocks(page.replace("found.labels", "found.names"), source) != []
 

@@ -168,7 +168,7 @@ def test_files(tmp_path: Path) -> None:
     model.delete([0])
     assert whole.digest() == model.digest()
     other = ["a cat sat", "the cow", "the cat and the dog"]
-    _raises(ArtifactError, "other terms", load, tmp_path / "model", Records(other))
+    _raises(ArtifactError, "makes another", load, tmp_path / "model", Records(other))
     named = CountVectorizer(analyzer=lengths).fit(TEXTS)
     named.save(tmp_path / "named")
     _raises(ArtifactError, "the function feature_extraction", load, tmp_path / "named")

@@ -143,7 +143,7 @@ class Remembers(TfidfVectorizer, auto_wrap_output_keys=None):
 
     def _fit_rows(self) -> None:
         super()._fit_rows()
-        self._first = self._n_documents
+        self._first = self._n_records
 
     def _rarity(self, counts: Any, n_documents: int) -> Any:
         return super()._rarity(counts, self._first)

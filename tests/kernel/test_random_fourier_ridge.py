@@ -233,9 +233,9 @@ def test_other_records_are_refused(tmp_path: Path) -> None:
     moved[3] += 1e-3
     for X, y, weights, told in (
         (case.X, None, case.weights, "no targets"),
-        (case.X, other, case.weights, "other sums"),
-        (moved, case.y, case.weights, "other sums"),
-        (case.X, case.y, None, "other sums"),
+        (case.X, other, case.weights, "makes another"),
+        (moved, case.y, case.weights, "makes another"),
+        (case.X, case.y, None, "makes another"),
     ):
         with pytest.raises(ArtifactError, match=told):
             load(tmp_path / "model", Records(X, y, sample_weight=weights, ids=ids))

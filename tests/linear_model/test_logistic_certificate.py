@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from effort import examples
 from erasable.linear_model._certificate import distance, distance_after_step
-from erasable.linear_model._convex import Convexity
+from erasable.linear_model._conjugate import Convexity
 from erasable.linear_model._lattice import pair_divide, pair_sum, pair_times
 from erasable.linear_model._metric import invert
 from erasable.linear_model._precise import invert_precisely
@@ -25,7 +25,7 @@ from erasable.linear_model._softmax_exact import (
     times_double,
 )
 from erasable.linear_model._softmax_kernels import EXP_ERROR, expose
-from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._softmax_sparse import SparseDesign
 from linear_model.logistic_oracle import optimum, small
 
@@ -107,7 +107,7 @@ def test_gradients_are_as_right_as_they_say(m: int, reference: bool, intercept: 
             assert (wrong <= found.direct + 2 * UNIT * np.abs(truth.gradient)).all()
             assert found.direct.max() < 1e-10
             # The same in the norm of the Hessian, which is what the certificate goes by.
-            problem = Problem(design, np.r_[np.ones(11), np.zeros(int(intercept))], False)
+            problem = SoftmaxProblem(design, np.r_[np.ones(11), np.zeros(int(intercept))], False)
             if reference:
                 metric = invert(
                     problem.hessian(found.logits),
@@ -187,7 +187,7 @@ def test_a_metric_is_as_right_as_it_says(coupled: bool) -> None:
     m = 3 if coupled else 1
     dense, _, theta = designs(2, m, True)
     strengths = np.r_[np.full(11, 0.5), 0.0]
-    problem = Problem(dense, strengths, coupled)
+    problem = SoftmaxProblem(dense, strengths, coupled)
     logits = dense.evaluate(theta).logits
     hessian = problem.hessian(logits)
     metric = invert(hessian.copy(), 1e-12, logits, dense.weights, strengths)
@@ -224,7 +224,7 @@ def test_a_metric_is_as_right_as_it_says(coupled: bool) -> None:
 def test_a_metric_forgets_rows(m: int) -> None:
     dense, _, theta = designs(4, m, True)
     strengths = np.r_[np.full(11, 20.0), 1.0]
-    problem = Problem(dense, strengths, False)
+    problem = SoftmaxProblem(dense, strengths, False)
     logits = dense.evaluate(theta).logits
     metric = invert(problem.hessian(logits), 1e-12, logits, dense.weights, strengths)
     assert metric is not None
@@ -243,7 +243,7 @@ def test_a_metric_forgets_rows(m: int) -> None:
     assert np.abs(np.linalg.eigvals(metric.inverse @ held) - 1.0).max() <= metric.error < 1e-6
     # What is left without most of the records is too little to be told from what goes.
     strengths = np.r_[np.full(11, 1e-3), 1.0]
-    problem = Problem(dense, strengths, False)
+    problem = SoftmaxProblem(dense, strengths, False)
     metric = invert(problem.hessian(logits), 1e-12, logits, dense.weights, strengths)
     assert metric is not None
     many = np.flatnonzero(dense.weights > 0)[:40]
@@ -274,7 +274,7 @@ def test_the_certificate_holds_and_is_not_idle() -> None:
     rng = np.random.default_rng(3)
     X, y = small(11, "plain", 2)
     n, d = X.shape
-    problem = Problem(
+    problem = SoftmaxProblem(
         DenseDesign(
             X, np.ones(n), (1 - y).astype(np.int32), 1, True, True, np.zeros(d), np.ones(d)
         ),
@@ -321,7 +321,7 @@ def test_the_blunt_bound_is_below_the_hessian(seed: int, m: int) -> None:
     dense, _, theta = designs(seed, m, m == 1)
     theta = theta * np.random.default_rng(seed).choice([0.1, 1.0, 5.0])
     strengths = np.r_[np.random.default_rng(seed).uniform(0.1, 3.0, 11), 0.0]
-    problem = Problem(dense, strengths, False)
+    problem = SoftmaxProblem(dense, strengths, False)
     logits = dense.evaluate(theta).logits
     blunt = Convexity(problem, dense.chances(logits), dense.squared_rows(strengths[:11]))
     hessian = problem.hessian(logits)

@@ -21,12 +21,12 @@ from erasable.linear_model import LogisticRegression
 from erasable.linear_model._metric import invert
 from erasable.linear_model._newton import NewtonSolver
 from erasable.linear_model._softmax_dense import DenseDesign
-from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 
 
-def true_hessian(problem: Problem, theta: Any, weights: Any, strengths: Any) -> mp.matrix:
+def true_hessian(problem: SoftmaxProblem, theta: Any, weights: Any, strengths: Any) -> mp.matrix:
     """The textbook's, of dense records in units, at theta, or at logits of the records."""
     design = problem.design
     m, width = problem.shape
@@ -119,7 +119,7 @@ def test_a_claim_with_other_weights_would_be_wrong() -> None:
     caught = 0
     for factor in (1.0, 1.3):
         design = DenseDesign(X, np.ones(30), codes, 1, True, True, np.zeros(2), np.ones(2))
-        problem = Problem(design, np.array([1.0, 1.0, 0.0]), False)
+        problem = SoftmaxProblem(design, np.array([1.0, 1.0, 0.0]), False)
         logits = rng.normal(size=(30, 1))
         weights = design.weights.copy()
         metric = invert(problem.hessian(logits), 1e-12, logits, weights, problem.strengths)
@@ -143,7 +143,7 @@ def test_rows_of_any_certainty_are_taken_out(m: int, n_gone: int) -> None:
         X, codes = rng.uniform(-1, 1, (n, d)), (np.arange(n) % (m + 1)).astype(np.int32)
         design = DenseDesign(X, np.ones(n), codes, m, True, True, np.zeros(d), np.ones(d))
         strengths = np.append(np.full(d, 10.0 ** rng.uniform(-4, 2)), 1e-3)
-        problem = Problem(design, strengths, False)
+        problem = SoftmaxProblem(design, strengths, False)
         logits = rng.normal(size=(n, m)) - rng.choice([0.0, 20.0, 60.0], m)
         logits[:n_gone] += rng.choice([-5.0, 0.0, 3.0], (n_gone, m))
         weights = design.weights

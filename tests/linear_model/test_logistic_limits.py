@@ -13,7 +13,7 @@ from effort import few
 from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.linear_model import LogisticRegression
 from erasable.linear_model import _logistic_work as work_module
-from erasable.linear_model._logistic_work import Work
+from erasable.linear_model._logistic_work import LogisticWork
 from erasable.linear_model._solver import Solver
 from linear_model.logistic_oracle import expected, optimum, small
 
@@ -56,13 +56,13 @@ def assert_deletes(X: Any, y: Any, weights: Any = None, **params: Any) -> Logist
 def canonical(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count how often a model is published that is not certain."""
     calls = []
-    real = Work._canonical
+    real = LogisticWork._canonical
 
-    def counted(self: Work, problem: Any) -> Any:
+    def counted(self: LogisticWork, problem: Any) -> Any:
         calls.append(1)
         return real(self, problem)
 
-    monkeypatch.setattr(Work, "_canonical", counted)
+    monkeypatch.setattr(LogisticWork, "_canonical", counted)
     return calls
 
 
@@ -163,7 +163,7 @@ def test_without_the_canonical_solver_the_law_would_break(monkeypatch: pytest.Mo
     monkeypatch.setattr("erasable.linear_model._solver._MOST_STEPS", 1)
     X, y = far(0.0, 3.0, 3), labels(3)
     assert_deletes(X, y)
-    monkeypatch.setattr(Work, "_canonical", lambda self, problem: self._solver)
+    monkeypatch.setattr(LogisticWork, "_canonical", lambda self, problem: self._solver)
     with pytest.raises(AssertionError):
         assert_deletes(X, y)
 

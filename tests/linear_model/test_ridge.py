@@ -247,10 +247,10 @@ def test_records_have_to_be_those_of_the_model(weighted: bool, tmp_path: Path) -
     other_y[told, 1] += 1.0
     other_weights = np.full(200, 3.0)
     for wrong, told in (
-        (records(X=other_X), "other sums"),
-        (records(y=other_y), "other sums"),
-        (records(y=other_y[:, 0]), "other sums"),
-        (records(weights=other_weights), "other sums"),
+        (records(X=other_X), "makes another"),
+        (records(y=other_y), "makes another"),
+        (records(y=other_y[:, 0]), "makes another"),
+        (records(weights=other_weights), "makes another"),
         (records(y=None), "no targets"),
         (Records(case.X, ids=ids), "no targets"),
     ):

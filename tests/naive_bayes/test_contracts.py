@@ -20,7 +20,7 @@ from erasable.core.class_moments import ClassMoments
 from erasable.core.errors import ArtifactError, InvalidDataError
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from erasable.naive_bayes._categories import CategoryCounts
-from erasable.naive_bayes._sums import ClassSums
+from erasable.naive_bayes._multinomial import ClassSums
 from erasable.utils._checks.data_sets import MARKED
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
 from law_cases import check_law_of_variant
@@ -186,7 +186,7 @@ def test_records_that_are_not_those_of_the_model_are_refused(model: Any, tmp_pat
     if isinstance(model, GaussianNB | CategoricalNB):
         wrong.append(Records(as_sparse(X), y, ids=ids))
     for records in wrong:
-        told = "the records (have other sums by class|hold text)|Sparse data was passed"
+        told = "makes another|the records hold text|Sparse data was passed"
         with pytest.raises((ArtifactError, InvalidDataError), match=told):
             load(tmp_path / "model", records)
     right = load(tmp_path / "model", Records(X, y, ids=ids))

@@ -253,7 +253,7 @@ def test_other_records_are_not_attached(model: Any, tmp_path: Path) -> None:
     moved[7, 2] += 1.0
     told[7] = (told[7] + 1) % 3
     for records in (Records(moved, y), Records(X, told), Records(X), Records(X, np.c_[y, y])):
-        with pytest.raises(ArtifactError, match=r"the records are not those that the|no targets"):
+        with pytest.raises(ArtifactError, match=r"makes another|no targets"):
             type(model).load(path, records)
     vouched = type(model).load(path, Records(X, y), vouched=True)
     vouched.delete([7])

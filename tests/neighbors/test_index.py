@@ -97,9 +97,9 @@ def test_what_was_removed_is_overwritten_with_the_sides_of_boxes(leaf: int | Non
         rows = [row for row in rows if row in left]
         left -= set(rows)
         index.remove(np.array(rows))
-        held = {value for part in index.parts for value in part.ravel().tolist()}
+        held = {value for part in index.tree for value in part.ravel().tolist()}
         assert not held & set(X[sorted(set(range(40)) - left)].ravel().tolist())
-        _, _, lower, upper = index.parts
+        _, _, lower, upper = index.tree
         if leaf is not None:
             some = X[sorted(left)]
             assert lower[0].tolist() == some.min(axis=0).tolist()
@@ -112,10 +112,11 @@ def test_a_side_that_is_left_standing_is_noticed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(index_kernels, "forget", _forget_without_boxes)
     index = Index(X, np.arange(40), 5)
     index.remove(np.array([int(X[:, 0].argmax())]))
-    assert X[:, 0].max() in index.parts[3]
+    assert X[:, 0].max() in index.tree[3]
 
 
-def _forget_without_boxes(rows: Any, blocks: Any, ranks: Any, slots: Any, *boxes: Any) -> None:
+def _forget_without_boxes(rows: Any, tree: Any, slots: Any) -> None:
+    blocks = tree[0]
     for slot in slots[rows].tolist():
         blocks[slot // blocks.shape[2], :, slot % blocks.shape[2]] = np.inf
 

@@ -308,7 +308,7 @@ def test_loading_with_and_without_records(encoder: Any, tmp_path: Path) -> None:
     assert whole.digest() == model.digest()
     other = rows.copy()
     other[0, 0] = "green"
-    with pytest.raises(ArtifactError, match="records have other categories"):
+    with pytest.raises(ArtifactError, match="makes another"):
         load(tmp_path / "model", Records(other, ids=left))
 
 

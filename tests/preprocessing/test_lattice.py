@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from erasable.core.errors import InvalidInputError
 from erasable.core.tape import Tape
 from erasable.preprocessing import StandardScaler
-from erasable.preprocessing._lattice import draw_phases, lattice_center, lattice_scale
+from erasable.preprocessing._standard import draw_phases, lattice_center, lattice_scale
 from erasable.utils.estimator_checks import parametrize_with_law_checks
 from law_cases import check_law_of_variant
 

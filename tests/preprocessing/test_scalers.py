@@ -322,7 +322,7 @@ def test_loading_with_and_without_records(scaler: Any, tmp_path: Path) -> None:
     assert whole.digest() == model.digest()
     changed = table[ids]
     changed[:, 0] *= 2.0
-    with pytest.raises(ArtifactError, match="records have other"):
+    with pytest.raises(ArtifactError, match="makes another"):
         load(tmp_path / "scaler", Records(changed, ids=ids))
 
 

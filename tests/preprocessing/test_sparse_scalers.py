@@ -116,7 +116,7 @@ def test_loading_with_records(scaler: Any, tmp_path: Path) -> None:
         each.delete([7])
     assert whole.digest() == model.digest()
     changed = table[ids] * 3.0
-    with pytest.raises(ArtifactError, match="records have other"):
+    with pytest.raises(ArtifactError, match="makes another"):
         load(tmp_path / "scaler", Records(csr_array(changed), ids=ids))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._arrays import Floats, Ints, Ints32
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable

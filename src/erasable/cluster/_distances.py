@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints, Words
 
 TILE = 64
 """Records a tile holds: two or three tiles of 784 features fit the second-level cache."""

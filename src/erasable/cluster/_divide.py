@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._arrays import Ints
 from erasable.core._schema import DictOf, Fields, Integer, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import grid, refuse_many
+from erasable.core.arrays import Ints
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid

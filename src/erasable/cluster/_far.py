@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 
 _BEYOND = 8
 """Octaves beyond the records at which a query is far; before, rounding leaves 40 bits or more."""

@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 
 from ._layout import BINS, FREE, Files, Levels
 from ._movement import MOST_GROWTH, SHARE, Moves, movement, same_row

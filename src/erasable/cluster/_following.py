@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints, Ints32
 
 from ._distances import TILE, Points, Room, load_tile, rank_nearest, tile_distances
 from ._filing import rounded_down, tile_bounds

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Ints32
+from erasable.core.arrays import Floats, Ints, Ints32
 
 BINS = 96
 """Bins of a group: 24 octaves of bounds, four bins an octave; the lowest takes the rest."""

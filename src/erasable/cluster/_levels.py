@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints
 
 from ._distances import Points, Room
 from ._filing import file_level

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 
 from ._distances import TILE, Points, Room, measure, rank_nearest
 from ._filing import file_record, free_slot, lists_of, take_at_risk, tile_bounds

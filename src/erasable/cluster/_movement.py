@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from erasable.core._arrays import Floats
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats
 
 SHARE = 0.35
 """What the third nearest centroid's movement counts for, in bounds and in limits."""

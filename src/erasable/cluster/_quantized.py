@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._arrays import Floats
 from erasable.core._schema import Decimal, Fields
 from erasable.core._schema_arrays import Array
+from erasable.core.arrays import Floats
 from erasable.core.moments import Moments
 from erasable.core.tape import Stream
 
@@ -131,7 +131,7 @@ class QuantizedKMeans(SingleRunModel):
 
     def _phases(self, n_levels: int) -> Floats:
         """Phases of the lattice in steps, one for every iteration and feature, by its name."""
-        keys = np.array([self._tape.key_of(name) for name in self._column_names()], np.uint64)
+        keys = np.array([self._tape.key_of(name) for name in self._call_columns()], np.uint64)
         draws = [self._tape.uniform(keys, Stream.PHASE, t) for t in range(n_levels)]
         return np.array(draws) - 0.5
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Words
+from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 
 from ._distances import Points, Room, new_room

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.tape import Stream
 
 from ._distances import Points, new_room

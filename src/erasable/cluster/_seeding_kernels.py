@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._copying import copy
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import _philox_round as philox_round
 from erasable.core._tape_kernels import log
+from erasable.core.arrays import Floats, Ints, Words
 
 from ._distances import TILE, Points, Room, measure
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._schema import Fields
 from erasable.core._schema_models import column_map, grid, refuse_many
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Ints, Words
+from erasable.core.arrays import Ints, Words
 from erasable.core.grid import Grid
 from erasable.core.records import Attachment
 

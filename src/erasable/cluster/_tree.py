@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Words
+from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 from erasable.core.digest import LeafHash, flatten, leaf_hash
 from erasable.core.grid import Grid

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
+from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, Tags, get_tags
 
 from erasable.compose._columns import accepts_of, has_names, is_empty, positions
 from erasable.core._schema import DictOf, Fields, Integer
 from erasable.core._schema_models import refuse_unbounded
+from erasable.core.arrays import Flags
 from erasable.core.errors import InvalidInputError
-from erasable.core.estimator import Erasable
 from erasable.core.params import decode_param, encoded_parts
 from erasable.core.rows import Rows
 from erasable.core.values import Accepts
@@ -186,8 +187,7 @@ class ColumnTransformer(TransformerMixin, Composition):
                 check_steps([(name, part), ("what follows", "passthrough")])
 
     def _plan(self, source: Node) -> Layout:
-        names = getattr(self, "feature_names_in_", None)
-        told = None if names is None else names.tolist()
+        told = self._column_names
         places = {
             name: positions(columns, self.n_features_in_, told, name)
             for name, _, columns in self._items()
@@ -198,7 +198,7 @@ class ColumnTransformer(TransformerMixin, Composition):
         rest = self._rest()
         if places[_REST] and not (isinstance(rest, str) and rest == "drop"):
             parts.append((_REST, rest))
-        known = told or [f"x{place}" for place in range(self.n_features_in_)]
+        known = self._call_columns()
         self._selections, self._chains = {}, {}
         for name, part in parts:
             chosen = places[name]
@@ -239,7 +239,7 @@ class ColumnTransformer(TransformerMixin, Composition):
             for _, step in chain.steps:
                 yield name, step, len(self._selections[name].columns)
 
-    def _declare(self, numeric: NDArray[np.bool_] | None) -> None:
+    def _declare(self, numeric: Flags | None) -> None:
         for selection in self._selections.values():
             selection.declare(numeric)
 
@@ -291,9 +291,9 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     @property
     def _ends_in_map(self) -> bool:
-        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
         return any(
-            part._is_map or (isinstance(part, Nested) and part._ends_in_map) for part in parts
+            part._is_map or (isinstance(part, Nested) and part._ends_in_map)
+            for part in self._erasable_parts().values()
         )
 
     # -- what it answers -----------------------------------------------------------------------
@@ -348,10 +348,8 @@ class ColumnTransformer(TransformerMixin, Composition):
             ``"transformer__column"``, or without the transformer's name where that was asked for.
         """
         self._check_fitted()
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = np.array([f"x{place}" for place in range(self.n_features_in_)], dtype=object)
-        names = names if input_features is None else np.asarray(input_features, dtype=object)
+        given = self._call_columns() if input_features is None else input_features
+        names = np.asarray(given, dtype=object)
         out: list[str] = []
         verbose = self._at_fit("verbose_feature_names_out")
         for name, chain in self._chains.items():
@@ -378,3 +376,22 @@ class ColumnTransformer(TransformerMixin, Composition):
     def _takes_words(self) -> bool:
         """Whether every part takes columns of text."""
         return all(Accepts.of(part).objects for _, part in self._parts())
+
+
+def make_column_transformer(*transformers: Any, **options: Any) -> ColumnTransformer:
+    """Make a `ColumnTransformer` of pairs (transformer, columns), named after their types.
+
+    Parameters
+    ----------
+    *transformers : tuples (transformer, columns)
+    **options : remainder, verbose_feature_names_out
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> make_column_transformer((MinMaxScaler(), ["age"]))
+    ColumnTransformer(transformers=[('minmaxscaler', MinMaxScaler(), ['age'])])
+    """
+    named = _name_estimators([part for part, _ in transformers])
+    items = [(name, part, c) for (name, part), (_, c) in zip(named, transformers, strict=True)]
+    return ColumnTransformer(items, **options)

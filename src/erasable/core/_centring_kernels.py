@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Floats
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import HALF, divide, two_product, two_sum
+from erasable.core.arrays import Floats
 
 SPLIT_SUM = 1.5 * 2.0**79  # adding it and taking it away rounds to a multiple of 2**27
 

@@ -12,12 +12,9 @@ import math
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints, Ints32, Matrix
 from erasable.core._grid_kernels import ceil_log2, quantise
 from erasable.core._jit import kernel
-from erasable.core._sparse_kernels import Indices
-
-Codes = Ints32
+from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 
 @kernel
@@ -94,7 +91,7 @@ def forget_tops_sparse(
 def add_rows(
     matrix: Matrix,
     rows: Ints,
-    codes: Codes,
+    codes: Ints32,
     magic: Floats,
     per_quantum: Floats,
     sign: float,
@@ -112,7 +109,7 @@ def add_rows(
 def add_column(
     matrix: Matrix,
     rows: Ints,
-    codes: Codes,
+    codes: Ints32,
     j: int,
     magic: float,
     per_quantum: float,
@@ -130,7 +127,7 @@ def add_columns_sparse(
     indices: Indices,
     indptr: Indices,
     rows: Ints,
-    codes: Codes,
+    codes: Ints32,
     wanted: Flags,
     magic: Floats,
     per_quantum: Floats,
@@ -149,7 +146,7 @@ def add_columns_sparse(
 def count_above(
     matrix: Matrix,
     rows: Ints,
-    codes: Codes,
+    codes: Ints32,
     units: Ints,
     threshold: float,
     sign: int,
@@ -170,7 +167,7 @@ def count_above_sparse(
     indices: Indices,
     indptr: Indices,
     rows: Ints,
-    codes: Codes,
+    codes: Ints32,
     units: Ints,
     threshold: float,
     sign: int,
@@ -202,7 +199,7 @@ def survey_categories(matrix: Matrix, rows: Ints, largest: Floats, wrong: Ints) 
 
 @kernel
 def count_categories(
-    matrix: Matrix, rows: Ints, codes: Codes, units: Ints, starts: Ints, sign: int, counts: Ints
+    matrix: Matrix, rows: Ints, codes: Ints32, units: Ints, starts: Ints, sign: int, counts: Ints
 ) -> None:
     """Count the categories 0, 1, ... of every column; those of column j begin at ``starts[j]``."""
     for i in range(rows.size):

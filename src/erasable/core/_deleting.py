@@ -91,14 +91,20 @@ def learn_and_compare(model: Erasable) -> None:
     fresh = object.__new__(type(model))
     fresh.__dict__ = dict(model.__dict__)
     try:
-        learn_anew(fresh, model._attached(), model._map)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were given at `fit`
+            learn_anew(fresh, model._attached(), model._map)
         same = state_root(fresh._state()) == state_root(model._state())
     except ErasableError:
         same = False
     if not same:
-        raise ArtifactError(
-            f"a fit on the records makes another {type(model).__name__} than that of the file; "
-            "expected the records it was fitted on, without those it has deleted, and their "
-            "targets"
-        )
+        raise not_its_records(model)
     model.__dict__ = {**fresh.__dict__, "_info": model._info}
+
+
+def not_its_records(model: Erasable) -> ArtifactError:
+    """Return the error of records that a model from a file was not fitted on."""
+    return ArtifactError(
+        f"a fit on the records makes another {type(model).__name__} than that of the file; "
+        "expected the records it was fitted on, without those it has deleted, and their targets"
+    )

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from erasable.core._arrays import Floats
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats
 
 _SWEEPS = 60
 

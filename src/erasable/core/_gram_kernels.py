@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints, Matrix
 from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import HALF, ROUND_HALF
-from erasable.core._sparse_kernels import Indices
+from erasable.core.arrays import Flags, Floats, Indices, Ints, Matrix
 
 
 @kernel

@@ -14,16 +14,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats as Floats
-from erasable.core._arrays import Ints as Ints
-from erasable.core._arrays import Matrix as Matrix
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints, Matrix
 
 BITS = 26
 MIN_TOP = -480
 MAX_TOP = 480
 WIDTH = 512
-
 
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 ZERO, ONE, MANY = np.int64(0), np.int64(1), np.int64(2**32)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Matrix
 from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints, Matrix
 
 HALF = 2.0**13
 ROUND_HALF = 1.5 * 2.0**65

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints, Matrix
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints, Matrix
 
 
 @kernel

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints, Ints32, Matrix
 from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel
-
-Indices = Ints32 | Ints
+from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 
 @kernel

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints, Matrix
-from erasable.core._class_kernels import Codes
 from erasable.core._grid_kernels import BITS, quantise
 from erasable.core._jit import kernel
-from erasable.core._sparse_kernels import Indices
+from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 LIMB = 2**BITS
 _MASK = LIMB - 1
@@ -25,7 +23,7 @@ _MASK = LIMB - 1
 def add_rows(
     matrix: Matrix,
     rows: Ints,
-    codes: Codes,
+    codes: Ints32,
     units: Ints,
     wanted: Flags,
     magic: Floats,
@@ -51,7 +49,7 @@ def add_rows_sparse(
     indices: Indices,
     indptr: Indices,
     rows: Ints,
-    codes: Codes,
+    codes: Ints32,
     units: Ints,
     wanted: Flags,
     magic: Floats,
@@ -75,7 +73,7 @@ def add_rows_sparse(
 def add_moments(
     matrix: Matrix,
     rows: Ints,
-    codes: Codes,
+    codes: Ints32,
     units: Ints,
     wanted: Flags,
     origin: Floats,

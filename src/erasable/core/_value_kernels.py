@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Ints32, Words
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import draw2, sip_round, siphash24_integers
+from erasable.core.arrays import Floats, Ints, Ints32, Words
 
 _State: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 

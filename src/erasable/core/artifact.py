@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import of_objects
+from erasable.core.arrays import of_objects
 from erasable.core.errors import (
     ArtifactError,
     ArtifactFileError,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 
 __all__ = ["ANYTHING", "NOTHING", "VALUES", "Affine", "Change", "union"]
 

@@ -7,21 +7,66 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints
-from erasable.core._class_kernels import Codes
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
+from erasable.core.records import Attachment
 from erasable.core.values import Values
 
-__all__ = ["ClassMoments"]
+__all__ = ["ClassMoments", "LabelledRows"]
 
-LiveRows: TypeAlias = Callable[[], Ints]
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LabelledRows:
+    """Rows with classes, which are counted or summed by class.
+
+    Attributes
+    ----------
+    matrix : ndarray or csr_array of shape (n_rows, n_features)
+    classes : Classes
+    live_rows : callable
+        Returns the positions of the live rows.
+    weights : erasable.naive_bayes._weights.ClassWeights or None
+    names : list of str or None
+        Names of the columns.
+
+    Examples
+    --------
+    >>> classes = Classes.fit(np.array([5, 6, 5]), np.arange(3))
+    >>> table = LabelledRows(np.zeros((3, 1)), classes, lambda: np.arange(3))
+    >>> table.codes, table.units(np.array([2]))
+    (array([0, 1, 0], dtype=int32), array([1]))
+    """
+
+    matrix: Values
+    classes: Classes
+    live_rows: Callable[[], Ints]
+    weights: Any = None
+    names: list[str] | None = None
+
+    @classmethod
+    def of(cls, held: Attachment, classes: Classes, weights: Any = None) -> Self:
+        """Return the rows of records that a model holds."""
+        records = held.records
+        return cls(records.matrix, classes, held.live_rows, weights, records.feature_names)
+
+    @property
+    def codes(self) -> Ints32:
+        """Return the codes of the rows' classes."""
+        return self.classes.codes
+
+    def units(self, rows: Ints) -> Ints:
+        """Return how much rows count, in quanta; 1 each, where there are no weights."""
+        if self.weights is None:
+            return np.ones(rows.size, dtype=np.int64)
+        units: Ints = self.weights.units(rows)
+        return units
 
 
 @dataclass(eq=False, slots=True)
@@ -39,7 +84,7 @@ class ClassMoments:
     --------
     >>> rows, live = np.array([[1.0], [4.0], [7.0]]), np.arange(3)
     >>> classes = Classes.fit(np.array([5, 5, 6]), live)
-    >>> moments = ClassMoments.fit(rows, live, classes)
+    >>> moments = ClassMoments.fit(LabelledRows(rows, classes, lambda: live))
     >>> moments.means(classes.counts).tolist(), moments.variances(classes.counts).tolist()
     ([[2.5], [7.0]], [[2.25], [0.0]])
     """
@@ -48,17 +93,11 @@ class ClassMoments:
     moments: list[Moments]
 
     @classmethod
-    def fit(
-        cls,
-        matrix: Values,
-        live: Ints,
-        classes: Classes,
-        weights: Any = None,
-        names: Any = None,
-    ) -> Self:
+    def fit(cls, table: LabelledRows) -> Self:
         """Sum the live rows."""
-        grid = Grid.fit(matrix, live, names=names)
-        rows = _rows_by_class(classes.codes, live, classes.labels.size)
+        matrix, live = table.matrix, table.live_rows()
+        grid = Grid.fit(matrix, live, names=table.names)
+        rows = _rows_by_class(table.codes, live, table.classes.labels.size)
         return cls(grid, [Moments.fit(grid, matrix, of_class) for of_class in rows])
 
     @classmethod
@@ -80,31 +119,24 @@ class ClassMoments:
         sums = {name: np.stack([lines[name] for lines in each]) for name in each[0]}
         return {"grid": self.grid.state(), "moments": sums}
 
-    def remove(self, matrix: Values, rows: Ints, codes: Codes, weights: Any = None) -> None:
+    def remove(self, table: LabelledRows, rows: Ints) -> None:
         """Take rows out of the sums of their classes."""
         if rows.size == 1:
-            self.moments[codes[rows[0]]].remove(matrix, rows)
+            self.moments[table.codes[rows[0]]].remove(table.matrix, rows)
             return
-        for c, of_class in enumerate(_rows_by_class(codes, rows, len(self.moments))):
+        for c, of_class in enumerate(_rows_by_class(table.codes, rows, len(self.moments))):
             if of_class.size:
-                self.moments[c].remove(matrix, of_class)
+                self.moments[c].remove(table.matrix, of_class)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes that are gone."""
         self.moments = [self.moments[c] for c in np.flatnonzero(kept).tolist()]
 
-    def settle(
-        self,
-        matrix: Values,
-        rows: Ints,
-        codes: Codes,
-        live_rows: LiveRows,
-        weights: Any = None,
-    ) -> int:
+    def settle(self, table: LabelledRows, rows: Ints) -> int:
         """Bring the grid up to date, and sum the columns again whose grid has changed."""
-        change = self.grid.remove(matrix, rows, live_rows)
+        change = self.grid.remove(table.matrix, rows, table.live_rows)
         if change.exponents:
-            self._sum_again(matrix, live_rows(), codes, weights, change.columns)
+            self._sum_again(table, table.live_rows(), change.columns)
         return int(change.extremes.sum())
 
     def total(self) -> Moments:
@@ -123,20 +155,13 @@ class ClassMoments:
         zero = np.zeros(self.grid.top.size)
         return np.stack([each.variance() if each.n_rows else zero for each in self.moments])
 
-    def _sum_again(
-        self,
-        matrix: Values,
-        live: Ints,
-        codes: Codes,
-        weights: Any,
-        columns: NDArray[np.bool_],
-    ) -> None:
-        rows_left = _rows_by_class(codes, live, len(self.moments))
+    def _sum_again(self, table: LabelledRows, live: Ints, columns: NDArray[np.bool_]) -> None:
+        rows_left = _rows_by_class(table.codes, live, len(self.moments))
         for moments, of_class in zip(self.moments, rows_left, strict=True):
-            moments.rederive(matrix, of_class, columns)
+            moments.rederive(table.matrix, of_class, columns)
 
 
-def _rows_by_class(codes: Codes, rows: Ints, n_classes: int) -> list[Ints]:
+def _rows_by_class(codes: Ints32, rows: Ints, n_classes: int) -> list[Ints]:
     """Sort rows into classes, ascending in each.
 
     Examples

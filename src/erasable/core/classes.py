@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import of_objects
+from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError, InvalidInputError
 
 __all__ = ["GONE", "Classes", "narrowed"]

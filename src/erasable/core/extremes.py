@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as kernels
-from erasable.core._arrays import Floats, Ints, Matrix
+from erasable.core.arrays import Floats, Ints, Matrix
 
 __all__ = ["Extremes"]
 

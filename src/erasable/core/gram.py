@@ -18,8 +18,8 @@ from scipy.sparse import issparse
 
 from erasable.core import _centring_kernels as centring
 from erasable.core import _gram_kernels as kernels
-from erasable.core._arrays import Floats, Ints
 from erasable.core._grid_kernels import NO_ROWS
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
 from erasable.core.sparse import SparseGrid, parts

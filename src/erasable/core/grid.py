@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from erasable.core import _grid_kernels as kernels
-from erasable.core._arrays import Floats, Ints, Matrix
 from erasable.core._grid_kernels import NO_ROWS
+from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.ids import shorten

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import of_objects
+from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidIdsError
 from erasable.core.surrogates import refuse_surrogates
 

@@ -11,9 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core.errors import InvalidDataError, InvalidTypeError, TooFewRecordsError
+from erasable.core.errors import (
+    InvalidDataError,
+    InvalidTypeError,
+    MagnitudeError,
+    TooFewRecordsError,
+)
 
-__all__ = ["as_our_error", "no_target", "refuse_dates", "refuse_no_columns", "too_few"]
+__all__ = [
+    "as_our_error",
+    "no_target",
+    "refuse_dates",
+    "refuse_huge_columns",
+    "refuse_many_rows",
+    "refuse_no_columns",
+    "too_few",
+]
 
 _TABLE = "expected a 2D array of shape (n_records, n_features)"
 _NOT_2D = (
@@ -183,3 +196,42 @@ def no_target(estimator: Any) -> InvalidDataError:
         f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
         "None; expected one target for each row; pass y"
     )
+
+
+def refuse_many_rows(n_rows: int, most: int) -> None:
+    """Raise MagnitudeError where there are more rows than sums are exact for.
+
+    Examples
+    --------
+    >>> refuse_many_rows(2**28, 2**27)
+    Traceback (most recent call last):
+    erasable.core.errors.MagnitudeError: 268435456 rows were given; sums are exact for at most ...
+    """
+    if n_rows > most:
+        raise MagnitudeError(
+            f"{n_rows} rows were given; sums are exact for at most {most} (2**27); split the data"
+        )
+
+
+def refuse_huge_columns(huge: Any, limit: str, reason: str = "exact sums need") -> None:
+    """Raise MagnitudeError where columns hold values beyond a limit.
+
+    Parameters
+    ----------
+    huge : ndarray of shape (n_columns,), bool
+    limit : str
+    reason : str
+        Why, and what is expected, up to "smaller magnitudes".
+
+    Examples
+    --------
+    >>> refuse_huge_columns(np.array([False, True]), "2**480")
+    Traceback (most recent call last):
+    erasable.core.errors.MagnitudeError: 1 columns hold values beyond 2**480 (column 1); ...
+    """
+    columns = np.flatnonzero(huge)
+    if columns.size:
+        raise MagnitudeError(
+            f"{columns.size} columns hold values beyond {limit} (column {int(columns[0])}); "
+            f"{reason} smaller magnitudes; divide such columns by a constant"
+        )

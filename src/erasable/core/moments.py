@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _moment_kernels as kernels
-from erasable.core._arrays import Floats, Ints, Matrix
 from erasable.core._grid_kernels import BITS, long_rows, which
+from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.grid import Grid
 
 __all__ = ["Moments"]

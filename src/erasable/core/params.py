@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _param_validation as sklearn_validation
 
-from erasable.core._arrays import of_objects
+from erasable.core.arrays import of_objects
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from erasable.core._arrays import Ints
+from erasable.core.arrays import Ints
 from erasable.core.changes import VALUES, Affine, Change
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _quantile_kernels as kernels
-from erasable.core._arrays import Floats, Ints, Matrix
+from erasable.core.arrays import Floats, Ints, Matrix
 
 __all__ = ["Quantiles"]
 

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import secrets
+from numbers import Integral
 from typing import cast
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
-__all__ = ["BELOW_SEED", "draw_seed", "integer_below", "is_integer", "is_number", "seed_from"]
+__all__ = [
+    "BELOW_SEED",
+    "SEEDS",
+    "draw_seed",
+    "integer_below",
+    "is_integer",
+    "is_number",
+    "seed_from",
+]
 
 BELOW_SEED = 2**64
 """Seeds are non-negative integers below this."""
+
+SEEDS = [
+    None,
+    Interval(Integral, 0, BELOW_SEED - 1, closed="both"),
+    np.random.RandomState,
+    np.random.Generator,
+]
+"""What a parameter `random_state` may be, for scikit-learn's validation of parameters."""
 
 
 def draw_seed() -> int:

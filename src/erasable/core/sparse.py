@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from erasable.core import _sparse_kernels as kernels
-from erasable.core._arrays import Floats, Ints
 from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
-from erasable.core.errors import MagnitudeError
+from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import MAX_ROWS, GridChange
+from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 
 __all__ = ["SparseGrid", "blank_rows", "by_column", "canonical", "parts", "take_rows", "tops"]
 
@@ -145,20 +145,11 @@ class SparseGrid:
         MagnitudeError
             If a value exceeds ``2**480`` in magnitude, or there are more than ``2**27`` rows.
         """
-        if live_rows.size > MAX_ROWS:
-            raise MagnitudeError(
-                f"{live_rows.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
-                "split the data"
-            )
+        refuse_many_rows(live_rows.size, MAX_ROWS)
         d = matrix.shape[1]
         peak, counts = np.zeros(d), np.zeros((2, d), dtype=np.int64)
         kernels.peaks(*parts(matrix), live_rows, peak, counts)
-        huge = np.flatnonzero(peak > 2.0**MAX_TOP)
-        if huge.size:
-            raise MagnitudeError(
-                f"{huge.size} columns hold values beyond 2**{MAX_TOP} (column {int(huge[0])}); "
-                "exact sums need smaller magnitudes; divide such columns by a constant"
-            )
+        refuse_huge_columns(peak > 2.0**MAX_TOP, f"2**{MAX_TOP}")
         top = tops(peak)
         return cls(peak, counts, top, np.ldexp(1.0, top + BITS), int(live_rows.size))
 

@@ -26,18 +26,9 @@ from erasable.core._foreign import check_base, check_learned, read_model
 from erasable.core._schema import Part
 from erasable.core.artifact import Place, write_artifact
 from erasable.core.digest import state_root
-from erasable.core.errors import (
-    ArtifactError,
-    DetachedError,
-    ErasableError,
-)
+from erasable.core.errors import ArtifactError, DetachedError, ErasableError
 from erasable.core.inputs import refuse_records
-from erasable.core.params import (
-    check_params,
-    class_path,
-    decode_param,
-    is_encoded,
-)
+from erasable.core.params import check_params, class_path, decode_param, is_encoded
 from erasable.core.protocol import Learner, Transformer
 from erasable.core.records import Attachment, Records
 from erasable.core.tape import Tape
@@ -113,11 +104,6 @@ class Stateful(Learner, Transformer, BaseEstimator):
 
     def _validate_params(self) -> None:
         check_params(self)
-
-    def _column_names(self) -> list[str]:
-        """Return the names of the columns; x0, x1 and so on where they have none."""
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
 
     def _at_fit(self, name: str) -> Any:
         """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
@@ -347,6 +333,20 @@ class Stateful(Learner, Transformer, BaseEstimator):
         if foreign:
             check_learned(self, learned)
         self._restore(learned)
+
+    @property
+    def _n_records(self) -> int:
+        """How many records it holds, or is to hold once they are there."""
+        return int(self._info.n_records or 0) if self._held is None else self._held.n_live
+
+    @property
+    def _column_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else names.tolist()
+
+    def _call_columns(self) -> list[str]:
+        """Return names of the columns; x0, x1, ... where they have none."""
+        return self._column_names or [f"x{j}" for j in range(self.n_features_in_)]
 
     def _take_features(self, n_features: int, names: list[str] | None) -> None:
         self.n_features_in_ = n_features

@@ -21,7 +21,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
-from erasable.core._arrays import of_objects
+from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import is_missing
 from erasable.core.messages import refuse_dates

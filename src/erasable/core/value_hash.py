@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _value_kernels as kernels
-from erasable.core._arrays import Words, of_objects
+from erasable.core.arrays import Words, of_objects
 from erasable.core.errors import ArtifactError
 from erasable.core.records import Attachment, Records
 from erasable.core.sparse import parts

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from erasable.core._arrays import of_objects
+from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some

@@ -13,13 +13,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
+from erasable.core._deleting import learn_and_compare
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
-from erasable.core._grid_kernels import Floats
 from erasable.core._schema import Fields, OneOf, Part, refuse
 from erasable.core._schema_models import column_map, gram, refuse_many
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidInputError, MagnitudeError
+from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import Grid
@@ -158,19 +159,18 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         super()._begin(held, before)
 
     def _fit_rows(self) -> None:
-        self._gram = self._accelerator = self._moments(warn=True)
+        self._gram = self._accelerator = self._moments()
         self._solution = _Solved()
 
-    def _moments(self, *, warn: bool) -> Gram:
+    def _moments(self) -> Gram:
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
         if issparse(matrix):
             return Gram.fit(SparseGrid.fit(matrix, live), matrix, live_rows=live)
-        names = getattr(self, "feature_names_in_", None)
-        grid = Grid.fit(matrix, live, names=None if names is None else names.tolist(), warn=warn)
+        grid = Grid.fit(matrix, live, names=self._column_names)
         return Gram.fit(grid, matrix, live_rows=live)
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
         self._solution.axes = None
         read_again = self._gram.forget(held.records.matrix, None, rows, held.live_rows)
@@ -178,7 +178,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
     def _schema(self) -> Part:
-        n_records, d = int(self._info.n_records or 0), self.n_features_in_
+        n_records, d = self._n_records, self.n_features_in_
         refuse_many(n_records)
         wanted = self._at_fit("n_components")
         if isinstance(wanted, Integral) and int(wanted) > d:
@@ -196,23 +196,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._restore_map(state)
-        held = self._held
-        n_records = int(self._info.n_records or 0) if held is None else held.n_live
-        self._gram = Gram.from_state(state, self.n_features_in_, n_records)
+        self._gram = Gram.from_state(state, self.n_features_in_, self._n_records)
         self._solution = _Solved()
 
     def _reattach(self) -> None:
-        gram, mine = self._moments(warn=False), self._gram
-        same = all(
-            np.array_equal(getattr(gram, name), getattr(mine, name))
-            for name in ("columns", "sums", "products")
-        )
-        if not same:
-            raise ArtifactError(
-                "the records have other sums than the model; expected those it was fitted on; "
-                "pass unchanged records, or fit again"
-            )
-        self._gram = self._accelerator = gram
+        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -302,8 +290,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     @property
     def singular_values_(self) -> Floats:
         """Singular values of the centred records."""
-        values: Floats = np.sqrt(self.explained_variance_ * (self._gram.n_rows - 1))
-        return values
+        return np.sqrt(self.explained_variance_ * (self._gram.n_rows - 1))
 
     @property
     def noise_variance_(self) -> float:

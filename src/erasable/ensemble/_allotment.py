@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Words
+from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.digest import id_set_hash
 from erasable.core.estimator import Erasable
 from erasable.core.tape import Stream, Tape

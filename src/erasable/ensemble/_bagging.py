@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
-from erasable.core._arrays import Ints
+from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.ensemble._allotment import Allotment, Bags, chosen_columns
 from erasable.ensemble._composed import Composed
@@ -78,7 +78,7 @@ class _Bagging(Composed):
             n_chosen = max(1, int(wanted * width))
         if n_chosen == width:
             return None
-        return chosen_columns(self._tape, self._column_names(), n_chosen, member)
+        return chosen_columns(self._tape, self._call_columns(), n_chosen, member)
 
     @property
     def estimators_features_(self) -> list[Ints]:

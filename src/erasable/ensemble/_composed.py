@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
-from erasable.core._arrays import Ints
 from erasable.core._schema import Fields
+from erasable.core.arrays import Ints
 from erasable.core.classes import GONE, Classes
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import (

@@ -18,7 +18,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from erasable.core._arrays import Floats, Ints, Words
+from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.classes import narrowed
 from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import UnlearnableError

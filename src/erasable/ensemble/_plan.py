@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.dummy import DummyClassifier
 
-from erasable.core._arrays import Ints
+from erasable.core.arrays import Ints
 from erasable.core.classes import narrowed
 from erasable.core.records import Records
 from erasable.core.tape import Tape

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 
-from erasable.core._arrays import Ints
 from erasable.core._schema import Anything, Decimal, DictOf, Fields, Flag, Part, Sizes, Text, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import classes, refuse_unbounded
+from erasable.core.arrays import Ints
 from erasable.core.errors import ArtifactError
 from erasable.core.params import function_path
 from erasable.core.records import Records

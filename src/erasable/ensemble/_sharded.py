@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import HasMethods, Interval
 
-from erasable.core._arrays import Ints
+from erasable.core.arrays import Ints
 from erasable.ensemble._allotment import Allotment, Shards, owners_of, shards_of
 from erasable.ensemble._composed import Composed
 from erasable.ensemble._members import Member

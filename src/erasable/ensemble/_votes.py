@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.ensemble._composed import Composed
 
 

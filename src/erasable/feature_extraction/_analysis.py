@@ -12,15 +12,20 @@ from typing import Any
 
 import numpy as np
 import sklearn.feature_extraction.text
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
 
 __all__ = ["COUNT_CONSTRAINTS", "check_analysis", "choose", "make_tool", "read_vocabulary"]
 
-Ints = NDArray[np.int64]
+
+_DOCUMENTS = [
+    Interval(RealNotInt, 0, 1, closed="both"),
+    Interval(Integral, 1, None, closed="left"),
+]
+"""A share of the documents, or a number of them."""
 
 COUNT_CONSTRAINTS: Mapping[str, Any] = {
     "strip_accents": [StrOptions({"ascii", "unicode"}), None, callable],
@@ -31,14 +36,8 @@ COUNT_CONSTRAINTS: Mapping[str, Any] = {
     "token_pattern": [str, None],
     "ngram_range": [tuple],
     "analyzer": [StrOptions({"word", "char", "char_wb"}), callable],
-    "max_df": [
-        Interval(RealNotInt, 0, 1, closed="both"),
-        Interval(Integral, 1, None, closed="left"),
-    ],
-    "min_df": [
-        Interval(RealNotInt, 0, 1, closed="both"),
-        Interval(Integral, 1, None, closed="left"),
-    ],
+    "max_df": _DOCUMENTS,
+    "min_df": _DOCUMENTS,
     "max_features": [Interval(Integral, 1, None, closed="left"), None],
     "vocabulary": [Mapping, "array-like", None],
     "binary": ["boolean"],

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
+from erasable.core.arrays import Ints
 from erasable.core.changes import Change
 from erasable.core.errors import InvalidParameterError
 from erasable.feature_extraction._analysis import COUNT_CONSTRAINTS
 from erasable.feature_extraction._counts import CountRows
-from erasable.feature_extraction._vectorizer import Ints, Vectorizer
+from erasable.feature_extraction._vectorizer import Vectorizer
 
 __all__ = ["CountVectorizer"]
 

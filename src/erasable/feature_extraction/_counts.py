@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from erasable.core.arrays import Flags, Ints
 from erasable.core.errors import InvalidDataError
 from erasable.feature_extraction import _text_kernels as kernels
-from erasable.feature_extraction._text_kernels import Counts, Ints, Slots
+from erasable.feature_extraction._text_kernels import Counts, Slots
 from erasable.feature_extraction._words import words_of
 
 __all__ = ["CountRows", "TermCounts", "count_terms"]
@@ -213,7 +214,7 @@ class TermCounts:
         """Forget documents, in time in their terms."""
         self._tally(rows, -1, self.df, self.tf)
         gone = np.zeros(int((self.rows.indptr[rows + 1] - self.rows.indptr[rows]).sum()), np.int64)
-        n_gone = kernels.wipe(*self._parts(), rows, self.df, gone)
+        n_gone = kernels.wipe(self._parts(), rows, self.df, gone)
         if not self.fixed:
             self.terms[gone[:n_gone]] = ""
 
@@ -229,12 +230,12 @@ class TermCounts:
         """
         column = np.full(self.terms.size, -1, dtype=np.int32)
         column[kept] = np.arange(kept.size, dtype=np.int32)
-        starts = np.zeros(rows.size + 1, dtype=np.int64)
-        kernels.measure(self.rows.columns, self.rows.indptr, rows, column, starts)
-        counts = np.zeros(int(starts[-1]), dtype=np.int32)
-        columns = np.zeros(counts.size, dtype=np.int32)
-        kernels.pick(*self._parts(), rows, column, counts, columns)
-        return CountRows(counts, columns, starts)
+        starts, indptr = np.zeros(rows.size + 1, dtype=np.int64), self.rows.indptr
+        most = int((indptr[rows + 1] - indptr[rows]).sum())
+        counts, columns = np.zeros((2, most), dtype=np.int32)
+        kernels.pick(self._parts(), rows, column, counts, columns, starts)
+        n = int(starts[-1])
+        return CountRows(counts[:n].copy(), columns[:n].copy(), starts)
 
     def holders(self, rows: Ints, slots: Ints) -> Ints:
         """Find those of the live documents `rows` that have a term of some slots."""
@@ -244,11 +245,11 @@ class TermCounts:
         found = kernels.holders(self.rows.columns, self.rows.indptr, rows, wanted, out)
         return out[:found].copy()
 
-    def _parts(self) -> tuple[Counts, Slots, Ints]:
+    def _parts(self) -> kernels.Entries:
         return self.rows.counts, self.rows.columns, self.rows.indptr
 
     def _tally(self, rows: Ints, sign: int, df: Ints, tf: Ints) -> None:
-        kernels.tally(*self._parts(), rows, sign, df, tf)
+        kernels.tally(self._parts(), rows, sign, df, tf)
 
 
 def _count_words(
@@ -277,7 +278,7 @@ def _count_words(
     return _interleave(read, rest, is_ascii)
 
 
-def _interleave(one: CountRows, other: CountRows, is_one: NDArray[np.bool_]) -> CountRows:
+def _interleave(one: CountRows, other: CountRows, is_one: Flags) -> CountRows:
     """Put the rows of two, each in its order, where `is_one` says that they belong."""
     indptr = np.zeros(is_one.size + 1, dtype=np.int64)
     indptr[1:][is_one] = np.diff(one.indptr)

@@ -11,23 +11,24 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import log
+from erasable.core.arrays import Flags, Floats, Ints
 
 Counts = NDArray[np.int32]
 Slots = NDArray[np.int32]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+
+Entries = tuple[Counts, Slots, Ints]
+"""Counts of terms, the slots of the terms, and where the entries of each row start."""
 
 _STEPS = np.float64(8.0)  # quantised logarithms are multiples of 1/8
 
 
 @kernel
-def tally(
-    counts: Counts, slots: Slots, indptr: Ints, rows: Ints, sign: int, df: Ints, tf: Ints
-) -> None:
+def tally(entries: Entries, rows: Ints, sign: int, df: Ints, tf: Ints) -> None:
     """Add documents to (sign 1), or take them out of (sign -1), the totals of every slot.
 
     `df` counts documents that have the term, `tf` how often they have it.
     """
+    counts, slots, indptr = entries
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
             df[slots[e]] += sign
@@ -35,11 +36,12 @@ def tally(
 
 
 @kernel
-def wipe(counts: Counts, slots: Slots, indptr: Ints, rows: Ints, df: Ints, gone: Ints) -> int:
+def wipe(entries: Entries, rows: Ints, df: Ints, gone: Ints) -> int:
     """Overwrite documents, and list the slots that no document has any more; say how many.
 
     The documents are out of `df` already. `gone` has room for all their entries.
     """
+    counts, slots, indptr = entries
     n_gone = 0
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
@@ -56,27 +58,11 @@ def wipe(counts: Counts, slots: Slots, indptr: Ints, rows: Ints, df: Ints, gone:
 
 
 @kernel
-def measure(slots: Slots, indptr: Ints, rows: Ints, column: Slots, starts: Ints) -> None:
-    """Find where each document begins among the entries that have a column; `starts[0]` is 0."""
-    for i in range(rows.size):
-        n = 0
-        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if column[slots[e]] >= 0:
-                n += 1
-        starts[i + 1] = starts[i] + n
-
-
-@kernel
 def pick(
-    counts: Counts,
-    slots: Slots,
-    indptr: Ints,
-    rows: Ints,
-    column: Slots,
-    picked: Counts,
-    columns: Slots,
+    entries: Entries, rows: Ints, column: Slots, picked: Counts, columns: Slots, starts: Ints
 ) -> None:
-    """Copy the entries that have a column, in their order."""
+    """Copy the entries of some rows whose term has a column, and say where each row starts."""
+    counts, slots, indptr = entries
     k = 0
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
@@ -84,10 +70,11 @@ def pick(
                 picked[k] = counts[e]
                 columns[k] = column[slots[e]]
                 k += 1
+        starts[i + 1] = k
 
 
 @kernel
-def holders(slots: Slots, indptr: Ints, rows: Ints, wanted: NDArray[np.bool_], out: Ints) -> int:
+def holders(slots: Slots, indptr: Ints, rows: Ints, wanted: Flags, out: Ints) -> int:
     """List the documents that have a term of the wanted slots; say how many."""
     found = 0
     for i in range(rows.size):
@@ -124,19 +111,12 @@ def rarity(df: Ints, n_documents: int, smooth: int, quantize: bool, out: Floats)
 
 
 @kernel
-def weigh(
-    counts: Counts,
-    columns: Slots,
-    indptr: Ints,
-    idf: Floats,
-    sublinear: bool,
-    norm: int,
-    out: Floats,
-) -> None:
+def weigh(entries: Entries, idf: Floats, sublinear: bool, norm: int, out: Floats) -> None:
     """Weigh counts by the rarity of their terms, and scale every row to norm 1.
 
     `norm` is 1 or 2, or 0 for none. Sums go from left to right.
     """
+    counts, columns, indptr = entries
     for i in range(indptr.size - 1):
         total = 0.0
         for e in range(indptr[i], indptr[i + 1]):

@@ -8,11 +8,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils._param_validation import StrOptions
 
+from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Change
 from erasable.feature_extraction._analysis import COUNT_CONSTRAINTS
 from erasable.feature_extraction._count import CountVectorizer
 from erasable.feature_extraction._counts import CountRows
-from erasable.feature_extraction._text_kernels import Floats, Ints, rarity, weigh
+from erasable.feature_extraction._text_kernels import rarity, weigh
 
 __all__ = ["TfidfVectorizer"]
 
@@ -177,7 +178,7 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
             raise AttributeError(
                 "idf_ is not there with use_idf=False; expected use_idf=True; fit with it"
             )
-        return self._rarity(self._counts, self._n_documents)
+        return self._rarity(self._counts, self._n_records)
 
     @property
     def _changes_all(self) -> bool:
@@ -192,10 +193,11 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
         return out
 
     def _values(self, counted: CountRows) -> csr_array:
-        idf = self._rarity(self._counts, self._n_documents)
+        idf = self._rarity(self._counts, self._n_records)
         norm, sublinear = _NORMS[self._at_fit("norm")], bool(self._at_fit("sublinear_tf"))
         out = np.zeros(counted.counts.size)
-        weigh(counted.counts, counted.columns, counted.indptr, idf, sublinear, norm, out)
+        entries = counted.counts, counted.columns, counted.indptr
+        weigh(entries, idf, sublinear, norm, out)
         return counted.csr(out.astype(self._at_fit("dtype"), copy=False), self._counts.size)
 
     def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:

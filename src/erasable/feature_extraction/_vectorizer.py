@@ -19,27 +19,23 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array, Texts
+from erasable.core.arrays import Ints
 from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
-from erasable.core.errors import ArtifactError, InvalidDataError
+from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.records import Records
 from erasable.core.rows import Rows
-from erasable.feature_extraction._analysis import (
-    check_analysis,
-    choose,
-    make_tool,
-    read_vocabulary,
-)
+from erasable.feature_extraction._analysis import check_analysis, choose, make_tool, read_vocabulary
 from erasable.feature_extraction._counts import CountRows, TermCounts, count_terms
 from erasable.feature_extraction._words import cuts_plainly
 
 __all__ = ["Vectorizer"]
 
-Ints = NDArray[np.int64]
 
 _counted: WeakKeyDictionary[Records, dict[tuple[bool, bool], TermCounts]] = WeakKeyDictionary()
 """Counts of documents that several models learn from, for as long as the documents are kept.
@@ -108,7 +104,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
     def _schema(self) -> Fields:
         given = read_vocabulary(self._at_fit("vocabulary"))
-        counts = Array("int64", ("n_terms",), least=int(given is None), most=self._n_documents)
+        counts = Array("int64", ("n_terms",), least=int(given is None), most=self._n_records)
         terms = Texts(("n_terms",), ascending=given is None)
 
         def fit_together(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -145,10 +141,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         kept = self._choose(counts.df, counts.tf)
         same = np.array_equal(counts.terms[kept], self._terms())
         if not (same and np.array_equal(counts.df[kept], self._counts)):
-            raise ArtifactError(
-                "the documents have other terms than the vectorizer; expected those it was fitted "
-                "on; pass unchanged documents, or fit again"
-            )
+            raise not_its_records(self)
         self._accelerator, self._kept = counts, kept
 
     def _count_documents(self) -> TermCounts:
@@ -189,11 +182,6 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
             found: NDArray[Any] = self._accelerator.terms[self._kept]
             self._found_terms = found
         return self._found_terms
-
-    @property
-    def _n_documents(self) -> int:
-        held = self._held
-        return int(self._info.n_records or 0) if held is None else held.n_live
 
     # -- what follows --------------------------------------------------------------------------
 

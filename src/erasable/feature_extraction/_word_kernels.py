@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import inlined, kernel
+from erasable.core.arrays import Ints
 
 __all__ = ["SLACK", "number_words"]
 
 Bytes = NDArray[np.uint8]
 Counts = NDArray[np.int32]
 Slots = NDArray[np.int32]
-Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 SLACK = 16

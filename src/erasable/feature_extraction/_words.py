@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from erasable.feature_extraction._text_kernels import Counts, Ints, Slots
+from erasable.core.arrays import Ints
+from erasable.feature_extraction._text_kernels import Counts, Slots
 from erasable.feature_extraction._word_kernels import SLACK, number_words
 
 __all__ = ["cuts_plainly", "words_of"]

@@ -6,16 +6,15 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Floats
 from erasable.core.errors import MagnitudeError
 from erasable.linear_model._softmax_kernels import LIMIT
+from erasable.neighbors._index_kernels import Tree
 from erasable.neighbors._lazy import Lazy
-from erasable.neighbors._targets import Numbers
+from erasable.neighbors._targets import StoredNumbers
 
 from . import _weigh_kernels as kernels
 
@@ -110,12 +109,6 @@ class NadarayaWatson(RegressorMixin, Lazy):
         self.bandwidth = bandwidth
         self.kernel = kernel
 
-    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Numbers:
-        return Numbers.fit(y, rows)
-
-    def _targets_from(self, state: dict[str, Any]) -> Numbers:
-        return Numbers.from_state(state)
-
     def predict(self, X: Any) -> Floats:
         """Predict targets.
 
@@ -137,7 +130,7 @@ class NadarayaWatson(RegressorMixin, Lazy):
         memory = self._memory
         index = memory.index(None if self.n_features_in_ > _TREE_FEATURES else _LEAF_SIZE)
         targets = memory.targets
-        assert isinstance(targets, Numbers)
+        assert isinstance(targets, StoredNumbers)
         nearest, rows = index.nearest(queries, 1, self._inverse)
         if (rows < 0).any():
             raise MagnitudeError(
@@ -146,18 +139,18 @@ class NadarayaWatson(RegressorMixin, Lazy):
             )
         by_rank = targets.values[index.order]
         shape = _SHAPES[self._at_fit("kernel")]
-        out, total = self._means(queries, index.parts, by_rank, nearest[:, 0], shape)
+        out, total = self._means(queries, index.tree, by_rank, nearest[:, 0], shape)
         lost = total == 0.0
         if lost.any():
             out[lost] = self._means(
-                queries[lost], index.parts, by_rank, nearest[lost, 0], shape, nearest[lost, 0]
+                queries[lost], index.tree, by_rank, nearest[lost, 0], shape, nearest[lost, 0]
             )[0]
         return out[:, 0] if targets.flat else out
 
     def _means(
         self,
         queries: Floats,
-        parts: tuple[Floats, Ints, Floats, Floats],
+        tree: Tree,
         by_rank: Floats,
         nearest: Floats,
         shape: int,
@@ -174,12 +167,6 @@ class NadarayaWatson(RegressorMixin, Lazy):
         inverse = np.zeros(0) if self._inverse is None else self._inverse
         out, total = np.zeros((nearest.size, by_rank.shape[1])), np.zeros(nearest.size)
         kernels.weigh(
-            queries, *parts, inverse, by_rank, nearest, limits, bandwidth, shape, out, total
+            queries, tree, inverse, by_rank, nearest, limits, bandwidth, shape, out, total
         )
         return out, total
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags

@@ -11,12 +11,14 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._schema import Part
 from erasable.core._schema_models import refuse_unbounded
+from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import MAX_FEATURES, Gram
+from erasable.core.seeds import SEEDS
 from erasable.linear_model._linear import LinearModel
-from erasable.linear_model._solve import Problem
+from erasable.linear_model._solve import least_squares
+from erasable.linear_model._solve_kernels import LeastSquares
 
 from ._design import WaveDesign
 from ._waves import Waves
@@ -108,12 +110,7 @@ class RandomFourierRidge(LinearModel):
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "n_components": [Interval(Integral, 1, MAX_FEATURES, closed="both")],
         "fit_intercept": ["boolean"],
-        "random_state": [
-            None,
-            Interval(Integral, 0, 2**64 - 1, closed="both"),
-            np.random.RandomState,
-            np.random.Generator,
-        ],
+        "random_state": SEEDS,
     }
     _always_has_origins = True
     _drawn: _Drawn
@@ -150,9 +147,7 @@ class RandomFourierRidge(LinearModel):
     @property
     def _waves(self) -> Waves:
         if self._drawn.waves is None:
-            names = getattr(self, "feature_names_in_", None)
-            d = self.n_features_in_
-            told = [f"x{j}" for j in range(d)] if names is None else list(map(str, names))
+            told = list(map(str, self._call_columns()))
             n_waves, gamma = self._n_columns, self._at_fit("gamma")
             self._drawn.waves = Waves.draw(self._tape, told, n_waves, gamma)
         return self._drawn.waves
@@ -174,11 +169,11 @@ class RandomFourierRidge(LinearModel):
     def _penalties(self) -> Floats:
         return np.full(1, float(self._at_fit("alpha")))
 
-    def _problem(self, gram: Gram, origin: Floats | None) -> Problem:
+    def _problem(self, gram: Gram, origin: Floats | None) -> LeastSquares:
         """State the problem for features that are waves times ``sqrt(2 / n_components)``."""
         shift = np.zeros(self._n_columns)
         affine = shift, np.full(shift.size, np.sqrt(shift.size / 2.0))
-        return Problem.of(gram, origin, self._penalties(), self._at_fit("fit_intercept"), affine)
+        return least_squares(gram, origin, self._penalties(), self._at_fit("fit_intercept"), affine)
 
     @property
     def random_weights_(self) -> Floats:

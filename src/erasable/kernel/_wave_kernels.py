@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._cosine_kernels import cos_turns
-from erasable.core._grid_kernels import Floats, Ints, Matrix
 from erasable.core._jit import kernel
-from erasable.core._sparse_kernels import Indices
 from erasable.core._tape_kernels import draw2, log, to_unit
+from erasable.core.arrays import Csr, Floats, Ints, Matrix
 
 _CACHE = 2**15  # frequencies that stay in cache while rows go by
 _LEAST = 16
@@ -64,15 +63,10 @@ def waves_at(matrix: Matrix, rows: Ints, frequencies: Floats, phases: Floats, ou
 
 @kernel
 def waves_at_sparse(
-    data: Matrix,
-    indices: Indices,
-    indptr: Indices,
-    rows: Ints,
-    frequencies: Floats,
-    phases: Floats,
-    out: Floats,
+    matrix: Csr, rows: Ints, frequencies: Floats, phases: Floats, out: Floats
 ) -> None:
     """Do the same for rows given by their entries; a zero adds nothing, so the bits are equal."""
+    data, indices, indptr = matrix
     for r in range(rows.size):
         t = out[r]
         for i in range(t.size):

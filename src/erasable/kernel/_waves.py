@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.sparse import parts
 from erasable.core.tape import Stream, Tape
 
@@ -69,7 +69,7 @@ class Waves:
         """
         out = np.zeros((rows.size, self.n_waves))
         if issparse(matrix):
-            kernels.waves_at_sparse(*parts(matrix), rows, self.frequencies, self.phases, out)
+            kernels.waves_at_sparse(parts(matrix), rows, self.frequencies, self.phases, out)
         else:
             kernels.waves_at(matrix, rows, self.frequencies, self.phases, out)
         return out

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._softmax_kernels import expose
 from erasable.neighbors._distance_kernels import EUCLIDEAN, block_distances, box_distance
+from erasable.neighbors._index_kernels import Tree
 
 __all__ = ["BIWEIGHT", "EPANECHNIKOV", "GAUSSIAN", "LINEAR", "TOPHAT", "TRICUBE", "weigh"]
 
@@ -39,17 +40,10 @@ def _gather_block(
 
 @kernel
 def _gather(
-    query: Floats,
-    blocks: Floats,
-    owners: Ints,
-    lower: Floats,
-    upper: Floats,
-    inverse: Floats,
-    limit: float,
-    scratch: Floats,
-    by_rank: Floats,
+    query: Floats, tree: Tree, inverse: Floats, limit: float, scratch: Floats, by_rank: Floats
 ) -> None:
     """Write the squared distances of the records within reach to their ranks."""
+    blocks, owners, lower, upper = tree
     n_leaves = blocks.shape[0]
     if lower.shape[0] == 0:  # there is no tree
         for b in range(n_leaves):
@@ -98,10 +92,7 @@ def _weights(squares: Floats, nearest: float, bandwidth: float, shape: int, bits
 @kernel
 def weigh(
     queries: Floats,
-    blocks: Floats,
-    owners: Ints,
-    lower: Floats,
-    upper: Floats,
+    tree: Tree,
     inverse: Floats,
     targets: Floats,
     nearest: Floats,
@@ -116,7 +107,7 @@ def weigh(
     Parameters
     ----------
     queries : ndarray of shape (n_queries, n_features)
-    blocks, owners, lower, upper, inverse
+    tree, inverse
         See `erasable.neighbors`.
     targets : ndarray of shape (n_records, n_outputs)
         By rank.
@@ -130,10 +121,10 @@ def weigh(
     total : ndarray of shape (n_queries,)
     """
     n, n_outputs = targets.shape
-    scratch, by_rank = np.zeros(blocks.shape[2]), np.full(n, _OUTSIDE)
+    scratch, by_rank = np.zeros(tree[0].shape[2]), np.full(n, _OUTSIDE)
     ranks, values, bits = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64)
     for q in range(queries.shape[0]):
-        _gather(queries[q], blocks, owners, lower, upper, inverse, limits[q], scratch, by_rank)
+        _gather(queries[q], tree, inverse, limits[q], scratch, by_rank)
         m = 0
         for rank in range(n):
             ranks[m], values[m] = rank, by_rank[rank]

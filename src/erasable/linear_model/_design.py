@@ -12,21 +12,93 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.extremes import Extremes
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.records import Records
 from erasable.core.sparse import SparseGrid, blank_rows
 
-__all__ = ["Design"]
+__all__ = ["LinearDesign", "WeightedTargets"]
 
 
-class Design:
+class WeightedTargets:
+    """Targets, perhaps weighted, that are summed with other columns of the live rows of records.
+
+    A subclass implements `forget`, `_graded` and `_again`.
+    """
+
+    gram: Gram
+    origin: Floats | None
+
+    def __init__(self, records: Records, live_rows: Ints) -> None:
+        self._records = records
+        self._plain = _as_columns(records.y, live_rows)
+        self._targets = self._plain
+        self._outer: list[Grid] = []
+        self.origin = None
+
+    def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
+        """Take rows out of the sums.
+
+        Returns
+        -------
+        int or None
+            How many columns were read again; None if origins have changed, and everything has to
+            be summed anew.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement forget()")
+
+    def _graded(self) -> list[tuple[Any, Any]]:
+        """Return the grids, and the dense columns that each of them is of."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _graded()")
+
+    def _again(self, live_rows: Ints) -> Any:
+        """Sum other rows of the records."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _again()")
+
+    def wipe(self, rows: Ints) -> None:
+        """Overwrite what was copied of rows."""
+        for copied in (self._plain, self._targets):
+            if not np.may_share_memory(copied, self._records.y):
+                copied[rows] = 0.0
+
+    def keeps_grids(self, rows: Ints) -> Flags:
+        """Tell of each dense row whether taking it out surely changes no grid."""
+        kept = np.ones(rows.size, dtype=np.bool_)
+        for grid, columns in self._graded():
+            kept &= ~alone_at_extreme(grid.extremes, columns, rows)
+        if self._records.weights is not None:
+            kept[self._records.weights[rows] == 0.0] = False
+        return kept
+
+    def without(self, rows: Ints, live_rows: Ints) -> tuple[Gram, Floats | None]:
+        """Return the sums, and the origins, of the live rows without some of them."""
+        left = np.setdiff1d(live_rows, rows, assume_unique=True)
+        other = copy.copy(self)
+        other.gram, other._outer = copy.deepcopy((self.gram, self._outer))
+        if other.forget(rows, lambda: left) is None:
+            other = self._again(left)
+        return other.gram, other.origin
+
+    def _counted(self, rows: Ints) -> Ints:
+        weights = self._records.weights
+        return rows if weights is None else rows[weights[rows] > 0.0]
+
+    def _weigh_targets(self, weights: Floats, rows: Ints) -> Floats:
+        """Make the targets ``sqrt(w)`` and ``sqrt(w)`` times themselves; return ``sqrt(w)``."""
+        root: Floats = np.sqrt(weights[rows])[:, None]
+        self._outer = [Grid.fit(self._plain, rows, warn=False)]
+        self._targets = np.zeros((self._plain.shape[0], 1 + self._plain.shape[1]))
+        self._targets[rows, :1] = root
+        self._targets[rows, 1:] = root * (self._plain[rows] - self._outer[0].origin)
+        return root
+
+
+class LinearDesign(WeightedTargets):
     """What is summed of the live rows of records; an accelerator, but for `gram` and `origin`.
 
     Parameters
@@ -52,9 +124,6 @@ class Design:
         See `Gram.fit` and `Grid.fit`.
     """
 
-    gram: Gram
-    origin: Floats | None
-
     def __init__(
         self,
         records: Records,
@@ -62,30 +131,18 @@ class Design:
         names: Sequence[str] | None = None,
         warn: bool = False,
     ) -> None:
-        self._records = records
-        self._plain = _as_columns(records.y, live_rows)
+        super().__init__(records, live_rows)
         self._matrix: Any = records.matrix
-        self._targets = self._plain
-        self._outer: list[Grid] = []
-        self.origin = None
-        rows = live_rows
+        rows = self._counted(live_rows)
         if records.weights is not None:
-            rows = self._counted(live_rows)
-            self._weigh(rows)
+            self._weigh(records.weights, rows)
         of_targets = [f"y[{k}]" for k in range(self._targets.shape[1])]
         grid = _grid(self._matrix, rows, names, warn)
         target_grid = Grid.fit(self._targets, rows, names=of_targets, warn=warn)
         self.gram = Gram.fit(grid, self._matrix, target_grid, self._targets, rows)
 
     def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """Take rows out of the sums.
-
-        Returns
-        -------
-        int or None
-            How many columns were read again; None if origins have changed, and everything has to
-            be summed anew.
-        """
+        """See `WeightedTargets`."""
         if self.origin is not None:
             rows = self._counted(rows)
             every, live_rows = live_rows, lambda: self._counted(every())
@@ -98,53 +155,27 @@ class Design:
         """Overwrite what was copied of rows."""
         if self._matrix is not self._records.matrix:
             blank_rows(self._matrix, rows)
-        for copied in (self._plain, self._targets):
-            if not np.may_share_memory(copied, self._records.y):
-                copied[rows] = 0.0
+        super().wipe(rows)
 
     @property
     def tables(self) -> tuple[Any, Floats]:
         """What is summed: the matrix, and the targets behind it."""
         return self._matrix, self._targets
 
-    def keeps_grids(self, rows: Ints) -> NDArray[np.bool_]:
-        """Tell of each dense row whether taking it out surely changes no grid."""
-        graded: list[tuple[Any, Any]] = [
+    def _graded(self) -> list[tuple[Any, Any]]:
+        return [
             (self.gram.grid, self._matrix),
             (self.gram.target_grid, self._targets),
             *zip(self._outer, (self._records.matrix, self._plain), strict=False),
         ]
-        kept = np.ones(rows.size, dtype=np.bool_)
-        for grid, matrix in graded:
-            kept &= ~alone_at_extreme(grid.extremes, matrix, rows)
-        if self._records.weights is not None:
-            kept[self._records.weights[rows] == 0.0] = False
-        return kept
 
-    def without(self, rows: Ints, live_rows: Ints) -> tuple[Gram, Floats | None]:
-        """Return the sums, and the origins, of the live rows without some of them."""
-        left = np.setdiff1d(live_rows, rows, assume_unique=True)
-        other = copy.copy(self)
-        other.gram, other._outer = copy.deepcopy((self.gram, self._outer))
-        if other.forget(rows, lambda: left) is None:
-            other = Design(self._records, left)
-        return other.gram, other.origin
+    def _again(self, live_rows: Ints) -> LinearDesign:
+        return LinearDesign(self._records, live_rows)
 
     # -- weights -------------------------------------------------------------------------------
 
-    def _counted(self, rows: Ints) -> Ints:
-        weights: Any = self._records.weights
-        counted: Ints = rows[weights[rows] > 0.0]
-        return counted
-
-    def _weigh(self, rows: Ints) -> None:
-        matrix, weights = self._records.matrix, self._records.weights
-        assert weights is not None
-        root = np.sqrt(weights[rows])[:, None]
-        self._outer = [Grid.fit(self._plain, rows, warn=False)]
-        self._targets = np.zeros((matrix.shape[0], 1 + self._plain.shape[1]))
-        self._targets[rows, :1] = root
-        self._targets[rows, 1:] = root * (self._plain[rows] - self._outer[0].origin)
+    def _weigh(self, weights: Floats, rows: Ints) -> None:
+        matrix, root = self._records.matrix, self._weigh_targets(weights, rows)
         if issparse(matrix):
             self._matrix = _scaled(matrix, rows, root[:, 0])
         else:
@@ -192,7 +223,7 @@ def _scaled(matrix: Any, rows: Ints, factors: Floats) -> csr_array:
     return scaled
 
 
-def alone_at_extreme(extremes: Extremes, matrix: Any, rows: Ints) -> NDArray[np.bool_]:
+def alone_at_extreme(extremes: Extremes, matrix: Any, rows: Ints) -> Flags:
     """Tell which rows are the only ones at the lowest or the highest value of some column."""
     alone = np.zeros(rows.size, dtype=np.bool_)
     _find_alone(matrix, rows, extremes.low, extremes.high, extremes.counts, alone)
@@ -201,12 +232,7 @@ def alone_at_extreme(extremes: Extremes, matrix: Any, rows: Ints) -> NDArray[np.
 
 @kernel
 def _find_alone(
-    matrix: Matrix,
-    rows: Ints,
-    low: Floats,
-    high: Floats,
-    counts: Ints,
-    alone: NDArray[np.bool_],
+    matrix: Matrix, rows: Ints, low: Floats, high: Floats, counts: Ints, alone: Flags
 ) -> None:
     for i in range(rows.size):
         row = matrix[rows[i]]

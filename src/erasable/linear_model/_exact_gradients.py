@@ -8,34 +8,27 @@ blocks, so that what is done to each of their logits is done to several at once.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_product, two_sum
+from erasable.core.arrays import Floats, Indices, Ints, Ints32
+from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_exact import (
     add_double,
     divide_double,
     exp_doubles,
     times_double,
 )
-from erasable.linear_model._softmax_kernels import Codes, Floats
 
 __all__ = ["exact_gradient", "exact_gradient_sparse"]
 
-Indices = NDArray[np.int32] | NDArray[np.int64]
-Ints = NDArray[np.int64]
 
 _AT_ONCE = 256
 
 
 @kernel
 def _residuals(
-    high: Floats,
-    low: Floats,
-    codes: Codes,
-    reference: bool,
-    weights: Floats,
-    squares: Floats,
+    high: Floats, low: Floats, codes: Ints32, reference: bool, weights: Floats, squares: Floats
 ) -> float:
     """Put residuals in the place of logits, of shape (m, n).
 
@@ -91,7 +84,7 @@ def _residuals(
 
 @kernel
 def _next_rows(
-    weights: Floats, start: int, codes: Codes, rows: Ints, own: Floats, of: Codes
+    weights: Floats, start: int, codes: Ints32, rows: Ints, own: Floats, of: Ints32
 ) -> int:
     """List some rows that count, from `start` on, with weights and classes; return how many."""
     n = 0
@@ -106,11 +99,11 @@ def _next_rows(
 
 @kernel
 def exact_gradient(
-    matrix: NDArray[np.float64],
+    matrix: Floats,
     origin: Floats,
     unit: Floats,
     weights: Floats,
-    codes: Codes,
+    codes: Ints32,
     reference: bool,
     intercept: bool,
     theta: Floats,
@@ -138,8 +131,9 @@ def exact_gradient(
             _scaled(matrix[rows[r]], origin, unit, row, row_low)
             for k in range(m):
                 z, w = (theta[k, d], rest[k, d]) if intercept else (0.0, 0.0)
+                own_theta = theta[k, :d], rest[k, :d]
                 high[k, r], low[k, r] = _dot_double(
-                    row, row_low, theta[k, :d], rest[k, :d], z, w, products, errors
+                    (row, row_low), own_theta, z, w, (products, errors)
                 )
         missing += _residuals(high, low, of[:n], reference, own[:n], squares)
         for r in range(n):
@@ -157,9 +151,7 @@ def exact_gradient(
 
 
 @kernel
-def _scaled(
-    values: NDArray[np.float64], origin: Floats, unit: Floats, row: Floats, row_low: Floats
-) -> None:
+def _scaled(values: Floats, origin: Floats, unit: Floats, row: Floats, row_low: Floats) -> None:
     """Fill a row, and what of it is rounded off, with values in units of their columns."""
     for j in range(row.size):
         u, v = two_sum(np.float64(values[j]), -origin[j])
@@ -168,19 +160,13 @@ def _scaled(
 
 @kernel
 def _dot_double(
-    row: Floats,
-    row_low: Floats,
-    theta: Floats,
-    rest: Floats,
-    z: float,
-    w: float,
-    high: Floats,
-    low: Floats,
+    of_row: Pair, coefficients: Pair, z: float, w: float, scratch: Pair
 ) -> tuple[float, float]:
     """Return the dot product of a row with coefficients, plus ``z + w``.
 
     Halves are added to halves, without error but in the low parts, so that loops are vectorised.
     """
+    (row, row_low), (theta, rest), (high, low) = of_row, coefficients, scratch
     left = row.size
     for j in range(left):
         high[j], error = two_product(row[j], theta[j])
@@ -209,12 +195,12 @@ def _add_row(
 
 @kernel
 def exact_gradient_sparse(
-    data: NDArray[np.float64],
+    data: Floats,
     indices: Indices,
     indptr: Indices,
     unit: Floats,
     weights: Floats,
-    codes: Codes,
+    codes: Ints32,
     reference: bool,
     intercept: bool,
     theta: Floats,
@@ -247,10 +233,8 @@ def exact_gradient_sparse(
                 for e in range(size):
                     j = np.uint64(indices[first + e])
                     own_theta[e], own_rest[e] = theta[k, j], rest[k, j]
-                high[k, r], low[k, r] = _dot_double(
-                    row[:size], none[:size], own_theta[:size], own_rest[:size], z, w,
-                    products, errors,
-                )  # fmt: skip
+                of_row, mine = (row[:size], none[:size]), (own_theta[:size], own_rest[:size])
+                high[k, r], low[k, r] = _dot_double(of_row, mine, z, w, (products, errors))
         missing += _residuals(high, low, of[:n], reference, own[:n], squares)
         for r in range(n):
             first, size = indptr[rows[r]], indptr[rows[r] + 1] - indptr[rows[r]]

@@ -8,11 +8,11 @@ be near enough. Numbers near a boundary come as sums of two floats (high, low).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["STEP", "Pair", "pair_divide", "pair_sum", "pair_times", "settle"]
+from erasable.core.arrays import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["STEP", "Pair", "pair_divide", "pair_sum", "pair_times", "settle", "two_sum"]
+
 Pair = tuple[Floats, Floats]
 
 STEP = 2.0**-20
@@ -74,10 +74,10 @@ def settle(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
 
 def pair_sum(a: Pair, b: Pair) -> Pair:
     """Return ``a + b``."""
-    total, error = _two_sum(a[0], b[0])
-    low, lower = _two_sum(a[1], b[1])
-    total, error = _two_sum(total, error + low)
-    return _two_sum(total, error + lower)
+    total, error = two_sum(a[0], b[0])
+    low, lower = two_sum(a[1], b[1])
+    total, error = two_sum(total, error + low)
+    return two_sum(total, error + lower)
 
 
 def pair_times(a: Pair, factor: Floats | float) -> Pair:
@@ -86,7 +86,7 @@ def pair_times(a: Pair, factor: Floats | float) -> Pair:
     a_high, a_low = _split(a[0])
     b_high, b_low = _split(np.asarray(factor, dtype=np.float64))
     error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return _two_sum(product, error + a[1] * factor)
+    return two_sum(product, error + a[1] * factor)
 
 
 def pair_divide(a: Pair, divisor: float) -> Pair:
@@ -94,10 +94,11 @@ def pair_divide(a: Pair, divisor: float) -> Pair:
     quotient = a[0] / divisor
     high, low = pair_times((quotient, np.zeros_like(quotient)), -divisor)
     rest = ((a[0] + high) + low + a[1]) / divisor
-    return _two_sum(quotient, rest)
+    return two_sum(quotient, rest)
 
 
-def _two_sum(a: Floats, b: Floats) -> Pair:
+def two_sum(a: Floats, b: Floats) -> Pair:
+    """Return ``a + b`` without error: Knuth's two-sum."""
     total = a + b
     shadow = total - a
     return total, (a - (total - shadow)) + (b - shadow)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats
+from erasable.core.arrays import Floats
 from erasable.linear_model._linear import LinearModel
 
 __all__ = ["LinearRegression"]

@@ -10,22 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._gram_kernels import update
-from erasable.core._grid_kernels import Floats, Ints, Matrix
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.errors import TooFewRecordsError
 from erasable.linear_model._predict_kernels import predict_row
-from erasable.linear_model._solve import Workspace, problem_arguments
-from erasable.linear_model._solve_kernels import solve
+from erasable.linear_model._solve import solve as solve_for
+from erasable.linear_model._solve_kernels import LeastSquares, Scratch, solve
 
 if TYPE_CHECKING:
     from ._linear import LinearModel
 
 __all__ = ["leave_one_out"]
-
-Mask = NDArray[np.bool_]
 
 
 def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
@@ -57,20 +54,20 @@ def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
         model._reattach()
     design = model._accelerator
     problem = model._own_problem()
-    gram, space = model._gram.copy(), Workspace(problem)
+    gram, scratch = model._gram.copy(), Scratch.of(problem)
     out = np.zeros((rows.size, problem.n_targets))
     done = np.zeros(rows.size, dtype=np.bool_)
     for part, matrix, targets, features, places in model._tables_of(rows):
         leave_each_out(
             matrix, targets, features, places, design.keeps_grids(rows[part]), out[part],
             done[part], float(gram.n_rows), gram.columns, gram.sums, gram.products,
-            *problem_arguments(problem), *space.arguments(),
+            problem, scratch,
         )  # fmt: skip
     for i in np.flatnonzero(~done).tolist():
         row = rows[i : i + 1]
         model._check_deletion(row)
         left, origin = design.without(row, held.live_rows())
-        solution = model._problem(left, origin).solve(left)
+        solution = solve_for(model._problem(left, origin), left)
         out[i] = solution.predict(model._features_of(row), mapped=False)[0]
     return out
 
@@ -81,46 +78,27 @@ def leave_each_out(
     targets: Floats,
     raw: Matrix,
     rows: Ints,
-    wanted: Mask,
+    wanted: Flags,
     out: Floats,
-    solved: Mask,
+    solved: Flags,
     n_rows: float,
     columns: Floats,
     sums: Floats,
     products: Floats,
-    n_features: int,
-    weighted: bool,
-    intercept: bool,
-    about_mean: bool,
-    inner: Floats,
-    offset: Floats,
-    unit: Floats,
-    shift: Floats,
-    penalties: Floats,
-    high: Floats,
-    low: Floats,
-    mean: Floats,
-    x: Floats,
-    slope: Floats,
-    constant: Floats,
-    middle: Floats,
-    base: Floats,
+    problem: LeastSquares,
+    scratch: Scratch,
 ) -> None:
     """Take each wanted row out, solve, predict it as it is in `raw`, and put it back.
 
     `rows` are places in `matrix`, `targets` and `raw`.
     """
-    scratch = np.zeros((3, sums.size))
+    lines = np.zeros((3, sums.size))
     for i in range(rows.size):
         if not wanted[i]:
             continue
         one = rows[i : i + 1]
-        update(matrix, targets, one, -1.0, columns, sums, products, scratch)
-        solved[i] = solve(
-            n_rows - 1.0, sums, products, n_features, weighted, intercept, about_mean,
-            inner, offset, unit, shift, penalties,
-            high, low, mean, x, slope, constant, middle, base,
-        )  # fmt: skip
+        update(matrix, targets, one, -1.0, columns, sums, products, lines)
+        solved[i] = solve(n_rows - 1.0, sums, products, problem, scratch)
         if solved[i]:
-            predict_row(raw[one[0]], middle, slope, base, out[i])
-        update(matrix, targets, one, 1.0, columns, sums, products, scratch)
+            predict_row(raw[one[0]], scratch.middle, scratch.slope, scratch.base, out[i])
+        update(matrix, targets, one, 1.0, columns, sums, products, lines)

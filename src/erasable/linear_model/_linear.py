@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._deleting import learn_and_compare
 from erasable.core._schema import Part
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
-from erasable.core.errors import ArtifactError
 from erasable.core.gram import Gram
 from erasable.core.weighted import Weighted
-from erasable.linear_model._design import Design
+from erasable.linear_model._design import LinearDesign
 from erasable.linear_model._leave_one_out import leave_one_out
 from erasable.linear_model._schema import LinearSchema
-from erasable.linear_model._solve import Problem, Solution
+from erasable.linear_model._solve import Solution, least_squares, solve
+from erasable.linear_model._solve_kernels import LeastSquares
 
 __all__ = ["LinearModel"]
 
@@ -57,10 +57,9 @@ class LinearModel(RegressorMixin, Weighted):
         self._learn_from(self._new_design(warn=True))
 
     def _new_design(self, warn: bool = False) -> Any:
-        """Sum the records that are held, into an accelerator with the methods of `Design`."""
+        """Sum the records that are held, into an accelerator with the methods of `LinearDesign`."""
         held = self._attached()
-        names = getattr(self, "feature_names_in_", None)
-        return Design(held.records, held.live_rows(), names, warn)
+        return LinearDesign(held.records, held.live_rows(), self._column_names, warn)
 
     _always_has_origins: ClassVar[bool] = False
 
@@ -77,7 +76,7 @@ class LinearModel(RegressorMixin, Weighted):
         self._gram, self._zero = design.gram, design.origin
         self._derived = _Derived()
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
         design = self._accelerator
         self._derived.solution = None
@@ -91,14 +90,12 @@ class LinearModel(RegressorMixin, Weighted):
         touched = held.n_live if read_again else 0
         return Outcome("updated", touched, {"columns_scanned": read_again})
 
-    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 
     def _schema(self) -> Part:
-        n_records = int(self._info.n_records or 0)
-        return LinearSchema(
-            n_records, self._n_columns, self._always_has_origins, self._suit_targets
-        )
+        dense = self._always_has_origins
+        return LinearSchema(self._n_records, self._n_columns, dense, self._suit_targets)
 
     def _suit_targets(self, n_targets: int) -> None:
         """Raise InvalidParameterError where parameters are not those of so many targets."""
@@ -119,9 +116,7 @@ class LinearModel(RegressorMixin, Weighted):
 
     def _restore(self, state: dict[str, Any]) -> None:
         weighted = state.get("weighted")
-        held = self._held
-        n_rows = int(self._info.n_records or 0) if held is None else held.n_live
-        self._zero = None
+        n_rows, self._zero = self._n_records, None
         if weighted is not None:
             n_rows, self._zero = weighted["n_rows"], weighted["origin"]
         self._restore_map(state)
@@ -130,26 +125,16 @@ class LinearModel(RegressorMixin, Weighted):
         self._derived = _Derived()
 
     def _reattach(self) -> None:
-        held = self._attached()
-        told = "the records have other sums than the model"
-        if held.records.y is None:
-            told = "the records have no targets"
-        elif (held.records.weights is None) == (self._zero is None):
-            design = self._new_design()
-            if _same(design.gram, self._gram) and _equal(design.origin, self._zero):
-                self._learn_from(design)
-                return
-        raise ArtifactError(
-            f"{told}; expected those it was fitted on, with their targets and weights; "
-            "pass unchanged records as Records(X, y, sample_weight=..., ids=...), or fit again"
-        )
+        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 
-    def _problem(self, gram: Gram, origin: Floats | None) -> Problem:
-        return Problem.of(gram, origin, self._penalties(), self._at_fit("fit_intercept"), self._map)
+    def _problem(self, gram: Gram, origin: Floats | None) -> LeastSquares:
+        return least_squares(
+            gram, origin, self._penalties(), self._at_fit("fit_intercept"), self._map
+        )
 
-    def _own_problem(self) -> Problem:
+    def _own_problem(self) -> LeastSquares:
         """State the problem, which stays the same until a grid or the map changes."""
         derived = self._derived
         if derived.problem is None or derived.map is not self._map:
@@ -159,7 +144,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _solved(self) -> Solution:
         self._check_fitted()
         if self._derived.solution is None:
-            self._derived.solution = self._own_problem().solve(self._gram)
+            self._derived.solution = solve(self._own_problem(), self._gram)
         return self._derived.solution
 
     @property
@@ -203,13 +188,13 @@ class LinearModel(RegressorMixin, Weighted):
         self._refuse_if_owned()
         return leave_one_out(self, rows)
 
-    def _tables_of(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+    def _tables_of(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
         """Yield dense records by parts: of `rows`, what is summed, the features, their places."""
         matrix = self._attached().records.matrix
         if not issparse(matrix):
             yield slice(None), *self._accelerator.tables, matrix, rows
 
-    def _features_of(self, rows: NDArray[np.int64]) -> Any:
+    def _features_of(self, rows: Ints) -> Any:
         """Return what coefficients are multiplied with."""
         return self._attached().records.matrix[rows]
 
@@ -225,19 +210,6 @@ class _Derived:
     """What is made of the state when it is asked for; all but the solution of the grids alone."""
 
     leaves: dict[str, LeafHash] = field(default_factory=dict)
-    problem: Problem | None = None
+    problem: LeastSquares | None = None
     map: tuple[Any, Any] | None = None
     solution: Solution | None = None
-
-
-def _same(one: Gram, other: Gram) -> bool:
-    names = ("columns", "totals")
-    return one.n_rows == other.n_rows and all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
-    )
-
-
-def _equal(one: Floats | None, other: Floats | None) -> bool:
-    return (one is None and other is None) or (
-        one is not None and other is not None and np.array_equal(one, other)
-    )

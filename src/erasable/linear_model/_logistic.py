@@ -13,21 +13,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
-from erasable.core.errors import (
-    ArtifactError,
-    ErasableError,
-    InvalidParameterError,
-    TooFewRecordsError,
-)
+from erasable.core.errors import ErasableError, InvalidParameterError, TooFewRecordsError
 from erasable.core.params import decode_params
 from erasable.core.weighted import Weighted
 from erasable.linear_model._logistic_classes import WEIGHTS
 from erasable.linear_model._logistic_published import Published
-from erasable.linear_model._logistic_work import Work
+from erasable.linear_model._logistic_work import LogisticWork
 from erasable.linear_model._schema import logistic_schema
-from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["LogisticRegression"]
 
@@ -149,7 +145,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def _fit_rows(self) -> None:
         self._settings = decode_params(self._info.params)
         self._check_settings()
-        work = Work(self._attached(), self._settings)
+        work = LogisticWork(self._attached(), self._settings)
         _refuse_few(work.taught.n_taught, "the records have", "fit on records of more classes")
         self._check_class_weight(work)
         work.open()
@@ -173,7 +169,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
                         "to 2**480; expected a weight for each class; pass {label: weight}"
                     )
 
-    def _check_class_weight(self, work: Work) -> None:
+    def _check_class_weight(self, work: LogisticWork) -> None:
         given = self._settings["class_weight"]
         if not isinstance(given, Mapping) or self._settings["classes"] is None:
             return
@@ -184,17 +180,17 @@ class LogisticRegression(ClassifierMixin, Weighted):
                 "others; leave them out"
             )
 
-    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         left = self._accelerator.taught.left(rows)
         _refuse_few(left, f"deleting {rows.size} records would leave", "delete fewer")
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         scanned = self._accelerator.remove(rows)
         self._shown = _Shown()
         touched = self._attached().n_live if scanned else 0
         return Outcome("updated", touched, {"columns_scanned": scanned})
 
-    def _resume(self, rows: NDArray[np.int64], origin: NDArray[np.int64]) -> Outcome:
+    def _resume(self, rows: Ints, origin: Ints) -> Outcome:
         """Delete rows where the whole table has changed; see `erasable.pipeline`."""
         self._accelerator.resume(rows, origin)
         self._shown = _Shown()
@@ -212,7 +208,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def _schema(self) -> Fields:
         settings = self._settings = decode_params(self._info.params)
         self._check_settings()
-        return logistic_schema(int(self._info.n_records or 0), self.n_features_in_, settings)
+        return logistic_schema(self._n_records, self.n_features_in_, settings)
 
     def _state(self) -> dict[str, Any]:
         found = self._published()
@@ -239,22 +235,15 @@ class LogisticRegression(ClassifierMixin, Weighted):
         )
 
     def _reattach(self) -> None:
-        held, mine = self._attached(), self._published()
-        same = False
-        if held.records.y is not None:
-            try:
-                work = Work(held, self._settings, mine)
-                if work.taught.n_taught >= 2:
-                    # Without a look at the columns, which may be about to change.
-                    same = held.vouched or work.publish(self._map).equals(mine)
-            except ErasableError:
-                same = False
+        held, mine, same = self._attached(), self._published(), False
+        try:
+            work = LogisticWork(held, self._settings, mine)
+            if work.taught.n_taught >= 2:
+                same = held.vouched or work.publish(self._map).equals(mine)
+        except ErasableError:
+            same = False
         if not same:
-            raise ArtifactError(
-                "the records have another optimum than the model; expected those it was fitted "
-                "on, with their targets and weights; pass unchanged records as "
-                "Records(X, y, sample_weight=..., ids=...), or fit again"
-            )
+            raise not_its_records(self)
         self._accelerator = work
 
     # -- what it is ----------------------------------------------------------------------------

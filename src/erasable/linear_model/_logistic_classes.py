@@ -10,16 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 from erasable.core.records import Attachment
 
 __all__ = ["TaughtClasses"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 WEIGHTS = 2.0**-480, 2.0**480
@@ -132,7 +129,7 @@ class TaughtClasses:
         return weights
 
 
-def _refuse_absurd(weights: Floats | None, live: NDArray[np.bool_]) -> None:
+def _refuse_absurd(weights: Floats | None, live: Flags) -> None:
     if weights is None:
         return
     absurd = live & (weights > 0) & ((weights < WEIGHTS[0]) | (weights > WEIGHTS[1]))

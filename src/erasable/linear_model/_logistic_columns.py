@@ -10,23 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core._grid_kernels import MAX_TOP, brackets
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Indices, Ints
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.sparse import SparseGrid, parts, tops
 
-__all__ = ["Columns"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Indices = NDArray[np.int32] | NDArray[np.int64]
+__all__ = ["LogisticColumns"]
 
 
-class Columns:
+class LogisticColumns:
     """Origin and top exponent of every column: ``|x - origin| <= 2**top``.
 
     Parameters
@@ -83,7 +79,7 @@ class Columns:
             low, high = np.abs(bounds.low - self.origin), np.abs(bounds.high - self.origin)
             self.top = tops(np.maximum(low, high))
 
-    def _center(self, full: NDArray[np.bool_], matrix: Any, rows: Ints) -> None:
+    def _center(self, full: Flags, matrix: Any, rows: Ints) -> None:
         """Give columns of a sparse matrix the origins they would have in a dense one.
 
         Only a column in which no record has a 0 can have one, so nothing becomes dense.
@@ -94,7 +90,7 @@ class Columns:
         brackets(low[full], high[full], origin, top, np.zeros(origin.size))
         self.origin[full], self.top[full] = origin, top
 
-    def _shift(self, shift: Floats, full: NDArray[np.bool_], matrix: Any, rows: Ints) -> None:
+    def _shift(self, shift: Floats, full: Flags, matrix: Any, rows: Ints) -> None:
         """Put the origins where the steps before put them, also of columns with zeros."""
         moved = shift != 0
         low, high = np.full(full.size, np.inf), np.full(full.size, -np.inf)
@@ -112,12 +108,7 @@ class Columns:
 
 @kernel
 def _widen(
-    data: NDArray[np.float64],
-    indices: Indices,
-    indptr: Indices,
-    rows: Ints,
-    low: Floats,
-    high: Floats,
+    data: Floats, indices: Indices, indptr: Indices, rows: Ints, low: Floats, high: Floats
 ) -> None:
     """Widen `low` and `high` to the extremes of the values that are stored."""
     for i in range(rows.size):

@@ -13,26 +13,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.records import Attachment
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
 from erasable.linear_model._logistic_classes import TaughtClasses
-from erasable.linear_model._logistic_columns import Columns
+from erasable.linear_model._logistic_columns import LogisticColumns
 from erasable.linear_model._logistic_published import Published
 from erasable.linear_model._newton import NewtonSolver
 from erasable.linear_model._softmax_dense import DenseDesign
-from erasable.linear_model._softmax_design import Design
-from erasable.linear_model._softmax_kernels import Codes, Floats
-from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._softmax_design import SoftmaxDesign
+from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._softmax_sparse import SparseDesign
 from erasable.linear_model._solver import Solver
 
-__all__ = ["Work"]
+__all__ = ["LogisticWork"]
 
-Ints = NDArray[np.int64]
 
 MOST = 1500
 """Most coefficients for which a dense Hessian is made."""
@@ -69,7 +67,7 @@ class _Start:
     constants: Floats
 
 
-class Work:
+class LogisticWork:
     """The accelerator of a logistic regression.
 
     Parameters
@@ -86,7 +84,7 @@ class Work:
     ) -> None:
         self.held, self._settings = held, settings
         self.taught = TaughtClasses(held, settings["classes"], settings["class_weight"])
-        self._columns: Columns | None = None
+        self._columns: LogisticColumns | None = None
         self._solver: Solver | None = None
         self._total = 0.0
         self._solved: list[Any] = []
@@ -98,10 +96,10 @@ class Work:
     def open(self) -> None:
         """Look at the columns, once it is known that there are records enough."""
         matrix = self.held.records.matrix
-        self._columns = Columns(matrix, self.taught.rows(), self._settings["fit_intercept"])
+        self._columns = LogisticColumns(matrix, self.taught.rows(), self._settings["fit_intercept"])
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> LogisticColumns:
         """Origins and units of the columns."""
         if self._columns is None:
             self.open()
@@ -148,7 +146,7 @@ class Work:
         design = solver.problem.design
         if isinstance(solver, NewtonSolver) and solver.metric and not solver.metric.is_guess:
             units = design.rows(rows)
-            residuals = design.residuals(units @ solver.theta.T, rows)
+            residuals, _ = design.residuals(units @ solver.theta.T, rows)
             if solver.metric.forget(design, rows, units):
                 decrement, step, _ = solver.metric.decrement(residuals.T @ units)
                 if decrement < 1.0:  # a longer step would be a leap in the dark
@@ -200,7 +198,7 @@ class Work:
             self.columns.origin.copy(), self.columns.top.copy(),
         )  # fmt: skip
 
-    def _canonical(self, problem: Problem) -> Solver:
+    def _canonical(self, problem: SoftmaxProblem) -> Solver:
         """Return a solver that depends on the records alone, even in its rounding.
 
         Where another is not certain of the nearest point, this one decides, and what it finds is
@@ -212,7 +210,7 @@ class Work:
         keys = Tape(0).record_keys(self.held.records.ids[rows])
         rows = rows[np.argsort(keys, kind="stable")]
         design = problem.design.take(rows, problem.design.weights[rows])
-        same = Problem(design, problem.strengths, problem.coupled)
+        same = SoftmaxProblem(design, problem.strengths, problem.coupled)
         made = NewtonSolver if self._is_dense else ConjugateSolver
         return made(same, np.zeros(problem.shape))
 
@@ -241,7 +239,7 @@ class Work:
             weights[teaches] = np.maximum(weights[teaches], least * total) * _scale(total)
         return weights, total
 
-    def _update(self, problem: Problem, strengths: Floats, weights: Floats) -> None:
+    def _update(self, problem: SoftmaxProblem, strengths: Floats, weights: Floats) -> None:
         problem.strengths = strengths
         if not np.array_equal(weights, problem.design.weights):
             # Not written into the old ones, which are also those of a Hessian.
@@ -255,11 +253,11 @@ class Work:
         n_logits = n_classes - 1 if binary or dense else n_classes
         matrix = self.held.records.matrix
         kind = SparseDesign if issparse(matrix) else DenseDesign
-        design: Design = kind(
+        design: SoftmaxDesign = kind(
             matrix, weights, self._codes(binary), n_logits,
             binary or dense, self._settings["fit_intercept"], columns.origin, columns.unit,
         )  # fmt: skip
-        problem = Problem(design, strengths, dense and not binary)
+        problem = SoftmaxProblem(design, strengths, dense and not binary)
         self._solved = taught.labels
         made = NewtonSolver if dense else ConjugateSolver
         theta = self._first(problem)
@@ -267,17 +265,16 @@ class Work:
             return made(problem, theta)
         return self._from_sample(problem, made)
 
-    def _codes(self, binary: bool) -> Codes:
+    def _codes(self, binary: bool) -> Ints32:
         """Return the class of each row as a design counts them."""
         counts = self.taught.counts
         place = np.full(counts.size + 1, -1, dtype=np.int32)  # the last one is for GONE
         place[:-1][counts > 0] = np.arange(self.taught.n_taught)
         if binary:
             place[:2] = [1, 0]
-        codes: Codes = place[self.taught.classes.codes]
-        return codes
+        return place[self.taught.classes.codes]
 
-    def _first(self, problem: Problem) -> Floats | None:
+    def _first(self, problem: SoftmaxProblem) -> Floats | None:
         """Return the coefficients from which to start, if any are known."""
         start = self._start
         self._start = None
@@ -297,7 +294,7 @@ class Work:
             return np.asarray(rows[1:] - rows[:1])
         return problem.from_classes(rows - rows.mean(axis=0))
 
-    def _from_sample(self, problem: Problem, made: type[Solver]) -> Solver:
+    def _from_sample(self, problem: SoftmaxProblem, made: type[Solver]) -> Solver:
         """Come near the optimum: by some of the records, where there are many."""
         design = problem.design
         solver = made(problem, np.zeros(problem.shape))
@@ -314,7 +311,7 @@ class Work:
             rows.append(own[::step])
             weights.append(design.weights[own[::step]] * (own.size / rows[-1].size))
         sample = design.take(np.concatenate(rows), np.concatenate(weights))
-        part = Problem(sample, problem.strengths, problem.coupled)
+        part = SoftmaxProblem(sample, problem.strengths, problem.coupled)
         small = made(part, solver.theta, certifies=False)
         self._approach(part, small)
         small.approach(0.1)
@@ -323,7 +320,7 @@ class Work:
             solver.metric = small.metric.as_guess()
         return solver
 
-    def _approach(self, problem: Problem, solver: Solver) -> None:
+    def _approach(self, problem: SoftmaxProblem, solver: Solver) -> None:
         """Spare a solver some of its Hessians where these are large."""
         if isinstance(solver, NewtonSolver) and solver.theta.size >= _WIDE:
             rough = ConjugateSolver(problem, solver.theta, certifies=False)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._certificate import compounded
-from erasable.linear_model._softmax_design import UNIT, Design, shares
-from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_design import UNIT, SoftmaxDesign
+from erasable.linear_model._softmax_kernels import shares
 
 __all__ = ["Metric", "invert"]
 
@@ -52,8 +52,7 @@ class Metric:
     @property
     def spread(self) -> Floats:
         """Roots of the diagonal of B."""
-        roots: Floats = np.sqrt(np.diagonal(self.inverse))
-        return roots
+        return np.sqrt(np.diagonal(self.inverse))
 
     def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
         """Return the norm of a gradient, the Newton step, and a bound of their rounding.
@@ -86,7 +85,7 @@ class Metric:
         scaled = np.abs(self.inverse) / self.spread
         return float((scaled.sum(axis=1) / self.spread).max())
 
-    def reach(self, design: Design) -> float:
+    def reach(self, design: SoftmaxDesign) -> float:
         """Bound the range of any record's change of logits over the norm of the change."""
         m = design.n_logits
         traces = np.sort(np.diagonal(self.inverse).reshape(m, -1).sum(axis=1))[::-1]
@@ -95,7 +94,7 @@ class Metric:
         by_rows = largest * design.row_norm**2 * (1 if m == 1 else 2)
         return 1.001 * float(np.sqrt(min(by_columns, by_rows)))
 
-    def drift(self, design: Design, logits: Floats) -> float:
+    def drift(self, design: SoftmaxDesign, logits: Floats) -> float:
         """Return the largest range of a record's change of logits since the Hessian was taken."""
         change = logits - self.logits
         if change.shape[1] == 1:
@@ -111,7 +110,7 @@ class Metric:
         """Return an inverse for the same coefficients, of which nothing is known."""
         return Metric(self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths)
 
-    def forget(self, design: Design, rows: NDArray[np.int64], units: Floats) -> bool:
+    def forget(self, design: SoftmaxDesign, rows: Ints, units: Floats) -> bool:
         """Take rows, given in units, out of the Hessian; false where that is not worth it.
 
         A Hessian that loses ``G G'`` has the inverse ``B + B G (1 - G' B G)^-1 G' B``.
@@ -141,12 +140,12 @@ class Metric:
         self._clear(rows)
         return True
 
-    def _clear(self, rows: NDArray[np.int64]) -> None:
+    def _clear(self, rows: Ints) -> None:
         """Erase what is known of rows that have been taken out."""
         self.logits[rows] = 0.0
         self.weights[rows] = 0.0
 
-    def _forget_many(self, design: Design, rows: NDArray[np.int64]) -> bool:
+    def _forget_many(self, design: SoftmaxDesign, rows: Ints) -> bool:
         """Take away the Hessian of many rows, T, from A, and invert what is left.
 
         With ``T <= share A`` an error e of A is one of ``e / (1 - share)`` of A - T.

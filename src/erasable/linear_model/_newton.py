@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
+from erasable.core.arrays import Floats
 from erasable.linear_model._certificate import compounded, distance_after_step
 from erasable.linear_model._lattice import Pair, pair_sum, settle
 from erasable.linear_model._metric import Metric, invert
 from erasable.linear_model._precise import invert_precisely
 from erasable.linear_model._softmax_design import UNIT, Evaluation
-from erasable.linear_model._softmax_kernels import Floats
-from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._solver import Move, Solver
 
 __all__ = ["NewtonSolver"]
@@ -34,7 +34,7 @@ class NewtonSolver(Solver):
     metric : Metric or None
     """
 
-    def __init__(self, problem: Problem, theta: Floats, *, certifies: bool = True) -> None:
+    def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
         super().__init__(problem, theta, certifies=certifies)
         self.metric: Metric | None = None
         self._spent = 0.0

@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._certificate import compounded
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._metric import Metric
-from erasable.linear_model._softmax_design import UNIT, Design
+from erasable.linear_model._softmax_design import UNIT, SoftmaxDesign
 from erasable.linear_model._softmax_exact import add_double, divide_double, times_double
-from erasable.linear_model._softmax_kernels import Floats
 
 __all__ = ["PreciseMetric", "invert_precisely"]
 
@@ -63,14 +62,14 @@ class PreciseMetric(Metric):
         moved = 1.001 * (np.abs(self.inverse) @ flat + self.solving * roots * (roots @ flat))
         return 1.001 * float(np.sqrt(flat @ moved)), moved.reshape(errors.shape)
 
-    def reach(self, design: Design) -> float:
+    def reach(self, design: SoftmaxDesign) -> float:
         """See `Metric`."""
         largest = float(np.trace(self.inverse))
         return (
             1.001 * float(np.sqrt(largest * (1 if design.n_logits == 1 else 2))) * design.row_norm
         )
 
-    def forget(self, design: Design, rows: NDArray[np.int64], units: Floats) -> bool:
+    def forget(self, design: SoftmaxDesign, rows: Ints, units: Floats) -> bool:
         """See `Metric`; there is no cheap way to follow."""
         return False
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Matrix
 from erasable.core._jit import kernel
-from erasable.core._sparse_kernels import Indices
+from erasable.core.arrays import Floats, Indices, Matrix
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._grid_kernels import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.linear_model._linear import LinearModel
 

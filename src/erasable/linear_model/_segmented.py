@@ -13,20 +13,22 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.cluster import QuantizedKMeans
-from erasable.core._grid_kernels import Floats
+from erasable.core._deleting import learn_and_compare
 from erasable.core._schema import Fields
+from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
-from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.params import encode_params
 from erasable.core.rows import Rows
+from erasable.core.seeds import SEEDS
 from erasable.core.views import View
 from erasable.linear_model._schema import segmented_schema
 from erasable.linear_model._segments import SegmentSums, add_up
-from erasable.linear_model._solve import Problem, Solution
+from erasable.linear_model._solve import Solution, least_squares, solve
+from erasable.linear_model._solve_kernels import LeastSquares
 
 __all__ = ["SegmentedRegression"]
 
@@ -113,12 +115,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         "n_segments": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [
-            None,
-            Interval(Integral, 0, 2**64 - 1, closed="both"),
-            np.random.RandomState,
-            np.random.Generator,
-        ],
+        "random_state": SEEDS,
     }
     _kmeans: QuantizedKMeans
     _grams: list[Gram]
@@ -183,7 +180,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         self._grams = sums.grams
         self._derived = _Derived()
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         held, kmeans = self._attached(), self._kmeans
         sums: SegmentSums = self._accelerator
         self._derived.forget(sums.remove(rows))
@@ -203,9 +200,8 @@ class SegmentedRegression(RegressorMixin, Erasable):
         return Outcome(outcome.action, outcome.rows_touched + moved, counts)
 
     def _schema(self) -> Fields:
-        return segmented_schema(
-            int(self._info.n_records or 0), self.n_features_in_, int(self._at_fit("n_segments"))
-        )
+        n_segments = int(self._at_fit("n_segments"))
+        return segmented_schema(self._n_records, self.n_features_in_, n_segments)
 
     def _state(self) -> dict[str, Any]:
         kmeans, gram = self._kmeans, self._grams[0]
@@ -229,10 +225,9 @@ class SegmentedRegression(RegressorMixin, Erasable):
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
-        names = getattr(self, "feature_names_in_", None)
         kmeans = self._kmeans = self._new_kmeans()
         shared = {
-            "feature_names": None if names is None else names.tolist(),
+            "feature_names": self._column_names,
             "n_features": self.n_features_in_,
             "n_records": self._info.n_records,
             "params": encode_params(kmeans),
@@ -253,18 +248,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
             kmeans._held = self._view()
 
     def _reattach(self) -> None:
-        kmeans, records = self._kmeans, self._attached().records
-        kmeans._held = self._view()
-        kmeans._reattach()
-        if records.y is not None:
-            sums = self._new_sums()
-            if all(map(_same, sums.grams, self._grams)):
-                self._learn_from(sums)
-                return
-        raise ArtifactError(
-            "the records have other targets than the model, or none; expected those it was fitted "
-            "on; pass unchanged records as Records(X, y, ids=...), or fit again"
-        )
+        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -274,11 +258,11 @@ class SegmentedRegression(RegressorMixin, Erasable):
         derived, grams = self._derived, self._grams
         if derived.problem is None:
             alpha = np.full(1, float(self._at_fit("alpha")))
-            derived.problem = Problem.of(grams[0], None, alpha, True, None)
+            derived.problem = least_squares(grams[0], None, alpha, True, None)
         key = segment if grams[segment].n_rows else -1
         if key not in derived.solutions:
             gram = grams[segment] if key >= 0 else add_up(grams)
-            derived.solutions[key] = derived.problem.solve(gram)
+            derived.solutions[key] = solve(derived.problem, gram)
         return derived.solutions[key]
 
     def _every(self, name: str) -> Floats:
@@ -345,17 +329,12 @@ class SegmentedRegression(RegressorMixin, Erasable):
 class _Derived:
     """What is made of the state when it is asked for, by segment; -1 stands for all together."""
 
-    problem: Problem | None = None
+    problem: LeastSquares | None = None
     solutions: dict[int, Solution] = field(default_factory=dict)
     leaves: dict[int, LeafHash] = field(default_factory=dict)
 
-    def forget(self, segments: NDArray[np.int64]) -> None:
+    def forget(self, segments: Ints) -> None:
         """Drop what was made of the sums of some segments."""
         for segment in [-1, *segments.tolist()]:
             self.solutions.pop(segment, None)
             self.leaves.pop(segment, None)
-
-
-def _same(one: Gram, other: Gram) -> bool:
-    same = np.array_equal(one.columns, other.columns) and one.n_rows == other.n_rows
-    return same and np.array_equal(one.totals, other.totals)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Ints
+from erasable.core.arrays import Ints
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.records import Records

@@ -8,18 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._exact_gradients import exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum
-from erasable.linear_model._softmax_design import (
-    BLOCK,
-    UNIT,
-    Design,
-    Evaluation,
-    Workspace,
-    curvatures,
-)
-from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
+from erasable.linear_model._softmax_design import BLOCK, UNIT, Evaluation, SoftmaxDesign
+from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 __all__ = ["DenseDesign"]
 
@@ -27,14 +21,14 @@ _CHUNK = 256
 _WIDEST = 2000
 
 
-class DenseDesign(Design):
+class DenseDesign(SoftmaxDesign):
     """Rows of a C-contiguous matrix.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, d), float64 or float32
     others
-        See `Design`.
+        See `SoftmaxDesign`.
 
     Examples
     --------
@@ -45,8 +39,7 @@ class DenseDesign(Design):
     """
 
     def __init__(self, matrix: NDArray[Any], *others: Any) -> None:
-        super().__init__(*others)
-        self.matrix = matrix
+        super().__init__(matrix, *others)
         # Rows that do not count may hold anything in records that others hold.
         with np.errstate(over="ignore", invalid="ignore"):
             finite = bool((self.weights > 0).all()) or bool(np.isfinite(matrix.sum()))
@@ -61,12 +54,6 @@ class DenseDesign(Design):
             largest = max(largest, float(np.einsum("ij,ij->i", tile, tile).max()))
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
-
-    def _blocks(self) -> Iterator[slice]:
-        for start in range(0, self.n_rows, BLOCK):
-            part = slice(start, min(start + BLOCK, self.n_rows))
-            if self.weights[part].any():
-                yield part
 
     def _tiles(self, ones: bool) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of rows in units, or, where it saves a copy, rows as they are.
@@ -88,14 +75,13 @@ class DenseDesign(Design):
             yield part, tile
 
     def evaluate(self, theta: Floats) -> Evaluation:
-        """See `Design`: one pass over the rows."""
+        """See `SoftmaxDesign`: one pass over the rows."""
         m, d = self.n_logits, self.unit.size
         wide = m * d > _WIDEST
         coefficients, last = self._split(theta)
         (sums, low), (ends, ends_low) = np.zeros((2, m, d)), np.zeros((2, m, 1))
         squares, missing = np.zeros(m), 0.0
         logits = np.zeros((self.n_rows, m))
-        space = Workspace(self.n_rows, m)
         with np.errstate(over="ignore", invalid="ignore"):  # of rows that do not count
             for part, tile in self._tiles(False):
                 z = logits[part]
@@ -104,9 +90,7 @@ class DenseDesign(Design):
                     z += last
                 else:
                     kernels.dots(tile, coefficients, last, z)
-                residuals, lacking = space.fill(
-                    z, self.codes[part], self.weights[part], self.reference
-                )
+                residuals, lacking = self.residuals(z, part)
                 missing += float(lacking.sum())
                 squares += np.einsum("ik,ik->k", residuals, residuals)
                 if wide:
@@ -144,24 +128,21 @@ class DenseDesign(Design):
         return np.hstack([body, last]) if self.intercept else body
 
     def energy(self, theta: Floats, logits: Floats) -> float:
-        """See `Design`: with the magnitudes of the terms of every logit."""
+        """See `SoftmaxDesign`: with the magnitudes of the terms of every logit."""
         size, last = self._split(np.abs(theta).max(axis=0)[None, :])
-        space = Workspace(self.n_rows, self.n_logits)
         total = 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             for part, tile in self._tiles(False):
                 sizes = np.zeros((tile.shape[0], 1))
                 kernels.dots(np.abs(tile), size, last, sizes)
-                missing = space.fill(
-                    logits[part], self.codes[part], self.weights[part], self.reference
-                )[1]
+                missing = self.residuals(logits[part], part)[1]
                 errors = 1.001 * self._depth * UNIT * sizes[:, 0] + EXP_ERROR
                 errors[missing == 0.0] = 0.0
                 total += float((missing * errors) @ errors)
         return self.sharing * float(np.sqrt(1.001 * total))
 
     def squared_rows(self, strengths: Floats) -> float:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         largest = 0.0
         for _, tile in self._tiles(True):
             part = tile[:, : strengths.size] / np.sqrt(strengths)
@@ -169,7 +150,7 @@ class DenseDesign(Design):
         return largest
 
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
-        """See `Design`: in double-double arithmetic."""
+        """See `SoftmaxDesign`: in double-double arithmetic."""
         m = self.n_logits
         (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
         missing = exact_gradient(
@@ -178,34 +159,13 @@ class DenseDesign(Design):
         )  # fmt: skip
         return self._exact(theta, gradient, low, squares, missing)
 
-    def hessian(self, logits: Floats) -> Floats:
-        """See `Design`: one pass over the rows, and matrix products."""
-        m, width = self.n_logits, self.width
-        out = np.zeros((m, width, m, width))
-        block = min(BLOCK, self.n_rows)
-        tiles = np.zeros((block, m * width)) if m > 1 else np.zeros((0, 0))
-        for part in self._blocks():
-            own, shared = curvatures(logits[part], self.weights[part], self.reference)
-            n = own.shape[1]
-            for k in range(m):
-                tile = np.zeros((n, width))
-                self._fill(part, own[k], tile)
-                out[k, :, k] += tile.T @ tile
-                if m > 1:
-                    self._fill(part, shared[k], tile)
-                    tiles[:n, k * width : (k + 1) * width] = tile
-            if m > 1:
-                products = (tiles[:n].T @ tiles[:n]).reshape(out.shape)
-                for k in range(m):
-                    products[k, :, k] = 0.0
-                out -= products
-        return out.reshape(m * width, m * width)
-
-    def _fill(self, part: slice, weights: Floats, out: Floats) -> None:
+    def _weighted(self, part: slice, weights: Floats) -> Floats:
+        out = np.zeros((weights.size, self.width))
         kernels.tile(self.matrix[part], self.origin, self.unit, weights, self.intercept, out)
+        return out
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         coefficients, last = self._split(directions)
         body, ends = np.zeros_like(coefficients), np.zeros((self.n_logits, 1))
         for part, tile in self._tiles(False):
@@ -218,15 +178,15 @@ class DenseDesign(Design):
         return self._join(body, ends)
 
     def diagonal(self, chances: Floats) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         out = np.zeros((self.n_logits, self.width))
         for part, tile in self._tiles(True):
             p = chances[part]
             out += (p * (1.0 - p) * self.weights[part][:, None]).T @ (tile * tile)
         return out
 
-    def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
-        """See `Design`."""
+    def rows_precisely(self, rows: Ints) -> Pair:
+        """See `SoftmaxDesign`."""
         high, low = np.ones((rows.size, self.width)), np.zeros((rows.size, self.width))
         matrix = self.matrix[rows].astype(np.float64, copy=False)
         difference = pair_sum((matrix, np.zeros_like(matrix)), (-self.origin, np.zeros(1)))
@@ -234,19 +194,16 @@ class DenseDesign(Design):
         high[:, :d], low[:, :d] = difference[0] * self.unit, difference[1] * self.unit
         return high, low
 
-    def rows(self, rows: NDArray[np.int64]) -> Floats:
-        """See `Design`."""
+    def rows(self, rows: Ints) -> Floats:
+        """See `SoftmaxDesign`."""
         out = np.zeros((rows.size, self.width))
         ones = np.ones(rows.size)
         kernels.tile(self.matrix[rows], self.origin, self.unit, ones, self.intercept, out)
         return out
 
-    def take(self, rows: NDArray[np.int64], weights: Floats) -> DenseDesign:
-        """See `Design`."""
-        return DenseDesign(
-            self.matrix[rows], weights, self.codes[rows], self.n_logits, self.reference,
-            self.intercept, self.origin, self.unit,
-        )  # fmt: skip
+    def take(self, rows: Ints, weights: Floats) -> DenseDesign:
+        """See `SoftmaxDesign`."""
+        return self._of_rows(rows, weights, self.origin)
 
 
 def _products(residuals: Floats, tile: Floats) -> Floats:
@@ -257,5 +214,4 @@ def _products(residuals: Floats, tile: Floats) -> Floats:
     if cut:
         left = residuals[:cut].reshape(-1, _CHUNK, m).transpose(0, 2, 1)
         total = total + np.matmul(left, tile[:cut].reshape(-1, _CHUNK, tile.shape[1])).sum(axis=0)
-    out: Floats = total
-    return out
+    return total

@@ -12,17 +12,18 @@ machine, with every BLAS. The bounds hold for sums in any order: ``gamma_n`` for
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
-from erasable.linear_model._softmax_kernels import Codes, Floats
 
-__all__ = ["BLOCK", "UNIT", "Design", "Evaluation", "Workspace", "curvatures", "shares"]
+__all__ = ["BLOCK", "UNIT", "Evaluation", "SoftmaxDesign"]
 
 UNIT = 2.0**-53
 BLOCK = 2048
@@ -63,7 +64,7 @@ class Evaluation:
     precise: bool = False
 
 
-class Design(ABC):
+class SoftmaxDesign(ABC):
     """Records, their classes and weights; see `DenseDesign` and `SparseDesign`.
 
     Attributes
@@ -87,15 +88,16 @@ class Design(ABC):
 
     def __init__(
         self,
+        matrix: Any,
         weights: Floats,
-        codes: Codes,
+        codes: Ints32,
         n_logits: int,
         reference: bool,
         intercept: bool,
         origin: Floats,
         unit: Floats,
     ) -> None:
-        self.weights, self.codes = weights, codes
+        self.matrix, self.weights, self.codes = matrix, weights, codes
         self.n_logits, self.reference, self.intercept = n_logits, reference, intercept
         self.origin, self.unit = origin, unit
         self.column_norms = _NO_NUMBERS
@@ -157,23 +159,40 @@ class Design(ABC):
             summing + self.sharing * error * spread, precise=True,
         )  # fmt: skip
 
-    @abstractmethod
     def hessian(self, logits: Floats) -> Floats:
         """Return the Hessian of the loss, shape (m D, m D), at given logits."""
+        m, width = self.n_logits, self.width
+        out = np.zeros((m, width, m, width))
+        for part in self._blocks():
+            own, shared = self._curvatures(logits, part)
+            for k in range(m):
+                tile = self._weighted(part, own[k])
+                out[k, :, k] += tile.T @ tile
+            if m > 1:
+                tiles = np.hstack([self._weighted(part, shared[k]) for k in range(m)])
+                products = (tiles.T @ tiles).reshape(out.shape)
+                for k in range(m):
+                    products[k, :, k] = 0.0
+                out -= products
+        return out.reshape(m * width, m * width)
+
+    @abstractmethod
+    def _weighted(self, part: slice, weights: Floats) -> Floats:
+        """Return a block of rows, each times a weight, as a new array."""
 
     def hessian_precisely(self, logits: Floats) -> Pair:
         """Return the same as a pair, for weights of the records that are right in float64."""
         m, width = self.n_logits, self.width
         high, low = np.zeros((2, m, width, m, width))
-        for start in range(0, self.n_rows, BLOCK):
-            rows = np.arange(start, min(start + BLOCK, self.n_rows))
+        for part in self._blocks():
+            rows = np.arange(part.start, part.stop)
             rows = rows[self.weights[rows] > 0]
             shares = _couplings(logits[rows], self.weights[rows], self.reference)
             add_products(*self.rows_precisely(rows), *shares, high, low)
         return _mirrored(high), _mirrored(low)
 
     @abstractmethod
-    def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
+    def rows_precisely(self, rows: Ints) -> Pair:
         """Return some rows in units, as a pair."""
 
     @abstractmethod
@@ -185,14 +204,20 @@ class Design(ABC):
         """Return the diagonal of the Hessian of the loss, shape (m, D), at given probabilities."""
 
     @abstractmethod
-    def rows(self, rows: NDArray[np.int64]) -> Floats:
+    def rows(self, rows: Ints) -> Floats:
         """Return some rows in units, shape (len(rows), D)."""
 
     @abstractmethod
-    def take(self, rows: NDArray[np.int64], weights: Floats) -> Design:
+    def take(self, rows: Ints, weights: Floats) -> SoftmaxDesign:
         """Copy some rows, with other weights."""
 
-    def forget(self, rows: NDArray[np.int64]) -> None:
+    def _of_rows(self, rows: Ints, weights: Floats, origin: Floats) -> Self:
+        return type(self)(
+            self.matrix[rows], weights, self.codes[rows], self.n_logits, self.reference,
+            self.intercept, origin, self.unit,
+        )  # fmt: skip
+
+    def forget(self, rows: Ints) -> None:
         """Take rows out; what is known of them is overwritten."""
         self.weights[rows] = 0.0
         self.codes[rows] = -1
@@ -208,69 +233,42 @@ class Design(ABC):
         size = np.abs(theta).max(axis=0)
         return float(min(size.sum(), 1.01 * np.sqrt(size @ size) * self.row_norm))
 
-    def residuals(self, logits: Floats, rows: NDArray[np.int64]) -> Floats:
-        """Return the residuals of some rows at given logits, shape (len(rows), m)."""
-        space = Workspace(rows.size, self.n_logits, rows.size)
-        return space.fill(logits, self.codes[rows], self.weights[rows], self.reference)[0]
+    def residuals(self, logits: Floats, rows: slice | Ints) -> tuple[Floats, Floats]:
+        """Return the residuals of rows, and what their classes' probabilities lack of s.
+
+        `logits` are those of these rows, shape (len(rows), m).
+        """
+        codes, weights = self.codes[rows], self.weights[rows]
+        out, missing = np.zeros(logits.shape), np.zeros(logits.shape[0])
+        if self.n_logits == 1 and self.reference:
+            kernels.residuals_of_one(logits[:, 0], codes, weights, out[:, 0])
+            return out, np.abs(out[:, 0])
+        kernels.residuals_of_many(logits, codes, weights, self.reference, out, missing)
+        return out, missing
 
     def chances(self, logits: Floats) -> Floats:
         """Return the probabilities of the m classes that have a logit, shape (n, m)."""
         out = np.zeros_like(logits)
-        size = logits.shape[0] * (self.n_logits + 1)
-        kernels.probabilities(
-            logits, self.reference, np.zeros(size), np.zeros(size, dtype=np.int64), out
-        )
+        kernels.probabilities(logits, self.reference, out)
         return out
 
+    def _blocks(self) -> Iterator[slice]:
+        """Yield blocks of rows, but for those in which nothing counts."""
+        for start in range(0, self.n_rows, BLOCK):
+            part = slice(start, min(start + BLOCK, self.n_rows))
+            if self.weights[part].any():
+                yield part
 
-class Workspace:
-    """Scratch space of one pass over blocks of rows, gone with the pass."""
-
-    def __init__(self, n_rows: int, m: int, block: int = BLOCK) -> None:
-        block = min(block, n_rows)
-        self.residuals = np.zeros((block, m))
-        self.missing = np.zeros(block)
-        self.scratch = np.zeros(block * (m + 1))
-        self.bits = np.zeros(block * (m + 1), dtype=np.int64)
-
-    def fill(
-        self, logits: Floats, codes: Codes, weights: Floats, reference: bool
-    ) -> tuple[Floats, Floats]:
-        """Return the residuals of a block, and what its classes' probabilities lack of s."""
+    def _curvatures(self, logits: Floats, part: slice) -> tuple[Floats, Floats]:
+        """Return what `_softmax_kernels.curvature_of_many` does, for any number of logits."""
+        logits, weights = logits[part], self.weights[part]
         n, m = logits.shape
-        out = self.residuals[:n]
-        if m == 1 and reference:
-            kernels.residuals_of_one(
-                logits[:, 0], codes, weights, self.scratch[:n], self.bits[:n], out[:, 0]
-            )
-            return out, np.abs(out[:, 0])
-        size = n * (m + 1)
-        missing = self.missing[:n]
-        kernels.residuals_of_many(
-            logits, codes, weights, reference, self.scratch[:size], self.bits[:size], out, missing
-        )
-        return out, missing
-
-
-def curvatures(logits: Floats, weights: Floats, reference: bool) -> tuple[Floats, Floats]:
-    """Return what `_softmax_kernels.curvature_of_many` does, for any number of logits."""
-    n, m = logits.shape
-    own, shared = np.zeros((m, n)), np.zeros((m, n) if m > 1 else (0, 0))
-    bits = np.zeros(n * (m + 1), dtype=np.int64)
-    if m == 1 and reference:
-        kernels.curvature_of_one(logits[:, 0], weights, bits[:n], own[0])
-    else:
-        scratch = np.zeros(bits.size)
-        kernels.curvature_of_many(logits, weights, reference, scratch, bits, own, shared)
-    return own, shared
-
-
-def shares(logits: Floats, reference: bool) -> Floats:
-    """Return what every class's probability is proportional to, shape (n, m + 1)."""
-    n, m = logits.shape
-    out = np.zeros(n * (m + 1))
-    kernels.shares(logits, reference, out, np.zeros(out.size, dtype=np.int64))
-    return out.reshape(n, m + 1)
+        own, shared = np.zeros((m, n)), np.zeros((m, n) if m > 1 else (0, 0))
+        if m == 1 and self.reference:
+            kernels.curvature_of_one(logits[:, 0], weights, own[0])
+        else:
+            kernels.curvature_of_many(logits, weights, self.reference, own, shared)
+        return own, shared
 
 
 def _couplings(logits: Floats, weights: Floats, reference: bool) -> Pair:
@@ -280,7 +278,7 @@ def _couplings(logits: Floats, weights: Floats, reference: bool) -> Pair:
     the form ``s sum_kl p_k p_l (z_k - z_l)**2 / 2`` by a share of itself.
     """
     n, m = logits.shape
-    chances = shares(logits, reference)
+    chances = kernels.shares(logits, reference)
     chances /= chances.sum(axis=1, keepdims=True)
     both = chances[:, :m, None] * chances[:, None, :] * weights[:, None, None]
     high, low = -both[:, :, :m], np.zeros((n, m, m))

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core._centring_kernels import add as add_double
+from erasable.core._centring_kernels import multiply as times_double
 from erasable.core._jit import kernel
-from erasable.core._moment_kernels import two_product, two_sum
-from erasable.linear_model._softmax_kernels import LIMIT, Floats
+from erasable.core._moment_kernels import two_sum
+from erasable.core.arrays import Floats, Ints
+from erasable.linear_model._softmax_kernels import LIMIT
 
 __all__ = [
     "add_double",
@@ -22,7 +24,6 @@ __all__ = [
     "times_double",
 ]
 
-Ints = NDArray[np.int64]
 
 # ln 2 in three parts, of which the first two have 40 bits: an exponent times these is exact.
 _LN2_A, _LN2_B, _LN2_C = 0.6931471805601177, -1.7239444525610826e-13, -4.00865610552017e-26
@@ -33,22 +34,6 @@ _FIFTH, _FIFTH_LOW = 0.008333333333333333, 1.1564823173178714e-19
 _SQUARINGS = 9
 _LEAST_POWER = -1011
 _POWERS = np.ldexp(1.0, np.arange(_LEAST_POWER, 1))
-
-
-@kernel
-def add_double(a: float, b: float, c: float, d: float) -> tuple[float, float]:
-    """Return ``(a + b) + (c + d)``."""
-    total, error = two_sum(a, c)
-    low, lower = two_sum(b, d)
-    total, error = two_sum(total, error + low)
-    return two_sum(total, error + lower)
-
-
-@kernel
-def times_double(a: float, b: float, c: float, d: float) -> tuple[float, float]:
-    """Return ``(a + b) (c + d)``."""
-    product, error = two_product(a, c)
-    return two_sum(product, error + (a * d + b * c))
 
 
 @kernel

@@ -10,13 +10,9 @@ libraries' exponentials do not tell.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
+from erasable.core.arrays import Floats, Ints, Ints32
 
 EXP_ERROR = 4 * 2.0**-53
 """Bound of the relative error of `expose`: reduction 0.6, the last two sums 2.1 and the tail 0.3
@@ -65,54 +61,49 @@ def expose(values: Floats, bits: Ints) -> None:
 
 
 @kernel
-def residuals_of_one(
-    logits: Floats, codes: Codes, weights: Floats, scratch: Floats, bits: Ints, out: Floats
-) -> None:
+def residuals_of_one(logits: Floats, codes: Ints32, weights: Floats, out: Floats) -> None:
     """Fill `out` with the residuals of records with one logit and a reference class (code 1)."""
+    powers = np.empty(logits.size)
     for i in range(logits.size):
-        scratch[i] = -abs(logits[i])
-    expose(scratch, bits)
+        powers[i] = -abs(logits[i])
+    expose(powers, np.empty(logits.size, np.int64))
     for i in range(logits.size):
         positive = codes[i] == 0
-        small = scratch[i]
+        small = powers[i]
         right = (logits[i] > 0.0) == positive
         share = (small if right else 1.0) / (1.0 + small) * weights[i]
         out[i] = -share if positive else share
 
 
 @kernel
-def shares(logits: Floats, reference: bool, scratch: Floats, bits: Ints) -> None:
-    """Fill `scratch` with what every class's probability is proportional to, m + 1 to a record."""
+def shares(logits: Floats, reference: bool) -> Floats:
+    """Return what every class's probability is proportional to, shape (n, m + 1)."""
     n, m = logits.shape
+    flat = np.empty(n * (m + 1))
+    out = flat.reshape(n, m + 1)
     for i in range(n):
         most = 0.0 if reference else logits[i, 0]
         for k in range(m):
             most = logits[i, k] if logits[i, k] > most else most
         for k in range(m):
-            scratch[i * (m + 1) + k] = logits[i, k] - most
-        scratch[i * (m + 1) + m] = 0.0 - most
-    expose(scratch, bits)
+            out[i, k] = logits[i, k] - most
+        out[i, m] = 0.0 - most
+    expose(flat, np.empty(flat.size, np.int64))
     if not reference:
         for i in range(n):
-            scratch[i * (m + 1) + m] = 0.0
+            out[i, m] = 0.0
+    return out
 
 
 @kernel
 def residuals_of_many(
-    logits: Floats,
-    codes: Codes,
-    weights: Floats,
-    reference: bool,
-    scratch: Floats,
-    bits: Ints,
-    out: Floats,
-    missing: Floats,
+    logits: Floats, codes: Ints32, weights: Floats, reference: bool, out: Floats, missing: Floats
 ) -> None:
     """Fill `out` with residuals, shape (n, m), and `missing` with ``s (1 - p)`` of the class."""
     n, m = logits.shape
-    shares(logits, reference, scratch, bits)
+    likely = shares(logits, reference)
     for i in range(n):
-        row = scratch[i * (m + 1) : (i + 1) * (m + 1)]
+        row = likely[i]
         others = 0.0
         for k in range(m + 1):
             if k != codes[i]:
@@ -125,11 +116,11 @@ def residuals_of_many(
 
 
 @kernel
-def curvature_of_one(logits: Floats, weights: Floats, bits: Ints, out: Floats) -> None:
+def curvature_of_one(logits: Floats, weights: Floats, out: Floats) -> None:
     """Fill `out` with ``sqrt(s p (1 - p))``."""
     for i in range(logits.size):
         out[i] = -abs(logits[i])
-    expose(out, bits)
+    expose(out, np.empty(out.size, np.int64))
     for i in range(logits.size):
         small = out[i]
         out[i] = np.sqrt(weights[i] * small) / (1.0 + small)
@@ -137,19 +128,13 @@ def curvature_of_one(logits: Floats, weights: Floats, bits: Ints, out: Floats) -
 
 @kernel
 def curvature_of_many(
-    logits: Floats,
-    weights: Floats,
-    reference: bool,
-    scratch: Floats,
-    bits: Ints,
-    own: Floats,
-    shared: Floats,
+    logits: Floats, weights: Floats, reference: bool, own: Floats, shared: Floats
 ) -> None:
     """Fill `own` with ``sqrt(s p_k (1 - p_k))`` and `shared` with ``sqrt(s) p_k``, shape (m, n)."""
     n, m = logits.shape
-    shares(logits, reference, scratch, bits)
+    likely = shares(logits, reference)
     for i in range(n):
-        row = scratch[i * (m + 1) : (i + 1) * (m + 1)]
+        row = likely[i]
         total = 0.0
         for k in range(m + 1):
             total += row[k]
@@ -164,14 +149,12 @@ def curvature_of_many(
 
 
 @kernel
-def probabilities(
-    logits: Floats, reference: bool, scratch: Floats, bits: Ints, out: Floats
-) -> None:
+def probabilities(logits: Floats, reference: bool, out: Floats) -> None:
     """Fill `out`, shape (n, m), with the probabilities of all classes but the reference's."""
     n, m = logits.shape
-    shares(logits, reference, scratch, bits)
+    likely = shares(logits, reference)
     for i in range(n):
-        row = scratch[i * (m + 1) : (i + 1) * (m + 1)]
+        row = likely[i]
         total = 0.0
         for k in range(m + 1):
             total += row[k]
@@ -181,12 +164,7 @@ def probabilities(
 
 @kernel
 def tile(
-    matrix: NDArray[np.float64],
-    origin: Floats,
-    unit: Floats,
-    weights: Floats,
-    intercept: bool,
-    out: Floats,
+    matrix: Floats, origin: Floats, unit: Floats, weights: Floats, intercept: bool, out: Floats
 ) -> None:
     """Fill `out` with weighted rows ``w (x - origin) unit``, and w in the intercept's column.
 
@@ -205,7 +183,7 @@ def tile(
 
 
 @kernel
-def add_products(residuals: Floats, rows: NDArray[np.float64], sums: Floats, low: Floats) -> None:
+def add_products(residuals: Floats, rows: Floats, sums: Floats, low: Floats) -> None:
     """Add ``residuals.T @ rows`` to ``sums + low``: four rows at a time, and these without error.
 
     Four products and their sum make three roundings for each.
@@ -238,7 +216,7 @@ def add_products(residuals: Floats, rows: NDArray[np.float64], sums: Floats, low
 
 
 @kernel
-def dots(rows: NDArray[np.float64], coefficients: Floats, last: Floats, out: Floats) -> None:
+def dots(rows: Floats, coefficients: Floats, last: Floats, out: Floats) -> None:
     """Fill `out`, shape (n, m), with ``rows @ coefficients.T + last``, in eight sums at a time.
 
     ``d / 8 + 12`` roundings at most, none of them larger than that of the sum of magnitudes.

@@ -10,24 +10,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._lattice import Pair, pair_divide, pair_sum, pair_times
-from erasable.linear_model._softmax_design import UNIT, Design, Evaluation
-from erasable.linear_model._softmax_kernels import Floats
+from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
 
-__all__ = ["Problem"]
-
-Ints = NDArray[np.int64]
+__all__ = ["SoftmaxProblem"]
 
 
 @dataclass(slots=True)
-class Problem:
+class SoftmaxProblem:
     """What is to be minimised.
 
     Attributes
     ----------
-    design : Design
+    design : SoftmaxDesign
     strengths : ndarray of shape (D,)
         0 for the intercept.
     coupled : bool
@@ -36,7 +33,7 @@ class Problem:
         which is least among all that give these differences.
     """
 
-    design: Design
+    design: SoftmaxDesign
     strengths: Floats
     coupled: bool
 
@@ -71,8 +68,7 @@ class Problem:
 
     def from_classes(self, values: Floats) -> Floats:
         """Return the theta of coefficients of all classes."""
-        theta: Floats = values[:-1] - values[-1] if self.coupled else values.copy()
-        return theta
+        return values[:-1] - values[-1] if self.coupled else values.copy()
 
     def gradient(self, theta: Pair, found: Evaluation) -> tuple[Floats, Floats]:
         """Add the penalty to a gradient; return it, and how wrong adding makes it."""

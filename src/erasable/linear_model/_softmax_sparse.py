@@ -5,31 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
+from erasable.core.arrays import Csr, Floats, Ints
 from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
-from erasable.linear_model._softmax_design import (
-    BLOCK,
-    UNIT,
-    Design,
-    Evaluation,
-    Workspace,
-    curvatures,
-)
-from erasable.linear_model._softmax_kernels import EXP_ERROR, Floats
+from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
+from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 __all__ = ["SparseDesign"]
 
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
-Indices = NDArray[np.int32] | NDArray[np.int64]
 
 
-class SparseDesign(Design):
+class SparseDesign(SoftmaxDesign):
     """Rows of a matrix in canonical CSR form.
 
     A column has an origin if every record that counts has a value in it. Then it is subtracted
@@ -41,7 +33,7 @@ class SparseDesign(Design):
     ----------
     matrix : csr_array of shape (n, d), float64 or float32
     others
-        See `Design`.
+        See `SoftmaxDesign`.
 
     Examples
     --------
@@ -52,21 +44,20 @@ class SparseDesign(Design):
     """
 
     def __init__(self, matrix: csr_array, *others: Any) -> None:
-        super().__init__(*others)
+        super().__init__(matrix, *others)
         self._shifted = bool(self.origin.any())
         if self._shifted:
             if not self.intercept:
                 matrix = _with_zeros(matrix, np.flatnonzero(self.origin))
             data = matrix.data - self.origin[matrix.indices]
-            matrix = csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-        self.matrix = matrix
+            self.matrix = csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
         squares = np.zeros(self.width)
-        largest = _squares(*parts(matrix), self.unit, self.weights, self.intercept, squares)
+        largest = _squares(parts(self.matrix), self.unit, self.weights, self.intercept, squares)
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
 
-    def forget(self, rows: NDArray[np.int64]) -> None:
-        """See `Design`."""
+    def forget(self, rows: Ints) -> None:
+        """See `SoftmaxDesign`."""
         super().forget(rows)
         if self._shifted:
             starts = self.matrix.indptr
@@ -83,30 +74,24 @@ class SparseDesign(Design):
         return np.column_stack([body, last]) if self.intercept else body
 
     def evaluate(self, theta: Floats) -> Evaluation:
-        """See `Design`: one pass over the values, with sums that are compensated."""
+        """See `SoftmaxDesign`: one pass over the values, with sums that are compensated."""
         m, d = self.n_logits, self.unit.size
         data, indices, indptr = parts(self.matrix)
         coefficients, last = self._split(theta)
         logits, sizes = np.zeros((self.n_rows, m)), np.zeros(self.n_rows)
-        _logits(data, indices, indptr, self.weights, coefficients, last, logits, sizes)
-        body, low, errors = np.zeros((3, m, d))
+        _logits((data, indices, indptr), self.weights, coefficients, last, logits, sizes)
+        sums = np.zeros((3, m, d))
         ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
-        space = Workspace(self.n_rows, m)
         slack = self.sharing * (4 * UNIT * sizes + EXP_ERROR) + (2 * m + 6) * UNIT
-        for start in range(0, self.n_rows, BLOCK):
-            part = slice(start, min(start + BLOCK, self.n_rows))
-            residuals, lacking = space.fill(
-                logits[part], self.codes[part], self.weights[part], self.reference
-            )
+        for part in self._blocks():
+            residuals, lacking = self.residuals(logits[part], part)
             errors_here = 4 * UNIT * sizes[part] + EXP_ERROR
             energy += float((lacking * errors_here) @ errors_here)
             squares += np.einsum("ik,ik->k", residuals, residuals)
-            _scatter(
-                data, indices, indptr[start : part.stop + 1], self.weights[part], residuals,
-                slack[part], body, low, errors, ends,
-            )  # fmt: skip
-        gradient = self._join(body + low, ends[0] + ends[1])
-        direct = self._join(errors, ends[2]) + 4 * UNIT * np.abs(gradient)
+            block = data, indices, indptr[part.start : part.stop + 1]
+            _scatter(block, self.weights[part], residuals, slack[part], sums, ends)
+        gradient = self._join(sums[0] + sums[1], ends[0] + ends[1])
+        direct = self._join(sums[2], ends[2]) + 4 * UNIT * np.abs(gradient)
         spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms
         logit_error = 4 * UNIT * float(sizes.max(initial=0.0)) + EXP_ERROR
         summing = (2 * m + 8) * UNIT * spread + 4 * UNIT * np.abs(gradient)
@@ -117,16 +102,16 @@ class SparseDesign(Design):
         )  # fmt: skip
 
     def energy(self, theta: Floats, logits: Floats) -> float:
-        """See `Design`: `evaluate` has found the sharpest already."""
+        """See `SoftmaxDesign`: `evaluate` has found the sharpest already."""
         return np.inf
 
     def squared_rows(self, strengths: Floats) -> float:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         unit = self.unit / np.sqrt(strengths)
-        return _squares(*parts(self.matrix), unit, self.weights, False, np.zeros(unit.size))
+        return _squares(parts(self.matrix), unit, self.weights, False, np.zeros(unit.size))
 
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
-        """See `Design`: in double-double arithmetic."""
+        """See `SoftmaxDesign`: in double-double arithmetic."""
         m = self.n_logits
         (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
         missing = exact_gradient_sparse(
@@ -135,75 +120,48 @@ class SparseDesign(Design):
         )  # fmt: skip
         return self._exact(theta, gradient, low, squares, missing)
 
-    def hessian(self, logits: Floats) -> Floats:
-        """See `Design`: blocks of rows made dense."""
-        m, width = self.n_logits, self.width
-        out = np.zeros((m, width, m, width))
-        for start in range(0, self.n_rows, BLOCK):
-            part = slice(start, min(start + BLOCK, self.n_rows))
-            own, shared = curvatures(logits[part], self.weights[part], self.reference)
-            rows = np.arange(part.start, part.stop)
-            for k in range(m):
-                tile = self._dense(rows, own[k])
-                out[k, :, k] += tile.T @ tile
-            if m > 1:
-                tiles = np.hstack([self._dense(rows, shared[k]) for k in range(m)])
-                products = (tiles.T @ tiles).reshape(out.shape)
-                for k in range(m):
-                    products[k, :, k] = 0.0
-                out -= products
-        return out.reshape(m * width, m * width)
+    def _weighted(self, part: slice, weights: Floats) -> Floats:
+        return self._dense(np.arange(part.start, part.stop), weights)
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         unit = np.append(self.unit, 1.0) if self.intercept else self.unit
         out = np.zeros_like(directions)
-        _multiply(
-            *parts(self.matrix), chances, self.weights, directions * unit, self.intercept, out
-        )  # fmt: skip
+        matrix, weights = parts(self.matrix), self.weights
+        _multiply(matrix, chances, weights, directions * unit, self.intercept, out)
         out *= unit
         return out
 
     def diagonal(self, chances: Floats) -> Floats:
-        """See `Design`."""
+        """See `SoftmaxDesign`."""
         p = chances * (1.0 - chances) * self.weights[:, None]
         body = np.zeros((self.n_logits, self.unit.size))
-        _add_squares(*parts(self.matrix), self.weights, p, body)
+        _add_squares(parts(self.matrix), self.weights, p, body)
         return self._join(body * self.unit, p.sum(axis=0))
 
-    def rows_precisely(self, rows: NDArray[np.int64]) -> Pair:
-        """See `Design`."""
+    def rows_precisely(self, rows: Ints) -> Pair:
+        """See `SoftmaxDesign`."""
         units = self.rows(rows)
         return units, np.zeros_like(units)
 
-    def rows(self, rows: NDArray[np.int64]) -> Floats:
-        """See `Design`."""
+    def rows(self, rows: Ints) -> Floats:
+        """See `SoftmaxDesign`."""
         return self._dense(rows, np.ones(rows.size))
 
-    def _dense(self, rows: NDArray[np.int64], weights: Floats) -> Floats:
+    def _dense(self, rows: Ints, weights: Floats) -> Floats:
         out = np.zeros((rows.size, self.width))
-        _densify(*parts(self.matrix), self.unit, rows, weights, self.intercept, out)
+        _densify(parts(self.matrix), self.unit, rows, weights, self.intercept, out)
         return out
 
-    def take(self, rows: NDArray[np.int64], weights: Floats) -> SparseDesign:
-        """See `Design`."""
-        return SparseDesign(
-            csr_array(self.matrix[rows]), weights, self.codes[rows], self.n_logits,
-            self.reference, self.intercept, np.zeros_like(self.origin), self.unit,
-        )  # fmt: skip
+    def take(self, rows: Ints, weights: Floats) -> SparseDesign:
+        """See `SoftmaxDesign`."""
+        return self._of_rows(rows, weights, np.zeros_like(self.origin))
 
 
 @kernel
-def _squares(
-    data: NDArray[np.float64],
-    indices: Indices,
-    indptr: Indices,
-    unit: Floats,
-    weights: Floats,
-    intercept: bool,
-    sums: Floats,
-) -> float:
+def _squares(matrix: Csr, unit: Floats, weights: Floats, intercept: bool, sums: Floats) -> float:
     """Add to `sums` the squares of every column, and return the largest sum of a row."""
+    data, indices, indptr = matrix
     largest = 0.0
     for i in range(weights.size):
         if weights[i] == 0.0:
@@ -224,16 +182,10 @@ def _squares(
 
 @kernel
 def _logits(
-    data: NDArray[np.float64],
-    indices: Indices,
-    indptr: Indices,
-    weights: Floats,
-    coefficients: Floats,
-    last: Floats,
-    logits: Floats,
-    sizes: Floats,
+    matrix: Csr, weights: Floats, coefficients: Floats, last: Floats, logits: Floats, sizes: Floats
 ) -> None:
     """Fill `logits`, by compensated sums, and `sizes` with the magnitudes of their terms."""
+    data, indices, indptr = matrix
     for i in range(sizes.size):
         if weights[i] == 0.0:
             continue
@@ -252,21 +204,13 @@ def _logits(
 
 @kernel
 def _scatter(
-    data: NDArray[np.float64],
-    indices: Indices,
-    indptr: Indices,
-    weights: Floats,
-    residuals: Floats,
-    slack: Floats,
-    sums: Floats,
-    low: Floats,
-    errors: Floats,
-    ends: Floats,
+    matrix: Csr, weights: Floats, residuals: Floats, slack: Floats, sums: Floats, ends: Floats
 ) -> None:
-    """Add ``residuals.T @ rows`` to ``sums + low``, and its error for a relative `slack`.
+    """Add ``residuals.T @ rows`` to `sums`, and its error for a relative `slack`.
 
-    The intercepts' sums, their low parts and errors are added to the rows of `ends`.
+    `sums`, of shape (3, m, d), are sums, their low parts and errors; `ends` those of intercepts.
     """
+    data, indices, indptr = matrix
     n, m = residuals.shape
     for i in range(n):
         if weights[i] == 0.0:
@@ -277,7 +221,7 @@ def _scatter(
             ends[2, k] += abs(residuals[i, k]) * slack[i]
         row, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
         for k in range(m):
-            of_sums, of_low, of_errors, share = sums[k], low[k], errors[k], residuals[i, k]
+            of_sums, of_low, of_errors, share = sums[0, k], sums[1, k], sums[2, k], residuals[i, k]
             for e in range(row.size):
                 j, term = np.uint64(columns[e]), share * np.float64(row[e])
                 of_sums[j], error = two_sum(of_sums[j], term)
@@ -287,9 +231,7 @@ def _scatter(
 
 @kernel
 def _multiply(
-    data: NDArray[np.float64],
-    indices: Indices,
-    indptr: Indices,
+    matrix: Csr,
     chances: Floats,
     weights: Floats,
     coefficients: Floats,
@@ -297,6 +239,7 @@ def _multiply(
     sums: Floats,
 ) -> None:
     """Add the Hessian times a direction, of shape (m, D), to `sums`."""
+    data, indices, indptr = matrix
     n, m = chances.shape
     d = coefficients.shape[1] - intercept
     z = np.zeros(m)
@@ -320,15 +263,9 @@ def _multiply(
 
 
 @kernel
-def _add_squares(
-    data: NDArray[np.float64],
-    indices: Indices,
-    indptr: Indices,
-    weights: Floats,
-    shares: Floats,
-    sums: Floats,
-) -> None:
+def _add_squares(matrix: Csr, weights: Floats, shares: Floats, sums: Floats) -> None:
     """Add to `sums` the squares of every column, with the shares of the rows."""
+    data, indices, indptr = matrix
     n, m = shares.shape
     for i in range(n):
         if weights[i] == 0.0:
@@ -342,16 +279,10 @@ def _add_squares(
 
 @kernel
 def _densify(
-    data: NDArray[np.float64],
-    indices: Indices,
-    indptr: Indices,
-    unit: Floats,
-    rows: NDArray[np.int64],
-    weights: Floats,
-    intercept: bool,
-    out: Floats,
+    matrix: Csr, unit: Floats, rows: Ints, weights: Floats, intercept: bool, out: Floats
 ) -> None:
     """Write weighted rows, in units, to a matrix of zeros."""
+    data, indices, indptr = matrix
     for i in range(rows.size):
         if weights[i] == 0.0:
             continue
@@ -362,7 +293,7 @@ def _densify(
             out[i, unit.size] = weights[i]
 
 
-def _with_zeros(matrix: csr_array, columns: NDArray[np.int64]) -> csr_array:
+def _with_zeros(matrix: csr_array, columns: Ints) -> csr_array:
     """Store every value of some columns, zeros too."""
     chosen = np.zeros(matrix.shape[1], dtype=np.bool_)
     chosen[columns] = True

@@ -6,165 +6,90 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from erasable.core._grid_kernels import Floats
+from erasable.core.arrays import Flags, Floats
 from erasable.core.gram import Gram
 from erasable.core.sparse import SparseGrid, parts
 from erasable.linear_model import _predict_kernels, _solve_kernels
-from erasable.linear_model._collinear import solve_collinear
+from erasable.linear_model._lattice import two_sum
+from erasable.linear_model._solve_kernels import (
+    ROUNDS,
+    LeastSquares,
+    Scratch,
+    factorise,
+    residual,
+    size_of,
+    substitute,
+)
 
-__all__ = ["Problem", "Solution", "Workspace"]
+__all__ = ["Solution", "least_squares", "solve"]
 
 _MOST = 2.0**900  # a penalty that leaves nothing, and whose square root is finite
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Everything about a least-squares problem but the sums.
+def least_squares(
+    gram: Gram,
+    origin: Floats | None,
+    alpha: Floats,
+    intercept: bool,
+    affine: tuple[Any, Any] | None,
+) -> LeastSquares:
+    """State the problem of a model.
 
-    Attributes
+    Parameters
     ----------
-    n_features, n_targets : int
-    weighted : bool
-        Is column `n_features` the root of the weights?
+    gram : Gram
+    origin : ndarray of shape (n_features + n_targets,) or None
+        With weights, the origins of the data.
+    alpha : ndarray of shape (1,) or (n_targets,)
+        Penalties of squared coefficients.
     intercept : bool
-    about_mean : bool
-        Predict relative to the means, and not to 0? Not where rows are sparse.
-    inner : ndarray of shape (p,)
-        Origins of the grids, in quanta.
-    offset : ndarray of shape (2, p)
-        What the origins of the data lie above `shift`, as a high and a low part, in `unit`.
-    unit : ndarray of shape (p,)
-        Powers of two: what 1 is in the columns that are solved.
-    shift, scale : ndarray of shape (n_features,)
-        The map behind which the model has learned: coefficients are of ``(x - shift) / scale``.
-    penalties : ndarray of shape (1 or n_targets, n_features)
-        Squared deviations, in quanta, that each coefficient is charged for.
+    affine : tuple of (shift, scale), or None
     """
-
-    n_features: int
-    n_targets: int
-    weighted: bool
-    intercept: bool
-    about_mean: bool
-    inner: Floats
-    offset: Floats
-    unit: Floats
-    shift: Floats
-    scale: Floats
-    penalties: Floats
-
-    @classmethod
-    def of(
-        cls,
-        gram: Gram,
-        origin: Floats | None,
-        alpha: Floats,
-        intercept: bool,
-        affine: tuple[Any, Any] | None,
-    ) -> Problem:
-        """State the problem of a model.
-
-        Parameters
-        ----------
-        gram : Gram
-        origin : ndarray of shape (n_features + n_targets,) or None
-            With weights, the origins of the data.
-        alpha : ndarray of shape (1,) or (n_targets,)
-            Penalties of squared coefficients.
-        intercept : bool
-        affine : tuple of (shift, scale), or None
-        """
-        d = gram.grid.top.size
-        o = gram.target_grid.top.size
-        quantum = gram.quantum
-        inner = gram.columns[0] / quantum
-        shift, scale = np.zeros(d), np.ones(d)
-        if affine is not None:
-            shift, scale = (np.array(part, dtype=np.float64) for part in affine)
-        if origin is None:
-            unit, first = quantum, gram.columns[0]
-        else:
-            o -= 1
-            unit, first = quantum / quantum[d], np.insert(origin, d, 0.0)
-        away = np.zeros((2, quantum.size))
-        away[0] = first
-        away[:, :d] = _difference(first[:d], shift)
-        per_quantum = scale / quantum[:d]
-        with np.errstate(over="ignore"):
-            penalties = np.minimum(alpha[:, None] * per_quantum * per_quantum, _MOST)
-        return cls(
-            n_features=d,
-            n_targets=o,
-            weighted=origin is not None,
-            intercept=intercept,
-            about_mean=intercept and not isinstance(gram.grid, SparseGrid),
-            inner=inner,
-            offset=away / unit,
-            unit=unit,
-            shift=shift,
-            scale=scale,
-            penalties=penalties,
-        )
-
-    def solve(self, gram: Gram) -> Solution:
-        """Solve for the sums of some rows, on the grids for which the problem was stated."""
-        work = Workspace(self)
-        if gram.n_rows == 0 or work.solve(self, gram):
-            rank = int(np.count_nonzero(work.high.diagonal()[: self.n_features]))
-        else:
-            rank = work.solve_collinear(self, gram)
-        return Solution(self, rank, work.slope, work.constant, work.middle, work.base)
+    d = gram.grid.top.size
+    o = gram.target_grid.top.size
+    quantum = gram.quantum
+    inner = gram.columns[0] / quantum
+    shift, scale = np.zeros(d), np.ones(d)
+    if affine is not None:
+        shift, scale = (np.array(part, dtype=np.float64) for part in affine)
+    if origin is None:
+        unit, first = quantum, gram.columns[0]
+    else:
+        o -= 1
+        unit, first = quantum / quantum[d], np.insert(origin, d, 0.0)
+    away = np.zeros((2, quantum.size))
+    away[0] = first
+    away[:, :d] = two_sum(first[:d], -shift)
+    per_quantum = scale / quantum[:d]
+    with np.errstate(over="ignore"):
+        penalties = np.minimum(alpha[:, None] * per_quantum * per_quantum, _MOST)
+    return LeastSquares(
+        n_features=d,
+        n_targets=o,
+        first_target=d + int(origin is not None),
+        weighted=origin is not None,
+        intercept=intercept,
+        about_mean=intercept and not isinstance(gram.grid, SparseGrid),
+        inner=inner,
+        offset=away / unit,
+        unit=unit,
+        shift=shift,
+        scale=scale,
+        penalties=penalties,
+    )
 
 
-class Workspace:
-    """Arrays in which a problem is solved, once or for many rows."""
-
-    def __init__(self, problem: Problem) -> None:
-        d, o, p = problem.n_features, problem.n_targets, problem.unit.size
-        self.high, self.low = np.zeros((2, p, p))
-        self.mean = np.zeros((2, p))
-        self.x, self.slope = np.zeros((2, o, d))
-        self.constant, self.base = np.zeros((2, o))
-        self.middle = np.zeros(d)
-
-    def solve(self, problem: Problem, gram: Gram) -> bool:
-        """Solve by Cholesky; false where coefficients are not determined."""
-        return _solve_kernels.solve(
-            float(gram.n_rows), gram.sums, gram.products,
-            *problem_arguments(problem), *self.arguments(),
-        )  # fmt: skip
-
-    def solve_collinear(self, problem: Problem, gram: Gram) -> int:
-        """Solve what `solve` has given up, because columns are collinear; return the rank."""
-        d = problem.n_features
-        first_target = d + problem.weighted
-        rank = solve_collinear(
-            self.high, self.low, first_target, problem.penalties, float(gram.n_rows),
-            problem.scale / problem.unit[:d], self.x,
-        )  # fmt: skip
-        _solve_kernels.finish(
-            self.x, first_target, self.mean, problem.unit, problem.shift, problem.intercept,
-            problem.about_mean, self.slope, self.constant, self.middle, self.base,
-        )  # fmt: skip
-        return rank
-
-    def arguments(self) -> tuple[Floats, ...]:
-        """Return the arrays in the order in which the kernels take them."""
-        return (
-            self.high, self.low, self.mean, self.x,
-            self.slope, self.constant, self.middle, self.base,
-        )  # fmt: skip
-
-
-def problem_arguments(problem: Problem) -> tuple[Any, ...]:
-    """Return what `solve` takes of a problem, in its order."""
-    return (
-        problem.n_features, problem.weighted, problem.intercept, problem.about_mean,
-        problem.inner, problem.offset, problem.unit, problem.shift, problem.penalties,
-    )  # fmt: skip
+def solve(problem: LeastSquares, gram: Gram) -> Solution:
+    """Solve for the sums of some rows, on the grids for which the problem was stated."""
+    scratch, n_rows = Scratch.of(problem), float(gram.n_rows)
+    if n_rows == 0 or _solve_kernels.solve(n_rows, gram.sums, gram.products, problem, scratch):
+        rank = int(np.count_nonzero(scratch.high.diagonal()[: problem.n_features]))
+    else:  # columns are collinear
+        rank = solve_collinear(n_rows, problem, scratch)
+        _solve_kernels.finish(problem, scratch)
+    return Solution(problem, rank, scratch.slope, scratch.constant, scratch.middle, scratch.base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +98,7 @@ class Solution:
 
     Attributes
     ----------
-    problem : Problem
+    problem : LeastSquares
     rank : int
         Of the features, as far as they differ from rounding.
     slope : ndarray of shape (n_targets, n_features)
@@ -185,7 +110,7 @@ class Solution:
         Predictions at `middle`, a point before the map.
     """
 
-    problem: Problem
+    problem: LeastSquares
     rank: int
     slope: Floats
     constant: Floats
@@ -195,10 +120,9 @@ class Solution:
     @property
     def coefficients(self) -> Floats:
         """Coefficients of the mapped features, a new array."""
-        coefficients: Floats = self.slope * self.problem.scale
-        return coefficients
+        return self.slope * self.problem.scale
 
-    def predict(self, rows: Any, mapped: bool) -> NDArray[np.float64]:
+    def predict(self, rows: Any, mapped: bool) -> Floats:
         """Predict rows, which are given as they are after the map or before it."""
         problem = self.problem
         out = np.zeros((rows.shape[0], problem.n_targets))
@@ -214,8 +138,93 @@ class Solution:
         return out
 
 
-def _difference(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Subtract without error: Knuth's two-sum."""
-    total = a - b
-    shadow = total - a
-    return total, (a - (total - shadow)) - (b + shadow)
+_LEAST = 2.0**-400  # so that no quotient overflows
+
+
+def solve_collinear(n_rows: float, problem: LeastSquares, scratch: Scratch) -> int:
+    """Fill ``scratch.x`` with coefficients for every target: of all that fit as well, the shortest.
+
+    Combinations of features that vary by no more than rounding say nothing about the targets, and
+    coefficients may be moved along them at will. As with scikit-learn's `lstsq`, there is to be
+    nothing of them in the coefficients, in the user's units.
+
+    Parameters
+    ----------
+    n_rows : float
+        As many rows have been rounded, each by half a quantum at most.
+    problem : LeastSquares
+    scratch : Scratch
+        With the moments, as `solve` has left them.
+
+    Returns
+    -------
+    int
+        Rank of the features.
+    """
+    high, low, out, penalties = scratch.high, scratch.low, scratch.x, problem.penalties
+    o, d = out.shape
+    # What a coefficient is to be multiplied by to have it in the user's units, up to a factor.
+    length = problem.scale / problem.unit[:d]
+    factor, inverse, silent = np.zeros((d, d)), np.zeros(d), np.zeros((d, d))
+    found = factorise(high, np.zeros(d), n_rows, factor, inverse, silent)
+    kept = inverse > 0.0
+    length = np.maximum(length / length.max(), _LEAST)
+    rows = Determined(factor, kept, silent[:found], length)
+    step, rest = np.zeros((2, d))
+    for i in range(o):
+        penalty = penalties[i if penalties.shape[0] > 1 else 0]
+        if penalty.any() and (i == 0 or penalties.shape[0] > 1):
+            moments = high[:d, :d] + rows.charge(penalty)
+            moments[~kept] = moments[:, ~kept] = 0.0
+            factorise(moments, np.zeros(d), 0.0, factor, inverse, silent)
+        x = out[i]
+        x[:] = 0.0
+        before = np.inf
+        for _ in range(ROUNDS):
+            residual(high, low, penalty, problem.first_target + i, x, step, rest)
+            step[:] = length * rows.keep(step / length)
+            step[~kept] = 0.0
+            substitute(factor, inverse, step)
+            size = size_of(step, high)
+            if not size < before / 2:
+                break
+            before = size
+            x += rows.keep(step * length) / length
+    return int(np.count_nonzero(kept))
+
+
+class Determined:
+    """The coefficients, in the user's units, of which the features tell anything.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (n_features, n_features)
+        Cholesky factor of the moments.
+    kept : ndarray of shape (n_features,), bool
+        Its rows that are not 0.
+    silent : ndarray of shape (n_silent, n_features)
+        Combinations of features that do not vary; features of zeros not among them.
+    length : ndarray of shape (n_features,)
+    """
+
+    def __init__(self, factor: Floats, kept: Flags, silent: Floats, length: Floats) -> None:
+        self._length = length
+        # Whichever is smaller: what tells something, or what does not.
+        self._inside = int(np.count_nonzero(kept)) < silent.shape[0]
+        directions = np.triu(factor)[kept] / length if self._inside else silent * length
+        directions /= np.sqrt((directions * directions).sum(axis=1))[:, None]
+        self._basis = np.zeros((length.size, 0))
+        if directions.size:
+            self._basis = np.linalg.qr(directions.T)[0]
+
+    def keep(self, values: Floats) -> Floats:
+        """Take out of coefficients what nothing tells of."""
+        part: Floats = self._basis @ (self._basis.T @ values)
+        return part if self._inside else values - part
+
+    def charge(self, penalty: Floats) -> Floats:
+        """Return what the coefficients that are kept cost, as a matrix to be added to moments."""
+        length = self._length
+        scaled = self._basis * (length * np.sqrt(penalty[np.argmax(length)]))[:, None]
+        part: Floats = scaled @ scaled.T
+        return part if self._inside else np.diag(penalty) - part

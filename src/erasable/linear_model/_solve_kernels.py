@@ -7,31 +7,97 @@ library: equal moments give equal coefficients on every machine.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from erasable.core._centring_kernels import add, add_outer, centre, means, multiply, ratio
-from erasable.core._grid_kernels import Floats
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_product, two_sum
+from erasable.core.arrays import Floats
 
 EPSILON = 2.0**-53
 SUSPECT = 2.0**-10
 ROUNDS = 30
 
 
+class LeastSquares(NamedTuple):
+    """Everything about a least-squares problem but the sums.
+
+    Attributes
+    ----------
+    n_features, n_targets : int
+    first_target : int
+        Column of the first target among the moments.
+    weighted : bool
+        Is column `n_features` the root of the weights?
+    intercept : bool
+    about_mean : bool
+        Predict relative to the means, and not to 0? Not where rows are sparse.
+    inner : ndarray of shape (p,)
+        Origins of the grids, in quanta.
+    offset : ndarray of shape (2, p)
+        What the origins of the data lie above `shift`, as a high and a low part, in `unit`.
+    unit : ndarray of shape (p,)
+        Powers of two: what 1 is in the columns that are solved.
+    shift, scale : ndarray of shape (n_features,)
+        The map behind which the model has learned: coefficients are of ``(x - shift) / scale``.
+    penalties : ndarray of shape (1 or n_targets, n_features)
+        Squared deviations, in quanta, that each coefficient is charged for.
+    """
+
+    n_features: int
+    n_targets: int
+    first_target: int
+    weighted: bool
+    intercept: bool
+    about_mean: bool
+    inner: Floats
+    offset: Floats
+    unit: Floats
+    shift: Floats
+    scale: Floats
+    penalties: Floats
+
+
+class Scratch(NamedTuple):
+    """Arrays in which a problem is solved, once or for many rows.
+
+    Attributes
+    ----------
+    high, low : ndarray of shape (p, p)
+        The moments that are to be solved.
+    mean : ndarray of shape (2, p)
+        The means of the columns, as high and low parts.
+    x, slope : ndarray of shape (n_targets, n_features)
+        Coefficients in the units of the columns, and of the features.
+    constant, base : ndarray of shape (n_targets,)
+    middle : ndarray of shape (n_features,)
+        See `Solution`.
+    """
+
+    high: Floats
+    low: Floats
+    mean: Floats
+    x: Floats
+    slope: Floats
+    constant: Floats
+    base: Floats
+    middle: Floats
+
+    @classmethod
+    def of(cls, problem: LeastSquares) -> Scratch:
+        """Make them for a problem."""
+        d, o, p = problem.n_features, problem.n_targets, problem.unit.size
+        high, low = np.zeros((2, p, p))
+        x, slope = np.zeros((2, o, d))
+        constant, base = np.zeros((2, o))
+        return cls(high, low, np.zeros((2, p)), x, slope, constant, base, np.zeros(d))
+
+
 @kernel
 def assemble(
-    n_rows: float,
-    sums: Floats,
-    products: Floats,
-    n_features: int,
-    weighted: bool,
-    inner: Floats,
-    intercept: bool,
-    offset: Floats,
-    high: Floats,
-    low: Floats,
-    mean: Floats,
+    n_rows: float, sums: Floats, products: Floats, problem: LeastSquares, scratch: Scratch
 ) -> None:
     """Fill `high` + `low` with the moments that are to be solved, and `mean` with the means.
 
@@ -40,11 +106,13 @@ def assemble(
     the moments are about 0, which lies `offset` before the origin of a column, and not about the
     mean. `offset` and `mean`, of shape (2, p), are high and low parts.
     """
+    high, low, mean = scratch.high, scratch.low, scratch.mean
+    n_features, inner, offset = problem.n_features, problem.inner, problem.offset
     p = sums.size
     centre(n_rows, sums, products, high, low)
     means(n_rows, sums, mean[0], mean[1])
     total, rest = n_rows, 0.0
-    if weighted:
+    if problem.weighted:
         for j in range(p):
             mean[0, j], mean[1, j] = add(mean[0, j], mean[1, j], inner[j], 0.0)
         add_outer(n_rows, 0.0, mean[0], mean[1], high, low)
@@ -54,18 +122,13 @@ def assemble(
         add_outer(-total, -rest, mean[0], mean[1], high, low)
     for j in range(p):
         mean[0, j], mean[1, j] = add(mean[0, j], mean[1, j], offset[0, j], offset[1, j])
-    if not intercept:
+    if not problem.intercept:
         add_outer(total, rest, mean[0], mean[1], high, low)
 
 
 @kernel
 def factorise(
-    high: Floats,
-    penalty: Floats,
-    n_rows: float,
-    factor: Floats,
-    inverse: Floats,
-    silent: Floats,
+    high: Floats, penalty: Floats, n_rows: float, factor: Floats, inverse: Floats, silent: Floats
 ) -> int:
     """Fill both triangles of `factor` with the Cholesky factor, `inverse` with 1 / its diagonal.
 
@@ -228,19 +291,13 @@ def refine(
 
 
 @kernel
-def solve_targets(
-    high: Floats,
-    low: Floats,
-    first_target: int,
-    penalties: Floats,
-    n_rows: float,
-    x: Floats,
-) -> bool:
+def solve_targets(n_rows: float, problem: LeastSquares, scratch: Scratch) -> bool:
     """Fill ``x[i]`` with the coefficients for target i; false where some are not determined.
 
     `penalties` has one row for all targets, or one for each. They decide between collinear
     columns, but not between columns that only rounding has made to differ.
     """
+    high, low, x, penalties = scratch.high, scratch.low, scratch.x, problem.penalties
     o, d = x.shape
     factor, inverse, silent = np.empty((d, d)), np.empty(d), np.empty((d, d))
     nothing = np.zeros(d)
@@ -258,38 +315,28 @@ def solve_targets(
                 found += factorise(high, penalty, 0.0, factor, inverse, silent)
             if found > 0:
                 return False
-        if not refine(high, low, penalty, first_target + i, factor, inverse, x[i]):
+        if not refine(high, low, penalty, problem.first_target + i, factor, inverse, x[i]):
             return False
     return True
 
 
 @kernel
-def finish(
-    x: Floats,
-    first_target: int,
-    mean: Floats,
-    unit: Floats,
-    shift: Floats,
-    intercept: bool,
-    about_mean: bool,
-    slope: Floats,
-    constant: Floats,
-    middle: Floats,
-    base: Floats,
-) -> None:
+def finish(problem: LeastSquares, scratch: Scratch) -> None:
     """Make slopes and constants, in the units of the data, of coefficients in quanta.
 
     `mean` are the means, in quanta, of what the columns are after `shift` is taken away. A row is
     predicted as ``base + slope (row - middle)``: with large offsets that keeps digits which
     ``constant + slope row`` has not.
     """
+    unit, shift, intercept = problem.unit, problem.shift, problem.intercept
+    x, mean, slope, middle = scratch.x, scratch.mean, scratch.slope, scratch.middle
     o, d = x.shape
     for j in range(d):
         middle[j] = shift[j]
-        if about_mean:
+        if problem.about_mean:
             middle[j] = shift[j] + mean[0, j] * unit[j]
     for i in range(o):
-        t = first_target + i
+        t = problem.first_target + i
         high, low = 0.0, 0.0
         if intercept:
             high, low = mean[0, t] * unit[t], mean[1, t] * unit[t]
@@ -300,43 +347,21 @@ def finish(
                     mean[0, j] * unit[j], mean[1, j] * unit[j], slope[i, j], 0.0
                 )
                 high, low = add(high, low, -product, -error)
-        constant[i] = high + low
+        scratch.constant[i] = high + low
         for j in range(d):
             away, error = two_sum(middle[j], -shift[j])
             product, error = multiply(away, error, slope[i, j], 0.0)
             high, low = add(high, low, product, error)
-        base[i] = high + low
+        scratch.base[i] = high + low
 
 
 @kernel
 def solve(
-    n_rows: float,
-    sums: Floats,
-    products: Floats,
-    n_features: int,
-    weighted: bool,
-    intercept: bool,
-    about_mean: bool,
-    inner: Floats,
-    offset: Floats,
-    unit: Floats,
-    shift: Floats,
-    penalties: Floats,
-    high: Floats,
-    low: Floats,
-    mean: Floats,
-    x: Floats,
-    slope: Floats,
-    constant: Floats,
-    middle: Floats,
-    base: Floats,
+    n_rows: float, sums: Floats, products: Floats, problem: LeastSquares, scratch: Scratch
 ) -> bool:
     """Go from sums to slopes; false, after `assemble`, where coefficients are not determined."""
-    assemble(
-        n_rows, sums, products, n_features, weighted, inner, intercept, offset, high, low, mean
-    )
-    first_target = n_features + (1 if weighted else 0)
-    if not solve_targets(high, low, first_target, penalties, n_rows, x):
+    assemble(n_rows, sums, products, problem, scratch)
+    if not solve_targets(n_rows, problem, scratch):
         return False
-    finish(x, first_target, mean, unit, shift, intercept, about_mean, slope, constant, middle, base)
+    finish(problem, scratch)
     return True

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from erasable.core.arrays import Floats
 from erasable.linear_model._lattice import STEP, Pair, pair_sum, settle
 from erasable.linear_model._softmax_design import Evaluation
-from erasable.linear_model._softmax_kernels import Floats
-from erasable.linear_model._softmax_problem import Problem
+from erasable.linear_model._softmax_problem import SoftmaxProblem
 
 __all__ = ["Move", "Solver"]
 
 _MOST_STEPS = 300
-_PATIENCE = 25
+_RESTART_AFTER = 25
 """Steps after which to start again from 0: from far outside, the way back may be longer."""
 _STALLED = 6
 """Steps without progress, near the optimum, after which there will be none."""
@@ -40,7 +40,7 @@ class Move:
     to : Pair
         Where the optimum is looked for: behind the step, or here.
     half : ndarray
-        Half the width of the interval of every coefficient of `Problem.classes` around there.
+        Half the width of the interval of every coefficient of `SoftmaxProblem.classes` there.
     """
 
     step: Floats | None
@@ -101,14 +101,14 @@ class Solver:
 
     Attributes
     ----------
-    problem : Problem
+    problem : SoftmaxProblem
     theta : ndarray of shape (m, D)
         Where the last step led.
     certifies : bool
         Whether `settle` is what it is for, and not just `approach`.
     """
 
-    def __init__(self, problem: Problem, theta: Floats, *, certifies: bool = True) -> None:
+    def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
         self.problem = problem
         self.theta = theta
         self.certifies = certifies
@@ -126,14 +126,14 @@ class Solver:
         Returns
         -------
         ndarray
-            Coefficients of `Problem.classes`.
+            Coefficients of `SoftmaxProblem.classes`.
         bool
             Whether it is the nearest for certain.
         """
         precise, stalled, best = False, 0, np.array([np.inf, np.inf])
         line, warm = _Line.at(self.theta), bool(self.theta.any())
         for count in range(_MOST_STEPS):
-            if count == _PATIENCE and warm and not precise:
+            if count == _RESTART_AFTER and warm and not precise:
                 line, warm = _Line.at(np.zeros_like(self.theta)), False
             theta, found, gradient, wrong = self._follow(line, precise)
             move = self._look(theta, found, gradient, wrong, count)
@@ -152,7 +152,7 @@ class Solver:
                 break
             line = self._line(theta, gradient, move, count)
             # Without the precision, steps may lead to and fro because no slope tells their length.
-            lost = stalled > _STALLED or count > 2 * _PATIENCE
+            lost = stalled > _STALLED or count > 2 * _RESTART_AFTER
             if not precise and (lost or move.decrement <= 4 * move.noise):
                 precise, stalled, best = True, 0, np.array([np.inf, np.inf])
         high, low = self.problem.classes(move.to)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from erasable.core.errors import InvalidInputError
+from erasable.core.arrays import Floats, Ints
+from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Attachment, Records
 from erasable.core.rows import Rows
 from erasable.model_selection._scores import Scoring, choose_scoring
-from erasable.model_selection._trials import each_without
+from erasable.model_selection._snapshot import OpaqueError, Snapshot
 
 __all__ = ["LeaveOneOut", "leave_one_out"]
 
-Ints = NDArray[np.int64]
 
 _METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 _OF_NO_CLASS = {"predict_proba": 0.0, "predict_log_proba": -np.inf, "decision_function": -np.inf}
@@ -54,7 +54,7 @@ class LeaveOneOut:
 
     ids: NDArray[Any]
     predictions: NDArray[Any]
-    scores: NDArray[np.float64] | None
+    scores: Floats | None
     groups: NDArray[Any] | None
 
     @property
@@ -208,8 +208,7 @@ def _fitted(
             )
         estimator._refuse_if_owned()
         estimator._attached()
-        model: Erasable = copy.deepcopy(estimator)
-        return model
+        return copy.deepcopy(estimator)
     if sample_weight is not None and not isinstance(X, Records):
         # Pipelines take weights in this way alone.
         X = Records(X, y, sample_weight=sample_weight, ids=ids, groups=groups)
@@ -248,7 +247,7 @@ def _at_once(model: Any, live: Ints) -> NDArray[Any]:
 
 def _one_by_one(
     model: Erasable, live: Ints, member: Ints, score: Scoring, method: str
-) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+) -> tuple[NDArray[Any], Floats | None]:
     """Delete the records of each member, predict them, and take the deletion back."""
     held = model._attached()
     matrix = held.records.matrix
@@ -283,3 +282,66 @@ def _answer(model: Any, method: str, rows: Any, classes: NDArray[Any] | None) ->
     filled = np.full((answer.shape[0], classes.size), _OF_NO_CLASS[method])
     filled[:, np.searchsorted(classes, model.classes_)] = answer
     return filled
+
+
+def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
+    """Yield a model without some records, for each part of them; it is whole again in between.
+
+    Parameters
+    ----------
+    model : Erasable
+        Fitted. Nobody else may use it meanwhile, and what is yielded is good until the next.
+    parts : iterable of ndarray of int64
+        Positions of live records.
+
+    Yields
+    ------
+    Erasable
+        Mostly `model` itself, and a copy of it where it cannot be put back.
+
+    Raises
+    ------
+    TooFewRecordsError
+        What would be left cannot be learned from.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> model = MinMaxScaler().fit([[1.0], [2.0], [5.0], [7.0]])
+    >>> parts = [np.array([3]), np.array([0, 1])]
+    >>> [without.data_max_.tolist() for without in each_without(model, parts)]
+    [[5.0], [7.0]]
+    >>> model.data_max_, len(model.ids_)
+    (array([7.]), 4)
+    """
+    held = model._attached()
+    model._make_ready()
+    try:
+        snapshot = Snapshot(model, held.records)
+    except OpaqueError:
+        snapshot = None
+    for rows in parts:
+        _refuse(model, rows)
+        if snapshot is None:
+            copied = copy.deepcopy(model)
+            copied.delete(held.records.ids[rows].tolist(), digest=False)
+            yield copied
+            continue
+        # As `Erasable.delete` does it, but that no record is released: all of them come back.
+        held.exclude(rows)
+        model._delete_rows(rows)
+        model._info.settle(rows, None)
+        yield model
+        snapshot.restore()
+
+
+def _refuse(model: Erasable, rows: Ints) -> None:
+    left = model._attached().n_live - rows.size
+    minimum = model._minimum_records()
+    if left < minimum:
+        raise TooFewRecordsError(
+            f"leaving out {rows.size} records would leave {left}; {type(model).__name__} needs at "
+            f"least {minimum}; fit on more records, or in smaller groups"
+        )
+    model._check_deletion(rows)
+    model._prepare_deletion(rows)

@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.values import Accepts
 
 __all__ = ["Scoring", "choose_scoring"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def _squared(y: NDArray[Any], predictions: NDArray[Any]) -> Floats:
@@ -71,8 +69,7 @@ class Scoring:
         if self.measure is None:
             return None
         each = self.measure(y, predictions)
-        means: Floats = np.bincount(member, weights=each) / np.bincount(member)
-        return means
+        return np.bincount(member, weights=each) / np.bincount(member)
 
     def of_model(self, model: Any, rows: Any, y: Any) -> float:
         """Score one model on rows as its user would give them."""

@@ -4,68 +4,25 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 
-from erasable.core._class_kernels import Codes
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._by_class import ByClass, Counted, log_shares
 from erasable.core._schema import Fields, Part
+from erasable.core.arrays import Floats, Ints
 from erasable.core.classes import Classes
-from erasable.core.deletion import Outcome
-from erasable.core.digest import state_root
-from erasable.core.errors import (
-    ArtifactError,
-    ErasableError,
-    InvalidInputError,
-    TooFewRecordsError,
-)
-from erasable.core.grid import PrecisionWarning
-from erasable.core.params import decode_params
-from erasable.core.values import Values, refuse_unsuited
+from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
+from erasable.core.values import Values
 from erasable.core.weighted import Weighted
-from erasable.naive_bayes._magnitudes import LiveRows
-from erasable.naive_bayes._priors import read_prior
 from erasable.naive_bayes._schema import naive_bayes_schema
 from erasable.naive_bayes._weights import LEAST_WEIGHT, ClassWeights
 
-__all__ = ["Codes", "Counted", "Floats", "Ints", "LiveRows", "NaiveBayes", "logs"]
+__all__ = ["NaiveBayes", "logs"]
 
 
-class Counted(Protocol):
-    """What is counted or summed over the records of each class: a line for every class.
-
-    Where the records have weights, a record counts as often as its weight has quanta.
-    """
-
-    def remove(
-        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None
-    ) -> None:
-        """Take rows out of the lines of their classes."""
-
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop the lines of classes that are gone."""
-
-    def settle(
-        self,
-        matrix: Values,
-        rows: Ints,
-        codes: Codes,
-        live_rows: LiveRows,
-        weights: ClassWeights | None,
-    ) -> int:
-        """Bring what depends on all records (a grid) up to date; count the columns read again.
-
-        `codes` and `live_rows` are those of the records that stay.
-        """
-
-    def state(self) -> dict[str, Any]:
-        """Return it as arrays."""
-
-
-class NaiveBayes(ClassifierMixin, Weighted):
+class NaiveBayes(ByClass, Weighted):
     """Base of the classifiers; a subclass says what it counts, and how likely that makes a row.
 
     A subclass implements ``_count``, ``_counted_from``, ``_check_settings``, ``_derive`` and
@@ -75,28 +32,17 @@ class NaiveBayes(ClassifierMixin, Weighted):
     classes: Any
     _prior_name: ClassVar[str]
     _least_weight = LEAST_WEIGHT
-    _settings: dict[str, Any]
-    _labels: NDArray[Any]
-    _counts: Ints
-    _weights: ClassWeights | None
-    _counted: Any
     _prior: Floats | None
     _derived: _Derived
 
     # -- what a subclass implements ------------------------------------------------------------
-
-    def _count(
-        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
-    ) -> Counted:
-        """Count the live rows by class; refuse those that cannot be counted."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _count()")
 
     def _counted_from(self, state: dict[str, Any]) -> Counted:
         """Rebuild from a state what `_count` gave."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _counted_from()")
 
     def _check_settings(self) -> None:
-        """Hold `_settings`, the parameters as they were at `fit`, against the width of the data."""
+        """Check the parameters, as they were at `fit`, against the width of the data."""
         return None
 
     def _derive(self) -> Any:
@@ -114,27 +60,24 @@ class NaiveBayes(ClassifierMixin, Weighted):
     # -- learning and forgetting ---------------------------------------------------------------
 
     def _fit_rows(self) -> None:
-        self._take_settings()
         self._check_settings()
         self._refuse_weightless(np.empty(0, dtype=np.int64))
         self._prior = self._read_prior()
-        classes, self._weights, self._counted = self._learned()
-        self._labels, self._counts = classes.labels, classes.counts
-        self._refuse_prior_of_others()
-        self._accelerator = classes
-        self._derived = _Derived()
-
-    def _learned(self) -> tuple[Classes, ClassWeights | None, Counted]:
         held = self._attached()
         live, target, weights = held.live_rows(), held.records.y, held.records.weights
         assert target is not None
-        classes = Classes.fit(target, live, self._settings["classes"])
-        of_classes = None if weights is None else ClassWeights.fit(weights, live, classes)
-        return classes, of_classes, self._count(held.records.matrix, live, classes, of_classes)
+        classes = Classes.fit(target, live, self._at_fit("classes"))
+        self._weights = None if weights is None else ClassWeights.fit(weights, live, classes)
+        self._learn(classes)
+        self._refuse_prior_of_others()
+
+    def _take(self, classes: Classes) -> None:
+        super()._take(classes)
+        self._derived = _Derived()
 
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
-        if self._prior is None or self._settings["classes"] is not None:
+        if self._prior is None or self._at_fit("classes") is not None:
             return
         left = self._accelerator.left(rows)
         if left < self._labels.size:
@@ -144,43 +87,13 @@ class NaiveBayes(ClassifierMixin, Weighted):
                 "class; delete fewer, or fit with classes= to keep classes without records"
             )
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        held, classes, weights = self._attached(), self._accelerator, self._weights
-        matrix = held.records.matrix
-        self._counted.remove(matrix, rows, classes.codes, weights)
-        coarse = weights is not None and weights.remove(rows, classes.codes, held.live_rows)
-        kept = classes.remove(rows)
-        if kept is not None:
-            self._counted.keep(kept)
-            if weights is not None:
-                weights.keep(kept)
-        if coarse:
-            scanned = self._count_again()
-        else:
-            scanned = self._counted.settle(matrix, rows, classes.codes, held.live_rows, weights)
-        self._labels, self._counts = classes.labels, classes.counts
-        self._derived = _Derived()
-        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
-
-    def _count_again(self) -> int:
-        """Count what is left, because the grid of the weights has changed; count the columns."""
-        held, classes, weights = self._attached(), self._accelerator, self._weights
-        assert weights is not None
-        live, matrix = held.live_rows(), held.records.matrix
-        weights.add_up(live, classes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-            self._counted = self._count(matrix, live, classes, weights)
-        return int(matrix.shape[1])
-
     # -- keeping -------------------------------------------------------------------------------
 
     def _schema(self) -> Part:
-        self._take_settings()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were given at fit
             self._check_settings()
-        n_records, fixed = int(self._info.n_records or 0), self._settings["classes"] is not None
+        n_records, fixed = self._n_records, self._at_fit("classes") is not None
         counted = self._counted_schema
         return naive_bayes_schema(n_records, counted, self._read_prior(), fixed=fixed)
 
@@ -188,49 +101,17 @@ class NaiveBayes(ClassifierMixin, Weighted):
         """Return the schema of what `_counted` gives of records, with weights or without."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _counted_schema()")
 
-    def _state(self) -> dict[str, Any]:
-        return _described(self._labels, self._counts, self._weights, self._counted)
-
     def _restore(self, state: dict[str, Any]) -> None:
-        self._take_settings()
-        self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
+        super()._restore(state)
         self._prior = self._read_prior()
         self._weights = ClassWeights.from_state(state["weights"]) if "weights" in state else None
         self._counted = self._counted_from(state)
         self._derived = _Derived()
 
-    def _reattach(self) -> None:
-        held, same = self._attached(), False
-        if held.records.y is not None:
-            try:
-                refuse_unsuited(self, held.records.matrix, held.live, held.records.feature_names)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-                    classes, weights, counted = self._learned()
-            except ErasableError:
-                pass
-            else:
-                told = _described(classes.labels, classes.counts, weights, counted)
-                mine = _described(self._labels, self._counts, self._weights, self._counted)
-                same = state_root(told) == state_root(mine)
-        if not same:
-            raise ArtifactError(
-                f"the records have other sums by class than the {type(self).__name__}; expected "
-                "those it was fitted on, with their targets and weights; pass Records(X, y, "
-                "sample_weight=..., ids=...) of unchanged records, or fit again"
-            )
-        self._labels, self._counts = classes.labels, classes.counts
-        self._weights, self._counted = weights, counted
-        self._accelerator = classes
-
     # -- parameters ----------------------------------------------------------------------------
 
-    def _take_settings(self) -> None:
-        """Go by the parameters of `fit` until the next one, whatever is set meanwhile."""
-        self._settings = decode_params(self._info.params)
-
     def _read_prior(self) -> Floats | None:
-        return read_prior(self._settings[self._prior_name], self._prior_name)
+        return _read_prior(self._at_fit(self._prior_name), self._prior_name)
 
     def _refuse_prior_of_others(self) -> None:
         """Refuse a prior that is not of these classes."""
@@ -241,17 +122,11 @@ class NaiveBayes(ClassifierMixin, Weighted):
             f"{self._prior_name}= holds {prior.size} probabilities, and there are {n_classes} "
             "classes; expected as many (Number of priors must match number of classes.)"
         )
-        if prior.size > n_classes and self._settings["classes"] is None:
+        if prior.size > n_classes and self._at_fit("classes") is None:
             raise TooFewRecordsError(f"{told}; name all classes with classes=, or leave some out")
         raise InvalidInputError(f"{told}; give one for each class, in their sorted order")
 
     # -- what is known of the classes ----------------------------------------------------------
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, sorted."""
-        self._check_fitted()
-        return self._labels.copy()
 
     @property
     def class_count_(self) -> Floats:
@@ -308,24 +183,7 @@ class NaiveBayes(ClassifierMixin, Weighted):
         ndarray of shape (n_rows, n_classes), float64
             A column for each of `classes_`; -inf where the class is impossible.
         """
-        joint = self._possible(self.predict_joint_log_proba(X))
-        joint -= joint.max(axis=1, keepdims=True)
-        joint -= np.log(np.exp(joint).sum(axis=1, keepdims=True))
-        return joint
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of every class, for every row.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes), float64
-            A column for each of `classes_`; rows add up to 1.
-        """
-        return np.exp(self.predict_log_proba(X))
+        return log_shares(self._possible(self.predict_joint_log_proba(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row; of several, the first in `classes_`.
@@ -371,13 +229,6 @@ class _Derived:
     tables: Any = None
 
 
-def _described(
-    labels: NDArray[Any], counts: Ints, weights: ClassWeights | None, counted: Counted
-) -> dict[str, Any]:
-    of_weights = {} if weights is None else {"weights": weights.state()}
-    return {"classes": {"labels": labels, "counts": counts}, **of_weights, **counted.state()}
-
-
 def logs(values: NDArray[Any]) -> Floats:
     """Natural logarithms; -inf of 0, without a warning.
 
@@ -389,3 +240,30 @@ def logs(values: NDArray[Any]) -> Floats:
     with np.errstate(divide="ignore"):
         found: Floats = np.log(values)
     return found
+
+
+def _read_prior(given: Any, name: str) -> Floats | None:
+    """Read the parameter `name`, which holds a probability for each class, or None.
+
+    Raises
+    ------
+    InvalidParameterError
+
+    Examples
+    --------
+    >>> _read_prior([0.25, 0.75], "priors")
+    array([0.25, 0.75])
+    """
+    if given is None:
+        return None
+    try:
+        prior = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        prior = np.empty((0, 0))
+    if prior.ndim != 1 or not (np.isfinite(prior) & (prior >= 0)).all() or not prior.any():
+        raise InvalidParameterError(
+            f"{name}= is a {type(given).__name__} that is no list of "
+            "probabilities; expected a number for each class, none of them negative, not all "
+            "of them 0 (Priors must be non-negative.); pass one for each of the sorted classes"
+        )
+    return prior

@@ -7,21 +7,20 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
-from erasable.core.classes import Classes
+from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError
 from erasable.core.sparse import parts
 from erasable.core.values import Values
-from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows, logs
+from erasable.naive_bayes._base import logs
 from erasable.naive_bayes._discrete import DiscreteNB, TableNB, weighed
 from erasable.naive_bayes._schema import totals_of
-from erasable.naive_bayes._weights import ClassWeights, units_of
 
 __all__ = ["BernoulliNB"]
 
@@ -126,15 +125,13 @@ class BernoulliNB(TableNB):
 
     @property
     def _threshold(self) -> float:
-        threshold = self._settings["binarize"]
+        threshold = self._at_fit("binarize")
         return 0.0 if threshold is None else float(threshold)
 
-    def _count(
-        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
-    ) -> ClassCounts:
-        if self._settings["binarize"] is None:
-            _refuse_not_binary(matrix, live)
-        return ClassCounts.fit(matrix, live, classes, weights, self._threshold)
+    def _count(self, table: LabelledRows) -> ClassCounts:
+        if self._at_fit("binarize") is None:
+            _refuse_not_binary(table.matrix, table.live_rows())
+        return ClassCounts.fit(table, self._threshold)
 
     def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -183,7 +180,7 @@ class BernoulliNB(TableNB):
 
     def _rows_to_predict(self, X: Any) -> Values:
         matrix = super()._rows_to_predict(X)
-        if self._settings["binarize"] is None:
+        if self._at_fit("binarize") is None:
             _refuse_not_binary(matrix)
         return matrix
 
@@ -202,18 +199,11 @@ class ClassCounts:
     present: Ints
 
     @classmethod
-    def fit(
-        cls,
-        matrix: Values,
-        live: Ints,
-        classes: Classes,
-        weights: ClassWeights | None,
-        threshold: float,
-    ) -> Self:
+    def fit(cls, table: LabelledRows, threshold: float) -> Self:
         """Count the live rows."""
-        present = np.zeros((classes.labels.size, matrix.shape[1]), dtype=np.int64)
-        made = cls(threshold, present)
-        made._add(matrix, live, classes.codes, units_of(weights, live), 1)
+        shape = table.classes.labels.size, table.matrix.shape[1]
+        made = cls(threshold, np.zeros(shape, dtype=np.int64))
+        made._add(table, table.live_rows(), 1)
         return made
 
     def state(self) -> dict[str, Any]:
@@ -224,28 +214,20 @@ class ClassCounts:
         """Return the counts as floats."""
         return self.present.astype(np.float64) * quantum
 
-    def remove(
-        self, matrix: Values, rows: Ints, codes: Codes, weights: ClassWeights | None
-    ) -> None:
-        """Take rows out of the counts of their classes."""
-        self._add(matrix, rows, codes, units_of(weights, rows), -1)
+    def remove(self, table: LabelledRows, rows: Ints) -> None:
+        """Take rows out of the counts."""
+        self._add(table, rows, -1)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self.present = self.present[kept]
 
-    def settle(
-        self,
-        matrix: Values,
-        rows: Ints,
-        codes: Codes,
-        live_rows: LiveRows,
-        weights: ClassWeights | None,
-    ) -> int:
+    def settle(self, table: LabelledRows, rows: Ints) -> int:
         """Do nothing: no count depends on other rows than its own."""
         return 0
 
-    def _add(self, matrix: Values, rows: Ints, codes: Codes, units: Ints, sign: int) -> None:
+    def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
+        matrix, codes, units = table.matrix, table.codes, table.units(rows)
         if issparse(matrix):
             kernels.count_above_sparse(
                 *parts(matrix), rows, codes, units, self.threshold, sign, self.present

@@ -6,22 +6,21 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
-from erasable.core.classes import Classes
+from erasable.core.arrays import Floats, Ints
+from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some
 from erasable.core.values import Values
-from erasable.naive_bayes._base import Floats, Ints, logs
+from erasable.naive_bayes._base import logs
 from erasable.naive_bayes._categories import MOST_COUNTS, CategoryCounts, survey
 from erasable.naive_bayes._discrete import DiscreteNB
 from erasable.naive_bayes._schema import totals_of
-from erasable.naive_bayes._weights import ClassWeights
 
 __all__ = ["CategoricalNB"]
 
@@ -139,7 +138,7 @@ class CategoricalNB(DiscreteNB):
 
     def _least_categories(self) -> Ints:
         """Return the least number of categories of each column, 1 where none was asked for."""
-        given, d = self._settings["min_categories"], self.n_features_in_
+        given, d = self._at_fit("min_categories"), self.n_features_in_
         if given is None:
             return np.broadcast_to(np.int64(1), d)  # a file may tell of more features than it has
         try:
@@ -159,13 +158,9 @@ class CategoricalNB(DiscreteNB):
             )
         return np.broadcast_to(least.astype(np.int64), d)
 
-    def _count(
-        self, matrix: Values, live: Ints, classes: Classes, weights: ClassWeights | None
-    ) -> CategoryCounts:
-        largest = survey(matrix, live)
-        names = getattr(self, "feature_names_in_", None)
-        least = self._least_categories()
-        return CategoryCounts.fit(matrix, live, classes, weights, least, largest, names)
+    def _count(self, table: LabelledRows) -> CategoryCounts:
+        largest = survey(table.matrix, table.live_rows())
+        return CategoryCounts.fit(table, self._least_categories(), largest)
 
     def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
         least = self._least_categories()
@@ -209,7 +204,7 @@ class CategoricalNB(DiscreteNB):
         """Logarithm of the smoothed probability of each category in each class, by column."""
         return self._by_column(self._tables().T)
 
-    def _by_column(self, table: NDArray[np.float64]) -> list[Floats]:
+    def _by_column(self, table: Floats) -> list[Floats]:
         parts = np.split(table, self._counted.starts[1:], axis=1)
         return [part.copy() for part in parts]
 
@@ -232,7 +227,7 @@ class CategoricalNB(DiscreteNB):
         sizes = self._counted.n_categories
         unknown = np.flatnonzero(largest >= sizes)
         if unknown.size:
-            names = getattr(self, "feature_names_in_", np.arange(sizes.size)).tolist()
+            names: Any = self._column_names or range(sizes.size)
             raise InvalidDataError(
                 f"{unknown.size} columns ({name_some([names[j] for j in unknown.tolist()])}) hold "
                 "categories that no record of the model has; expected 0 to "

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _class_kernels as kernels
-from erasable.core.classes import Classes
+from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.ids import name_some
-from erasable.naive_bayes._base import Codes, Floats, Ints, LiveRows
-from erasable.naive_bayes._weights import ClassWeights, units_of
 
 __all__ = ["MOST_COUNTS", "CategoryCounts", "survey"]
 
@@ -45,13 +44,16 @@ class CategoryCounts:
     --------
     >>> rows = np.array([[0.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
     >>> every = np.arange(3)
+    >>> from erasable.core.classes import Classes
     >>> classes = Classes.fit(np.array([5, 5, 6]), every)
+    >>> table = LabelledRows(rows, classes, lambda: np.flatnonzero(classes.codes >= 0))
     >>> least = np.ones(2, dtype=np.int64)
-    >>> counts = CategoryCounts.fit(rows, every, classes, None, least, survey(rows, every))
+    >>> counts = CategoryCounts.fit(table, least, survey(rows, every))
     >>> counts.counts.tolist()
     [[1, 1, 1, 0, 1], [0, 1, 0, 1, 0]]
-    >>> counts.remove(rows, np.array([0]), classes.codes, None)
-    >>> counts.settle(rows, np.array([0]), classes.codes, lambda: np.array([1, 2]), None)
+    >>> gone = np.array([0])
+    >>> counts.remove(table, gone)
+    >>> counts.settle(table, gone)
     1
     >>> counts.n_categories, counts.counts.tolist()
     (array([2, 2]), [[0, 1, 1, 0], [0, 1, 0, 1]])
@@ -68,16 +70,7 @@ class CategoryCounts:
         self.starts = np.cumsum(self.n_categories) - self.n_categories
 
     @classmethod
-    def fit(
-        cls,
-        matrix: NDArray[Any],
-        live: Ints,
-        classes: Classes,
-        weights: ClassWeights | None,
-        least: Ints,
-        largest: Floats,
-        names: Any = None,
-    ) -> Self:
+    def fit(cls, table: LabelledRows, least: Ints, largest: Floats) -> Self:
         """Count the live rows, of which `survey` has found the largest categories.
 
         Raises
@@ -85,7 +78,7 @@ class CategoryCounts:
         MagnitudeError
             There are more than ``2**27`` counts to be kept.
         """
-        n_classes = classes.labels.size
+        n_classes, names = table.classes.labels.size, table.names
         sizes = np.maximum(largest + 1.0, least)
         if n_classes * sizes.sum() > MOST_COUNTS:
             widest = np.argsort(-sizes)[:3].tolist()
@@ -97,9 +90,10 @@ class CategoryCounts:
             )
         n_categories = sizes.astype(np.int64)
         counts = np.zeros((n_classes, int(n_categories.sum())), dtype=np.int64)
-        present = counts if weights is None else np.zeros((1, counts.shape[1]), dtype=np.int64)
+        weighted = table.weights is not None
+        present = np.zeros((1, counts.shape[1]), dtype=np.int64) if weighted else counts
         made = cls(least, n_categories, counts, present)
-        made._add(matrix, live, classes.codes, weights, 1)
+        made._add(table, table.live_rows(), 1)
         return made
 
     def state(self) -> dict[str, Any]:
@@ -107,31 +101,22 @@ class CategoryCounts:
         state = {"n_categories": self.n_categories, "categories": self.counts}
         return state if self.present is self.counts else {**state, "present": self.present}
 
-    def remove(
-        self, matrix: NDArray[Any], rows: Ints, codes: Codes, weights: ClassWeights | None
-    ) -> None:
-        """Take rows out of the counts of their classes."""
-        self._add(matrix, rows, codes, weights, -1)
+    def remove(self, table: LabelledRows, rows: Ints) -> None:
+        """Take rows out of the counts."""
+        self._add(table, rows, -1)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self._cut(kept, np.ones(self.counts.shape[1], dtype=np.bool_))
 
-    def settle(
-        self,
-        matrix: NDArray[Any],
-        rows: Ints,
-        codes: Codes,
-        live_rows: LiveRows,
-        weights: ClassWeights | None,
-    ) -> int:
+    def settle(self, table: LabelledRows, rows: Ints) -> int:
         """Drop the highest categories that no row has any more; count the columns they are of."""
         starts = self.starts
         highest = self.present[:, starts + self.n_categories - 1]
         shrinking = ~highest.any(axis=0) & (self.n_categories > self.least)
         if not shrinking.any():
             return 0
-        occurs: NDArray[np.bool_] = np.asarray(self.present.any(axis=0))
+        occurs: Flags = np.asarray(self.present.any(axis=0))
         n_categories = self.n_categories.copy()
         kept = np.ones(occurs.size, dtype=np.bool_)
         for j in np.flatnonzero(shrinking).tolist():
@@ -144,24 +129,17 @@ class CategoryCounts:
         self.starts = np.cumsum(n_categories) - n_categories
         return int(shrinking.sum())
 
-    def _cut(self, classes: NDArray[np.bool_], categories: NDArray[np.bool_]) -> None:
+    def _cut(self, classes: Flags, categories: Flags) -> None:
         weighted = self.present is not self.counts
         self.counts = self.counts[classes][:, categories]
         self.present = self.present[:, categories] if weighted else self.counts
 
-    def _add(
-        self,
-        matrix: NDArray[Any],
-        rows: Ints,
-        codes: Codes,
-        weights: ClassWeights | None,
-        sign: int,
-    ) -> None:
-        units = units_of(weights, rows)
-        kernels.count_categories(matrix, rows, codes, units, self.starts, sign, self.counts)
-        if weights is not None:
+    def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
+        matrix, codes, units, starts = table.matrix, table.codes, table.units(rows), self.starts
+        kernels.count_categories(matrix, rows, codes, units, starts, sign, self.counts)
+        if table.weights is not None:
             one, once = np.zeros_like(codes), np.ones_like(units)
-            kernels.count_categories(matrix, rows, one, once, self.starts, sign, self.present)
+            kernels.count_categories(matrix, rows, one, once, starts, sign, self.present)
 
 
 def survey(matrix: NDArray[Any], rows: Ints) -> Floats:

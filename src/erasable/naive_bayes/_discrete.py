@@ -11,9 +11,10 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.values import Values
-from erasable.naive_bayes._base import Floats, NaiveBayes, logs
+from erasable.naive_bayes._base import NaiveBayes, logs
 
 __all__ = ["DiscreteNB", "TableNB", "refuse_negative", "weighed"]
 
@@ -34,7 +35,7 @@ class DiscreteNB(NaiveBayes):
 
     def _check_settings(self) -> None:
         self._smoothing()
-        if np.min(self._settings["alpha"]) < _LEAST_ALPHA and not self._settings["force_alpha"]:
+        if np.min(self._at_fit("alpha")) < _LEAST_ALPHA and not self._at_fit("force_alpha"):
             warnings.warn(
                 f"alpha too small will result in numeric errors, setting alpha = {_LEAST_ALPHA}; "
                 "pass force_alpha=True to keep it unchanged",
@@ -43,7 +44,7 @@ class DiscreteNB(NaiveBayes):
 
     def _smoothing(self) -> Floats:
         """Return alpha as it is used, a number or one for each feature."""
-        given = self._settings["alpha"]
+        given = self._at_fit("alpha")
         try:
             alpha = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
@@ -58,9 +59,8 @@ class DiscreteNB(NaiveBayes):
                 f"alpha holds {alpha.size} numbers, and X has {self.n_features_in_} features; "
                 "expected as many; pass one for each feature, or one number for all"
             )
-        least = 0.0 if self._settings["force_alpha"] else _LEAST_ALPHA
-        used: Floats = np.maximum(alpha, least)
-        return used
+        least = 0.0 if self._at_fit("force_alpha") else _LEAST_ALPHA
+        return np.maximum(alpha, least)
 
     @property
     def class_log_prior_(self) -> Floats:
@@ -68,7 +68,7 @@ class DiscreteNB(NaiveBayes):
         self._check_fitted()
         if self._prior is not None:
             return logs(self._prior)
-        if self._settings["fit_prior"]:
+        if self._at_fit("fit_prior"):
             return logs(self._shares)
         return np.full(self._labels.size, -np.log(self._labels.size))
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _class_kernels as kernels
-from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP, Floats, Ints
-from erasable.core.errors import MagnitudeError
+from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.grid import MAX_ROWS
+from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 
@@ -74,23 +74,14 @@ class TopGrid:
         MagnitudeError
             If a value exceeds ``2**480``, or there are more than ``2**27`` rows.
         """
-        if live.size > MAX_ROWS:
-            raise MagnitudeError(
-                f"{live.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
-                "split the data"
-            )
+        refuse_many_rows(live.size, MAX_ROWS)
         grid = cls.from_top(np.full(matrix.shape[1], MIN_TOP, dtype=np.int64))
         if issparse(matrix):
             kernels.find_tops_sparse(*parts(matrix), live, grid.half, grid.counts)
         else:
             kernels.find_tops(matrix, live, grid.half, grid.counts)
         grid._follow()
-        huge = np.flatnonzero(grid.top > MAX_TOP)
-        if huge.size:
-            raise MagnitudeError(
-                f"{huge.size} columns hold values beyond 2**{MAX_TOP} (column {int(huge[0])}); "
-                "exact sums need smaller magnitudes; divide such columns by a constant"
-            )
+        refuse_huge_columns(grid.top > MAX_TOP, f"2**{MAX_TOP}")
         return grid
 
     @classmethod
@@ -107,7 +98,7 @@ class TopGrid:
         """Distance of two neighbours on the grid, a float64 per column."""
         return np.ldexp(1.0, self.top - BITS)
 
-    def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> NDArray[np.bool_] | None:
+    def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> Flags | None:
         """Forget rows.
 
         Parameters
@@ -131,7 +122,7 @@ class TopGrid:
             gone = kernels.forget_tops(matrix, rows, self.half, self.counts)
         if not gone:
             return None
-        columns: NDArray[np.bool_] = (self.counts == 0) & (self.top > MIN_TOP)
+        columns: Flags = (self.counts == 0) & (self.top > MIN_TOP)
         if not columns.any():
             return None
         live = live_rows()

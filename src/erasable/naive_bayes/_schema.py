@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from erasable.core._schema import Depending, Fields, Part, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, classes, refuse_many, tops
+from erasable.core.arrays import Floats, Ints
 
 __all__ = ["naive_bayes_schema", "totals_of"]
 
 
 def naive_bayes_schema(
-    n_records: int,
-    counted: Callable[[int, bool], Fields],
-    prior: NDArray[np.float64] | None,
-    *,
-    fixed: bool,
+    n_records: int, counted: Callable[[int, bool], Fields], prior: Floats | None, *, fixed: bool
 ) -> Part:
     """Return the schema of a classifier.
 
@@ -60,9 +54,7 @@ def _weights_schema(n_records: int) -> Fields:
     return Fields(parts, relations=(weigh_something,))
 
 
-def totals_of(state: dict[str, Any]) -> NDArray[np.int64]:
+def totals_of(state: dict[str, Any]) -> Ints:
     """Return the number of records of each class in a state, or the sum of their weights."""
-    totals: NDArray[np.int64] = (
-        state["weights"]["sums"] if "weights" in state else state["classes"]["counts"]
-    )
+    totals: Ints = state["weights"]["sums"] if "weights" in state else state["classes"]["counts"]
     return totals

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from erasable.core._class_kernels import Codes
-from erasable.core._grid_kernels import MAX_TOP, Floats, Ints
+from erasable.core._grid_kernels import MAX_TOP
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 from erasable.naive_bayes._magnitudes import LiveRows, TopGrid
 
-__all__ = ["LEAST_WEIGHT", "ClassWeights", "units_of"]
+__all__ = ["LEAST_WEIGHT", "ClassWeights"]
 
 LEAST_WEIGHT = 2.0**-507
 """Weights up to this count as 0, whatever the others are."""
@@ -95,16 +94,11 @@ class ClassWeights:
         self.sums = np.zeros(classes.labels.size, dtype=np.int64)
         np.add.at(self.sums, classes.codes[live], self.units(live))
 
-    def remove(self, rows: Ints, codes: Codes, live_rows: LiveRows) -> bool:
+    def remove(self, rows: Ints, codes: Ints32, live_rows: LiveRows) -> bool:
         """Take rows out of the sums; true if the grid has changed, and all is to be summed anew."""
         np.subtract.at(self.sums, codes[rows], self.units(rows))
         return self.grid.remove(self.weights[:, np.newaxis], rows, live_rows) is not None
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
+    def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self.sums = self.sums[kept]
-
-
-def units_of(weights: ClassWeights | None, rows: Ints) -> Ints:
-    """Return how much rows count, in quanta; 1 each, where there are no weights."""
-    return np.ones(rows.size, dtype=np.int64) if weights is None else weights.units(rows)

@@ -7,31 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._deleting import learn_and_compare
-from erasable.core._schema import Fields, Sizes
-from erasable.core._schema_models import (
-    classes,
-    column_map,
-    grid,
-    moments,
-    refuse_negative_variance,
-)
-from erasable.core.class_moments import ClassMoments
+from erasable.core._by_class import ByClass, class_moments_schema, log_shares
+from erasable.core._schema import Fields
+from erasable.core._schema_models import classes
+from erasable.core.arrays import Floats, Ints
+from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.classes import Classes
-from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
-from erasable.core.estimator import Erasable
 
 __all__ = ["NearestCentroid"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
-
-class NearestCentroid(ClassifierMixin, Erasable):
+class NearestCentroid(ByClass):
     """Classify by the nearest of the classes' means, and forget exactly.
 
     Use it as a baseline, or where there are few records of each class: it has no parameter that
@@ -109,9 +98,7 @@ class NearestCentroid(ClassifierMixin, Erasable):
         "priors": [StrOptions({"uniform", "empirical"}), "array-like"],
     }
     _takes_map = True
-    _labels: NDArray[Any]
-    _counts: Ints
-    _moments: ClassMoments
+    _counted: ClassMoments
 
     def __init__(self, *, shrink_threshold: float | None = None, priors: Any = "uniform") -> None:
         self.shrink_threshold = shrink_threshold
@@ -121,14 +108,14 @@ class NearestCentroid(ClassifierMixin, Erasable):
 
     def _fit_rows(self) -> None:
         held = self._attached()
-        live, target, matrix = held.live_rows(), held.records.y, held.records.matrix
-        assert target is not None
-        found = Classes.fit(target, live)
-        self._refuse_few(found.labels.size, f"the {live.size} records have")
+        assert held.records.y is not None
+        found = Classes.fit(held.records.y, held.live_rows())
+        self._refuse_few(found.labels.size, f"the {held.n_live} records have")
         self._read_priors(found.labels.size)
-        self._moments = ClassMoments.fit(matrix, live, found, names=held.records.feature_names)
-        self._labels, self._counts = found.labels, found.counts
-        self._accelerator = found
+        self._learn(found)
+
+    def _count(self, table: LabelledRows) -> ClassMoments:
+        return ClassMoments.fit(table)
 
     def _check_deletion(self, rows: Ints) -> None:
         left = self._accelerator.left(rows)
@@ -146,46 +133,17 @@ class NearestCentroid(ClassifierMixin, Erasable):
                 "number of classes has to be greater than one)"
             )
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        held, found = self._attached(), self._accelerator
-        matrix = held.records.matrix
-        self._moments.remove(matrix, rows, found.codes)
-        kept = found.remove(rows)
-        if kept is not None:
-            self._moments.keep(kept)
-        scanned = self._moments.settle(matrix, rows, found.codes, held.live_rows)
-        self._labels, self._counts = found.labels, found.counts
-        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
-
     # -- keeping -------------------------------------------------------------------------------
 
-    def _state(self) -> dict[str, Any]:
-        told = {"labels": self._labels, "counts": self._counts}
-        return {"classes": told, **self._moments.state(), **self._map_state()}
-
     def _schema(self) -> Fields:
-        n_records = int(self._info.n_records or 0)
-
-        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-            counts = value["classes"]["counts"][:, np.newaxis]
-            refuse_negative_variance(value["moments"], counts, "moments.hh")
-
-        parts = {
-            "classes": classes(n_records),
-            "grid": grid("n_features"),
-            "moments": moments(n_records, "n_classes", "n_features"),
-        }
-        return Fields(parts, {"map": column_map()}, (check,))
+        n_records = self._n_records
+        return Fields({"classes": classes(n_records)}).joined(class_moments_schema(n_records))
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
+        super()._restore(state)
         self._refuse_few(self._labels.size, "the file has")
         self._read_priors(self._labels.size)
-        self._moments = ClassMoments.from_state(state, self._counts)
-        self._restore_map(state)
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
+        self._counted = ClassMoments.from_state(state, self._counts)
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -208,12 +166,6 @@ class NearestCentroid(ClassifierMixin, Erasable):
         return priors
 
     @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, sorted."""
-        self._check_fitted()
-        return self._labels.copy()
-
-    @property
     def class_prior_(self) -> Floats:
         """Probability of each class."""
         self._check_fitted()
@@ -232,7 +184,7 @@ class NearestCentroid(ClassifierMixin, Erasable):
         freedom = int(self._counts.sum()) - self._labels.size
         spread = np.zeros(self.n_features_in_)
         for count, variance in zip(
-            self._counts.tolist(), self._moments.variances(self._counts), strict=True
+            self._counts.tolist(), self._counted.variances(self._counts), strict=True
         ):
             spread += count * variance
         deviation = np.sqrt(spread / freedom) if freedom else spread
@@ -240,7 +192,7 @@ class NearestCentroid(ClassifierMixin, Erasable):
 
     def _means(self) -> tuple[Floats, Floats]:
         """Return the mean of each class, and of all records, behind the map."""
-        means, mean = self._moments.means(self._counts), self._moments.total().mean()
+        means, mean = self._counted.means(self._counts), self._counted.total().mean()
         return self._mapped(means), self._mapped(mean)
 
     def _widths(self) -> Floats:
@@ -271,8 +223,7 @@ class NearestCentroid(ClassifierMixin, Erasable):
         means, mean = self._means()
         if self._at_fit("shrink_threshold") is None:
             return means
-        centroids: Floats = mean + self._widths() * self.deviations_
-        return centroids
+        return mean + self._widths() * self.deviations_
 
     def _scores(self, X: Any, *, standardized: bool) -> Floats:
         """Return how near every row is to every class; the largest score is the nearest."""
@@ -334,21 +285,4 @@ class NearestCentroid(ClassifierMixin, Erasable):
         ndarray of shape (n_rows, n_classes), float64
             A column for each of `classes_`.
         """
-        scores = self._scores(X, standardized=True)
-        scores -= scores.max(axis=1, keepdims=True)
-        scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
-        return scores
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of every class, by scikit-learn's formula, for every row.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes), float64
-            A column for each of `classes_`; rows add up to 1.
-        """
-        return np.exp(self.predict_log_proba(X))
+        return log_shares(self._scores(X, standardized=True))

@@ -11,11 +11,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Floats
 from erasable.core.records import Records
 
 from ._neighbors import Neighbors
-from ._targets import Labels
+from ._targets import StoredLabels
 
 __all__ = ["KNeighborsClassifier"]
 
@@ -101,18 +101,12 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
             )
         return records
 
-    _has_labels = True
-
-    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Labels:
-        return Labels.fit(y, rows)
-
-    def _targets_from(self, state: dict[str, Any]) -> Labels:
-        return Labels.from_state(state)
+    _kind_of_targets = StoredLabels
 
     @property
-    def _labels(self) -> Labels:
+    def _labels(self) -> StoredLabels:
         labels = self._memory.targets
-        assert isinstance(labels, Labels)
+        assert isinstance(labels, StoredLabels)
         return labels
 
     @property
@@ -173,7 +167,5 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags

@@ -11,8 +11,8 @@ What is computed is the square of the Euclidean distance, and other distances th
 
 from __future__ import annotations
 
-from erasable.core._grid_kernels import Floats, Ints
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints
 
 __all__ = ["CHEBYSHEV", "EUCLIDEAN", "MANHATTAN", "block_distances", "box_distance", "insert"]
 

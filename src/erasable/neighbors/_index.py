@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 
 from . import _index_kernels as kernels
 
@@ -38,6 +38,8 @@ class Index:
     order : ndarray of shape (n_records,), int64
     n_dead : int
         How many of them were taken out.
+    tree : tuple
+        See `_index_kernels.Tree`.
 
     Examples
     --------
@@ -62,24 +64,16 @@ class Index:
             width = -(-width // _LANES) * _LANES
             starts = np.zeros(n_blocks + 1, dtype=np.int64)
             kernels.split(matrix, order, items, starts, np.zeros(n))
-        self._blocks = np.full((n_blocks, d, width), np.inf)
-        self._ranks = np.full((n_blocks, width), -1)
+        lower, upper = np.zeros((2, n_nodes, d))
+        blocks, ranks = np.full((n_blocks, d, width), np.inf), np.full((n_blocks, width), -1)
+        self.tree: kernels.Tree = blocks, ranks, lower, upper
         self._slots = np.full(matrix.shape[0], -1)
-        self._lower, self._upper = np.zeros((2, n_nodes, d))
-        kernels.fill_blocks(
-            matrix, order, items, starts,
-            self._blocks, self._ranks, self._slots, self._lower, self._upper,
-        )  # fmt: skip
+        kernels.fill_blocks(matrix, order, items, starts, self.tree, self._slots)
 
     def remove(self, rows: Ints) -> None:
         """Take records out, and overwrite what is known of them."""
-        kernels.forget(rows, self._blocks, self._ranks, self._slots, self._lower, self._upper)
+        kernels.forget(rows, self.tree, self._slots)
         self.n_dead += rows.size
-
-    @property
-    def parts(self) -> tuple[Floats, Ints, Floats, Floats]:
-        """Blocks, ranks of the records in them, and the sides of the boxes, for kernels."""
-        return self._blocks, self._ranks, self._lower, self._upper
 
     def nearest(
         self, queries: Floats, k: int, inverse: Floats | None = None, metric: int = 0
@@ -105,19 +99,11 @@ class Index:
         distances = np.full((queries.shape[0], k), _LARGEST)
         ranks = np.full((queries.shape[0], k), _NOBODY)
         scales = np.zeros(0) if inverse is None else inverse
-        blocks, owners, lower, upper = self.parts
+        find = kernels.search if self.tree[2].size else kernels.scan
         portion = max(_LANES, _CACHED // max(1, queries.shape[1]))
         for start in range(0, queries.shape[0], portion):
             some = slice(start, start + portion)
-            if lower.shape[0]:
-                kernels.search(
-                    queries[some], blocks, owners, lower, upper, scales, metric,
-                    distances[some], ranks[some],
-                )  # fmt: skip
-            else:
-                kernels.scan(
-                    queries[some], blocks, owners, scales, metric, distances[some], ranks[some]
-                )
+            find(queries[some], self.tree, scales, metric, distances[some], ranks[some])
         found = ranks != _NOBODY
         rows = np.where(found, self.order[np.where(found, ranks, 0)], -1)
         return distances, rows

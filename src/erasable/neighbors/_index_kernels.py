@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints, Matrix
 
 from ._distance_kernels import block_distances, box_distance, insert
 
-__all__ = ["fill_blocks", "forget", "scan", "search", "split"]
+__all__ = ["Tree", "fill_blocks", "forget", "scan", "search", "split"]
+
+Tree = tuple[Floats, Ints, Floats, Floats]
+"""Blocks, ranks of the records in them, and the sides of the boxes of the nodes."""
 
 _DEPTH = 64  # levels that a tree cannot have
 
@@ -109,17 +112,10 @@ def _fit_node(node: int, lower: Floats, upper: Floats) -> bool:
 
 @kernel
 def fill_blocks(
-    matrix: Matrix,
-    rows: Ints,
-    items: Ints,
-    starts: Ints,
-    blocks: Floats,
-    ranks: Ints,
-    slots: Ints,
-    lower: Floats,
-    upper: Floats,
+    matrix: Matrix, rows: Ints, items: Ints, starts: Ints, tree: Tree, slots: Ints
 ) -> None:
     """Write the records into their blocks, and tell for each row in which slot it is."""
+    blocks, ranks, lower, upper = tree
     n_blocks, d, width = blocks.shape
     for b in range(n_blocks):
         for i in range(starts[b], starts[b + 1]):
@@ -137,10 +133,9 @@ def fill_blocks(
 
 
 @kernel
-def forget(
-    rows: Ints, blocks: Floats, ranks: Ints, slots: Ints, lower: Floats, upper: Floats
-) -> None:
+def forget(rows: Ints, tree: Tree, slots: Ints) -> None:
     """Overwrite records, and the sides of boxes that they made."""
+    blocks, ranks, lower, upper = tree
     n_blocks, _, width = blocks.shape
     for row in rows:
         slot = slots[row]
@@ -179,15 +174,10 @@ def _scan_block(
 
 @kernel
 def scan(
-    queries: Floats,
-    blocks: Floats,
-    owners: Ints,
-    inverse: Floats,
-    metric: int,
-    distances: Floats,
-    ranks: Ints,
+    queries: Floats, tree: Tree, inverse: Floats, metric: int, distances: Floats, ranks: Ints
 ) -> None:
     """Find the nearest records of each query among all; see `search`."""
+    blocks, owners, _, _ = tree
     scratch = np.zeros(blocks.shape[2])
     for b in range(blocks.shape[0]):
         for q in range(queries.shape[0]):
@@ -198,28 +188,21 @@ def scan(
 
 @kernel
 def search(
-    queries: Floats,
-    blocks: Floats,
-    owners: Ints,
-    lower: Floats,
-    upper: Floats,
-    inverse: Floats,
-    metric: int,
-    distances: Floats,
-    ranks: Ints,
+    queries: Floats, tree: Tree, inverse: Floats, metric: int, distances: Floats, ranks: Ints
 ) -> None:
     """Find the nearest records of each query, going down the nearer child first.
 
     Parameters
     ----------
     queries : ndarray of shape (n_queries, n_features)
-    blocks, owners, lower, upper
+    tree
         The index: records, their ranks, and the boxes of the nodes.
     inverse, metric
         See `block_distances`.
     distances, ranks : ndarray of shape (n_queries, n_neighbors)
         Full of the largest float and of the largest integer; they receive the nearest, in order.
     """
+    blocks, owners, lower, upper = tree
     n_leaves = blocks.shape[0]
     scratch = np.zeros(blocks.shape[2])
     nodes = np.zeros(_DEPTH, np.int64)

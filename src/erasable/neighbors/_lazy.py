@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
-from erasable.core.deletion import Deletion, Outcome
-from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
+from erasable.core.arrays import Floats, Ints
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Attachment, Records
 from erasable.core.values import refuse_unsuited
 
 from ._memory import Memory
 from ._schema import lazy_schema
-from ._targets import LARGEST, Targets
+from ._targets import LARGEST, StoredLabels, StoredNumbers
 
 __all__ = ["Lazy"]
 
@@ -30,8 +31,8 @@ class Lazy(Erasable):
     """Base of models that keep their records and learn nothing from them.
 
     The state is the records themselves, in an order of their own, so that a model can predict
-    from its file, and a file holds every record. A subclass implements ``_targets_of(y, rows)``
-    and ``_targets_from(state)``, and answers from ``_memory``.
+    from its file, and a file holds every record. A subclass says what its targets are, numbers
+    by default, and answers from ``_memory``.
 
     Where the model stands behind an affine step of a pipeline, it keeps the records before that
     step, and measures in the metric of those after it: ``_map`` is the step's (shift, scale).
@@ -44,20 +45,9 @@ class Lazy(Erasable):
     _refit_from: ClassVar[tuple[int, float]] = (1000, 0.5)
 
     _takes_map: ClassVar[bool] = True
+    _kind_of_targets: ClassVar[type[StoredLabels | StoredNumbers]] = StoredNumbers
     _owns_records: bool = False
     _restored: Memory | None = None
-
-    # -- what a subclass implements ------------------------------------------------------------
-
-    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Targets:
-        """Read the targets of live rows."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_of()")
-
-    def _targets_from(self, state: dict[str, Any]) -> Targets:
-        """Bring the targets back from the records of a state."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
-
-    _has_labels: ClassVar[bool] = False
 
     # -- keeping and forgetting ----------------------------------------------------------------
 
@@ -73,36 +63,14 @@ class Lazy(Erasable):
         records, rows = held.records, held.live_rows()
         _refuse_large(records.matrix, rows)
         assert records.y is not None
-        targets = self._targets_of(records.y, rows)
+        targets = self._kind_of_targets.fit(records.y, rows)
         return Memory(records.matrix, records.ids, held.live, targets)
 
-    def delete(
-        self,
-        ids: Iterable[Any] | None = None,
-        *,
-        groups: Iterable[Any] | None = None,
-        digest: bool = True,
-    ) -> Deletion:
-        """Delete records; see `erasable.core.estimator.Erasable.delete`.
-
-        Parameters
-        ----------
-        ids : array-like of int or str, default=None
-            Records to delete. An empty sequence does nothing.
-        groups : array-like of int or str, default=None
-            Groups whose records are to be deleted, beside those of `ids`.
-        digest : bool, default=True
-            Report the digests before and after. The first digest of a model hashes every record.
-
-        Returns
-        -------
-        Deletion
-            What was done.
-        """
-        deletion = super().delete(ids, groups=groups, digest=digest)
+    def _delete_checked(self, held: Attachment, rows: Ints) -> Outcome:
+        outcome = super()._delete_checked(held, rows)
         with contextlib.suppress(MemoryError):  # there is no hurry
             self._compact()
-        return deletion
+        return outcome
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         self._accelerator.remove(rows)
@@ -123,11 +91,10 @@ class Lazy(Erasable):
     @property
     def _memory(self) -> Memory:
         self._check_fitted()
-        memory: Memory = self._accelerator if self._restored is None else self._restored
-        return memory
+        return self._accelerator if self._restored is None else self._restored
 
     def _schema(self) -> Fields:
-        return lazy_schema(labels=self._has_labels)
+        return lazy_schema(labels=self._kind_of_targets is StoredLabels)
 
     def _state(self) -> dict[str, Any]:
         return {"records": self._memory.state(), **self._map_state()}
@@ -147,23 +114,17 @@ class Lazy(Erasable):
         self._restore_map(state)
         if self._held is None:
             told = state["records"]
-            self._restored = Memory.from_state(told, self._targets_from(told))
+            self._restored = Memory.from_state(told, self._kind_of_targets.from_state(told))
         else:
             self._accelerator = self._memory_of(self._held)
 
     def _reattach(self) -> None:
         held, memory = self._attached(), None
-        if held.records.y is not None:
-            with contextlib.suppress(ErasableError):
-                names = held.records.feature_names
-                refuse_unsuited(self, held.records.matrix, held.live, names)
-                memory = self._memory_of(held)
+        with contextlib.suppress(ErasableError):
+            refuse_unsuited(self, held.records.matrix, held.live, held.records.feature_names)
+            memory = self._memory_of(held)
         if memory is None or not (held.vouched or memory.equals(self._memory)):
-            raise ArtifactError(
-                f"the records are not those that the {type(self).__name__} holds; expected the "
-                "same values and targets; pass Records(X, y, ids=...) of unchanged records, or "
-                "fit again"
-            )
+            raise not_its_records(self)
         self._accelerator, self._restored = memory, None
 
     @property
@@ -197,8 +158,13 @@ class Lazy(Erasable):
         """What a difference in a feature is multiplied by, where it is not 1."""
         if self._map is None:
             return None
-        inverse: Floats = 1.0 / np.maximum(self._map.scale, _LEAST_SCALE)
-        return inverse
+        return 1.0 / np.maximum(self._map.scale, _LEAST_SCALE)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
 
 
 def _refuse_large(matrix: Any, rows: Ints) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Ints
+from erasable.core.arrays import Flags, Ints
 from erasable.core.digest import state_root
 from erasable.core.ids import as_id_array
 from erasable.core.tape import Tape
 
 from ._index import Index
 from ._row_hash import RowHash, sum_of_hashes
-from ._targets import Targets
+from ._targets import StoredTargets
 
 __all__ = ["Memory"]
 
@@ -36,20 +36,18 @@ class Memory:
     ids : ndarray of shape (n_rows,), int64, uint64 or object
     live : ndarray of shape (n_rows,), bool
         Shared with the model's hold on its records: it knows of a deletion first.
-    targets : Targets
+    targets : StoredTargets
 
     Examples
     --------
-    >>> from erasable.neighbors._targets import Numbers
+    >>> from erasable.neighbors._targets import StoredNumbers
     >>> X, ids, live = np.array([[0.0], [3.0]]), np.array([5, 6]), np.ones(2, dtype=bool)
-    >>> memory = Memory(X, ids, live, Numbers.fit(np.array([1.0, 2.0]), np.arange(2)))
+    >>> memory = Memory(X, ids, live, StoredNumbers.fit(np.array([1.0, 2.0]), np.arange(2)))
     >>> memory.index(None).nearest(np.array([[2.0]]), 1)
     (array([[1.]]), array([[1]]))
     """
 
-    def __init__(
-        self, matrix: Any, ids: NDArray[Any], live: NDArray[np.bool_], targets: Targets
-    ) -> None:
+    def __init__(self, matrix: Any, ids: NDArray[Any], live: Flags, targets: StoredTargets) -> None:
         self.matrix, self.ids, self.live, self.targets = matrix, ids, live, targets
         self._order: Ints | None = None
         self._hash: RowHash | None = None
@@ -94,7 +92,7 @@ class Memory:
             if 2 * self._index.n_dead > self._index.order.size:
                 self._index = None  # the next one is made of what is left
 
-    def moved(self, matrix: Any, ids: NDArray[Any], live: NDArray[np.bool_], rows: Ints) -> Memory:
+    def moved(self, matrix: Any, ids: NDArray[Any], live: Flags, rows: Ints) -> Memory:
         """Return the memory of the same records where they lie in another place, in this order."""
         made = Memory(matrix, ids, live, self.targets.take(rows))
         made._hash = self._hash
@@ -128,6 +126,6 @@ class Memory:
         return state_root(self.digest_state()) == state_root(other.digest_state())
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], targets: Targets) -> Memory:
+    def from_state(cls, state: dict[str, Any], targets: StoredTargets) -> Memory:
         """Bring back what `state` returned: rows are places."""
         return cls(state["X"], state["ids"], np.ones(state["X"].shape[0], dtype=np.bool_), targets)

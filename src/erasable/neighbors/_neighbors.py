@@ -10,11 +10,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
 
@@ -161,7 +160,7 @@ class Neighbors(Lazy):
             )
         return np.sqrt(distances) if metric == EUCLIDEAN else distances, rows
 
-    def _count(self, n_neighbors: int | None, live: NDArray[np.bool_], among: bool) -> int:
+    def _count(self, n_neighbors: int | None, live: Flags, among: bool) -> int:
         """Return how many neighbours are to be found, if there are as many."""
         k = self._at_fit("n_neighbors") if n_neighbors is None else n_neighbors
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Floats
 
 from ._neighbors import Neighbors
-from ._targets import Numbers
+from ._targets import StoredNumbers
 
 __all__ = ["KNeighborsRegressor"]
 
@@ -80,12 +78,6 @@ class KNeighborsRegressor(RegressorMixin, Neighbors):
     True
     """
 
-    def _targets_of(self, y: NDArray[Any], rows: Ints) -> Numbers:
-        return Numbers.fit(y, rows)
-
-    def _targets_from(self, state: dict[str, Any]) -> Numbers:
-        return Numbers.from_state(state)
-
     def predict(self, X: Any) -> Floats:
         """Predict targets.
 
@@ -101,16 +93,10 @@ class KNeighborsRegressor(RegressorMixin, Neighbors):
         distances, rows = self._nearest(X)
         weights = self._weights(distances)
         targets = self._memory.targets
-        assert isinstance(targets, Numbers)
+        assert isinstance(targets, StoredNumbers)
         sums, total = np.zeros((rows.shape[0], targets.values.shape[1])), np.zeros(rows.shape[0])
         for j in range(rows.shape[1]):  # the nearest first
             sums += weights[:, j, None] * targets.values[rows[:, j]]
             total += weights[:, j]
         sums /= total[:, None]
         return sums[:, 0] if targets.flat else sums
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags

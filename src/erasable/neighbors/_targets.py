@@ -6,43 +6,24 @@ goes, so does the class; what is kept of a deleted record is overwritten.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 
 from ._row_hash import label_bytes
 
-__all__ = ["LARGEST", "Labels", "Numbers", "Targets"]
+__all__ = ["LARGEST", "StoredLabels", "StoredNumbers", "StoredTargets"]
 
 LARGEST = 2.0**500
 """No value may exceed it: squares of differences, and sums of them, stay finite."""
 
 
-class Targets(Protocol):
-    """Targets by row."""
-
-    def bytes_of(self, rows: Ints) -> list[bytes]:
-        """Write those of some rows as bytes, for a hash."""
-
-    def remove(self, rows: Ints) -> None:
-        """Forget those of some rows."""
-
-    def take(self, rows: Ints) -> Targets:
-        """Keep those of the live rows only, in this order."""
-
-    def state(self, order: Ints) -> dict[str, Any]:
-        """Return those of all live rows, in this order."""
-
-    def summary(self) -> dict[str, Any]:
-        """Return what is known beside the targets of each row."""
-
-
-class Numbers:
+class StoredNumbers:
     """Targets that are numbers.
 
     Parameters
@@ -54,7 +35,7 @@ class Numbers:
 
     Examples
     --------
-    >>> numbers = Numbers.fit(np.array([3, 4, 5]), np.array([0, 2]))
+    >>> numbers = StoredNumbers.fit(np.array([3, 4, 5]), np.array([0, 2]))
     >>> numbers.values.tolist(), numbers.flat
     ([[3.0], [0.0], [5.0]], True)
     """
@@ -112,7 +93,7 @@ class Numbers:
         return cls.fit(state["y"], np.arange(state["y"].shape[0]))
 
 
-class Labels:
+class StoredLabels:
     """Targets that are labels.
 
     Parameters
@@ -124,7 +105,7 @@ class Labels:
 
     Examples
     --------
-    >>> labels = Labels.fit(np.array(["a", "b", "a"], dtype=object), np.arange(3))
+    >>> labels = StoredLabels.fit(np.array(["a", "b", "a"], dtype=object), np.arange(3))
     >>> labels.remove(np.array([1]))
     >>> labels.outputs[0].labels
     array(['a'], dtype=object)
@@ -186,3 +167,7 @@ class Labels:
             for labels, column in zip(state["classes"], columns, strict=True)
         ]
         return cls(outputs, codes.ndim == 1)
+
+
+StoredTargets: TypeAlias = StoredLabels | StoredNumbers
+"""Targets by row."""

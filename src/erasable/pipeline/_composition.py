@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import _BaseComposition
 
 from erasable.core._fit_info import base_state
 from erasable.core._schema import DictOf, Fields, Integer, Part, Sizes, Within, refuse
+from erasable.core.arrays import Ints
 from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
@@ -66,13 +66,12 @@ class Composition(_BaseComposition, Nested):
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
         super()._validate_params()
         self._check_parts()
-        before = [(part, dict(part.__dict__)) for part in self._composed()]
-        try:
+        with _all_or_nothing(self._composed()):
             return super()._fit(X, y, sample_weight, ids, groups)
-        except BaseException:
-            for part, attributes in before:
-                part.__dict__ = attributes
-            raise
+
+    def _erasable_parts(self) -> dict[str, Erasable]:
+        """Return the parts that learn, by name."""
+        return {name: part for name, part in self._parts() if isinstance(part, Erasable)}
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -94,40 +93,39 @@ class Composition(_BaseComposition, Nested):
 
     @property
     def _takes_weights(self) -> bool:  # type: ignore[override]
-        return any(isinstance(part, Erasable) and part._takes_weights for _, part in self._parts())
+        return any(part._takes_weights for part in self._erasable_parts().values())
 
     def _learns_from(self) -> set[str]:
-        learners = [part for _, part in self._parts() if isinstance(part, Erasable)]
-        return super()._learns_from().union(*(part._learns_from() for part in learners))
+        parts = self._erasable_parts().values()
+        return super()._learns_from().union(*(part._learns_from() for part in parts))
 
     @property
     def _reads_numbers(self) -> bool:
-        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        parts = list(self._erasable_parts().values())
         return bool(parts) and parts[-1]._reads_numbers
 
     @property
     def _heeds_objects(self) -> bool:
-        return any(part._heeds_objects for _, part in self._parts() if isinstance(part, Erasable))
+        return any(part._heeds_objects for part in self._erasable_parts().values())
 
     def _draw_seed(self) -> None:
-        for _, part in self._parts():
-            if isinstance(part, Erasable):
-                part._forget_learned()
-                part._draw_seed()
+        for part in self._erasable_parts().values():
+            part._forget_learned()
+            part._draw_seed()
 
     def _minimum_records(self) -> int:
-        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        parts = self._erasable_parts().values()
         return max([1, *(part._minimum_records() for part in parts)])
 
     def _minimum_parameter(self) -> str | None:
         least = self._minimum_records()
-        for name, part in self._parts():
-            if isinstance(part, Erasable) and part._minimum_records() == least:
+        for name, part in self._erasable_parts().items():
+            if part._minimum_records() == least:
                 inner = part._minimum_parameter()
                 return None if inner is None else f"{name}__{inner}"
         return None
 
-    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+    def _check_deletion(self, rows: Ints) -> None:
         for learning in self._layout.learners:
             learning.step._check_deletion(rows)
 
@@ -148,22 +146,13 @@ class Composition(_BaseComposition, Nested):
             return part
         return as_encoded(part, self._encoded_parts()[name])
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         assert self._engine is not None
         with fusing(self._fused):
             return self._engine.remove(self, rows)
 
-    def _declare(self, numeric: NDArray[np.bool_] | None) -> None:
-        return None
-
-    def _end_learning(self, engine: Engine) -> None:
-        return None
-
     def _start_deletion(self) -> None:
         self._marked = None
-
-    def _end_deletion(self, engine: Engine) -> None:
-        return None
 
     def _relearn(self, held: Attachment, affine: Affine | None = None) -> None:
         with fusing(self._fused):
@@ -197,13 +186,8 @@ class Composition(_BaseComposition, Nested):
             self._reattach()  # also parts may have lost their accelerators
         if not self._fault:
             return
-        before = [(part, dict(part.__dict__)) for part in (self, *self._composed())]
-        try:
+        with _all_or_nothing([self, *self._composed()]):
             self._relearn(self._attached())
-        except BaseException:
-            for part, attributes in before:
-                part.__dict__ = attributes
-            raise
 
     def _composed(self) -> list[Erasable]:
         """Return the estimators that it is made of, at any depth."""
@@ -217,14 +201,13 @@ class Composition(_BaseComposition, Nested):
         return {MARK: 2, **unfused} if self._marked else unfused
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
-        parts = [part for _, part in self._parts() if isinstance(part, Erasable)]
+        parts = self._erasable_parts().values()
         return any(part._fits_sooner(n_gone, n_records) for part in parts)
 
     def _abandon(self) -> None:
         super()._abandon()
-        for _, part in self._parts():
-            if isinstance(part, Erasable):
-                part._abandon()
+        for part in self._erasable_parts().values():
+            part._abandon()
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -236,8 +219,7 @@ class Composition(_BaseComposition, Nested):
         parts = DictOf(Within({"algorithm_version", "feature_names", "n_features", "seed"}))
 
         def know_the_parts(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-            known = {name for name, part in self._parts() if isinstance(part, Erasable)}
-            strange = sorted(value[self._PARTS].keys() - known)
+            strange = sorted(value[self._PARTS].keys() - self._erasable_parts().keys())
             if strange:
                 refuse(f"{self._PARTS}.{strange[0]}", "a value", "no such field")
 
@@ -335,12 +317,23 @@ class Composition(_BaseComposition, Nested):
             )
 
 
+@contextmanager
+def _all_or_nothing(parts: list[Erasable]) -> Iterator[None]:
+    """Give estimators their attributes back where something is raised."""
+    before = [(part, dict(part.__dict__)) for part in parts]
+    try:
+        yield
+    except BaseException:
+        for part, attributes in before:
+            part.__dict__ = attributes
+        raise
+
+
 def _part(step: Erasable) -> dict[str, Any]:
     """Return what is a part's own of its state; parameters and records are the whole's."""
-    names = getattr(step, "feature_names_in_", None)
     return {
         "algorithm_version": step.algorithm_version,
-        "feature_names": None if names is None else names.tolist(),
+        "feature_names": step._column_names,
         "n_features": step.n_features_in_,
         "seed": getattr(step, "seed_", None),
         **step._state(),

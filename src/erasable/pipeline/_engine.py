@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
 from erasable.core._deleting import forget_rows, learn_anew
+from erasable.core.arrays import Flags, Ints
 from erasable.core.changes import ANYTHING, Change
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import ArtifactError, UnsupportedStepError
@@ -43,7 +42,6 @@ from erasable.preprocessing import SimpleImputer
 
 __all__ = ["Engine", "join_outcomes"]
 
-Ints: TypeAlias = NDArray[np.int64]
 
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
 _AS_OBJECTS = "it read columns of numbers as objects, because other columns hold text"
@@ -161,7 +159,7 @@ class Engine:
         self._reads[node] = view
         return view
 
-    def _declared(self, learning: Learning) -> tuple[list[str] | None, NDArray[np.bool_] | None]:
+    def _declared(self, learning: Learning) -> tuple[list[str] | None, Flags | None]:
         """Return the names of the columns of a table, and which a frame declares to be numbers."""
         assert isinstance(learning.reads, Table)
         node, step = learning.reads.input, learning.step

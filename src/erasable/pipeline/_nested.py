@@ -6,9 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from erasable.core.arrays import Flags
 from erasable.core.changes import Change
 from erasable.core.estimator import Erasable
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from erasable.pipeline._nodes import Node
 
 __all__ = ["Changes", "Nested"]
-
-Flags = NDArray[np.bool_]
 
 
 class Nested(Erasable):
@@ -51,19 +47,15 @@ class Nested(Erasable):
     def _lay_out(self, source: Node) -> None:
         """Set ``_layout``, for a source whose width and names are known."""
 
-    @abstractmethod
     def _declare(self, numeric: Flags | None) -> None:
         """Learn which columns of the source a frame declares to hold numbers."""
 
-    @abstractmethod
     def _end_learning(self, engine: Any) -> None:
         """Keep what follows of the steps, which have learned."""
 
-    @abstractmethod
     def _start_deletion(self) -> None:
         """Remember what is to be compared."""
 
-    @abstractmethod
     def _end_deletion(self, engine: Any) -> None:
         """Keep what follows of the steps, which have deleted."""
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from erasable.core.arrays import Ints
 from erasable.core.changes import ANYTHING, NOTHING, Change, union
 from erasable.core.estimator import Erasable
 from erasable.core.rows import Rows
@@ -40,7 +40,6 @@ __all__ = [
     "evaluate",
 ]
 
-Ints: TypeAlias = NDArray[np.int64]
 Get: TypeAlias = "Callable[[Node], Values]"
 
 
@@ -83,7 +82,19 @@ class Source(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table(Node):
+class _After(Node):
+    """A node that is made of another one."""
+
+    input: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """See `Node.inputs`."""
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table(_After):
     """A node of which the values for all records are kept, for a step to learn from.
 
     Attributes
@@ -93,12 +104,7 @@ class Table(Node):
         The step for which it is made, for messages; empty if that takes objects.
     """
 
-    input: Node
     reader: str
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
 
     def make(self, get: Get) -> Values:
         rows = get(self.input)
@@ -109,15 +115,10 @@ class Table(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select(Node):
+class Select(_After):
     """Some columns, for a part of a column transformer."""
 
-    input: Node
     selection: Selection
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
 
     def make(self, get: Get) -> Values:
         return self.selection.take(as_table(get(self.input)))
@@ -127,16 +128,11 @@ class Select(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stateless(Node):
+class Stateless(_After):
     """What a transformer of scikit-learn makes that learns nothing."""
 
-    input: Node
     name: str
     step: Any
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
 
     def make(self, get: Get) -> Values:
         rows = get(self.input)
@@ -147,15 +143,10 @@ class Stateless(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Map(Node):
+class Map(_After):
     """A table behind maps of columns, which a step takes as one."""
 
-    input: Node
     maps: tuple[MapPart, ...]
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
 
     def make(self, get: Get) -> Values:
         return apply(self.maps, get(self.input))
@@ -168,15 +159,10 @@ class Map(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Transform(Node):
+class Transform(_After):
     """What a step of erasable makes of what it has learned from."""
 
-    input: Node
     step: Erasable
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.input,)
 
     def make(self, get: Get) -> Values:
         return as_table(self.step.transform(Rows(get(self.input))))
@@ -190,10 +176,9 @@ class Transform(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Output(Node):
+class Output(_After):
     """What a composition makes that is a step of another one."""
 
-    input: Node
     step: Nested
 
     @property
@@ -208,10 +193,9 @@ class Output(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Raw(Node):
+class Raw(_After):
     """What a composition makes before the maps with which it ends."""
 
-    input: Node
     step: Nested
 
     @property
@@ -226,10 +210,9 @@ class Raw(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Concat(Node):
+class Concat(_After):
     """The outputs of the parts of a column transformer, side by side."""
 
-    input: Node
     widths: Widths
     parts: dict[str, Node]
 

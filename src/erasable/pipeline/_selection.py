@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core.arrays import Flags
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import name_some
 from erasable.core.values import Accepts, Values
@@ -42,12 +43,12 @@ class Selection:
     accepts: Accepts
     named: bool
     n_features: int
-    numeric: NDArray[np.bool_] | None = None
+    numeric: Flags | None = None
 
     def __post_init__(self) -> None:
         self._text = self.accepts.objects or self.accepts.documents
 
-    def declare(self, numeric: NDArray[np.bool_] | None) -> None:
+    def declare(self, numeric: Flags | None) -> None:
         """Learn which columns of the whole table a frame declares to hold numbers."""
         own = None if numeric is None else numeric[self.columns]
         self._text &= own is None or not bool(own.all())

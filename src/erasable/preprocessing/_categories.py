@@ -19,13 +19,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.arrays import Flags, Ints, Ints32
 from erasable.core.errors import InvalidTypeError, MagnitudeError
 
 __all__ = ["GONE", "UNKNOWN", "Categories", "find", "has_gap", "name_of"]
 
-Codes = NDArray[np.int32]
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 GONE, UNKNOWN = -1, -2
 """Codes of a record that is not live, and of a value that is none of the categories."""
@@ -63,7 +61,7 @@ class Categories:
     labels: list[NDArray[Any]]
     counts: Ints
     start: Ints
-    codes: Codes
+    codes: Ints32
     fixed: bool
 
     @classmethod
@@ -153,7 +151,7 @@ class Categories:
         return lost
 
 
-def find(labels: NDArray[Any], column: NDArray[Any]) -> Codes:
+def find(labels: NDArray[Any], column: NDArray[Any]) -> Ints32:
     """Return the position of each value of a column among labels, or `UNKNOWN`.
 
     Examples
@@ -208,7 +206,7 @@ def _starts(labels: Iterable[NDArray[Any]]) -> Ints:
     return np.cumsum([0, *(known.size for known in labels)], dtype=np.int64)
 
 
-def _distinct(column: NDArray[Any], name: int | str) -> tuple[NDArray[Any], Codes]:
+def _distinct(column: NDArray[Any], name: int | str) -> tuple[NDArray[Any], Ints32]:
     """Return the labels of a column, and the code of each of its values."""
     if column.dtype == object:
         cells = column.tolist()

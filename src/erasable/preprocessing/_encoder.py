@@ -8,15 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_array
 
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
+from erasable.core.arrays import Flags, Ints, Ints32
 from erasable.core.changes import NOTHING
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidDataError, InvalidParameterError
+from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
+from erasable.core.messages import as_our_error
 from erasable.core.values import Values
-from erasable.preprocessing._categories import UNKNOWN, Categories, Codes, Flags, Ints, find
+from erasable.preprocessing._categories import UNKNOWN, Categories, find
 from erasable.preprocessing._fixed import fixed_labels
 from erasable.preprocessing._schema import categories_schema
 
@@ -44,11 +48,11 @@ class Encoder(TransformerMixin, Erasable):
         """Derive from `_labels` what `_encode` needs."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out()")
 
-    def _follow(self, lost: dict[int, Flags], rows_of: Codes) -> None:
+    def _follow(self, lost: dict[int, Flags], rows_of: Ints32) -> None:
         """Lay out anew, and say what changed; `lost` is what `Categories.remove` returned."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _follow()")
 
-    def _encode(self, codes: Codes) -> Values:
+    def _encode(self, codes: Ints32) -> Values:
         """Make the output of codes of shape (n_rows, n_features)."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _encode()")
 
@@ -80,7 +84,7 @@ class Encoder(TransformerMixin, Erasable):
         matrix, live = held.records.matrix, held.live_rows()
         if text:
             matrix = matrix.astype(object, copy=False)
-        fixed, names = None, self._names()
+        fixed, names = None, self._call_columns()
         given = self._at_fit("categories")
         if not isinstance(given, str):
             fixed = fixed_labels(given, matrix, names)
@@ -105,13 +109,9 @@ class Encoder(TransformerMixin, Erasable):
         gone = sum(int((~kept).sum()) for kept in lost.values())
         return Outcome("updated", held.n_live if lost else 0, {"categories_gone": gone})
 
-    def _no_columns(self) -> Flags:
-        """Return a mask of the output columns that is false everywhere."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _no_columns()")
-
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)
-        return categories_schema(int(self._info.n_records or 0), fixed=fixed)
+        return categories_schema(self._n_records, fixed=fixed)
 
     def _state(self) -> dict[str, Any]:
         return _state_of(self._labels, self._counts)
@@ -132,10 +132,7 @@ class Encoder(TransformerMixin, Erasable):
         theirs = _state_of(found.labels, found.counts)
         mine = self._state()
         if any(repr(mine[name].tolist()) != repr(theirs[name].tolist()) for name in mine):
-            raise ArtifactError(
-                "the records have other categories than the encoder, or other counts of them; "
-                "expected those it was fitted on; pass unchanged records, or fit again"
-            )
+            raise not_its_records(self)
         self._take(found)
 
     # -- what follows --------------------------------------------------------------------------
@@ -181,7 +178,7 @@ class Encoder(TransformerMixin, Erasable):
         counts = np.count_nonzero(unknown, axis=0)
         if not counts.any():
             return
-        names = self._names()
+        names = self._call_columns()
         named = name_some([names[j] for j in np.flatnonzero(counts).tolist()])
         expected = "those of fit" if when == "transform" else "those of categories="
         raise InvalidDataError(
@@ -189,10 +186,19 @@ class Encoder(TransformerMixin, Erasable):
             f"{when}; expected {expected}; drop those rows, or set handle_unknown"
         )
 
-    def _names(self) -> list[str]:
-        """Return the names of the columns, or what scikit-learn calls those of an array."""
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
+    def _read_encoded(self, X: Any, width: int, **accepted: Any) -> Any:
+        """Read what `transform` returned."""
+        self._check_fitted()
+        try:
+            matrix = check_array(X, **accepted)
+        except (TypeError, ValueError) as error:
+            raise as_our_error(error, X) from None
+        if matrix.shape[1] != width:
+            raise InvalidDataError(
+                f"Shape of the passed X data is not correct. Expected {width} columns, got "
+                f"{matrix.shape[1]}; pass what transform returned"
+            )
+        return matrix
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

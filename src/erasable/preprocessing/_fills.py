@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as grid_kernels
-from erasable.core.errors import InvalidParameterError, MagnitudeError
+from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.errors import InvalidParameterError
 from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.quantiles import Quantiles
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap
@@ -25,11 +27,7 @@ from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
 from erasable.preprocessing._sparse_fills import is_gap
 
-__all__ = ["Constants", "Fill", "Means", "Medians", "Modes", "constant_of", "gaps_in"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+__all__ = ["Constants", "Fill", "Gaps", "Means", "Medians", "Modes", "constant_of", "gaps_in"]
 
 
 def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
@@ -90,11 +88,7 @@ class Means:
     """Means of gridded values, of a dense table or a sparse one."""
 
     def __init__(self, matrix: Any, live_rows: Ints, marker: float) -> None:
-        if live_rows.size > MAX_ROWS:
-            raise MagnitudeError(
-                f"{live_rows.size} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
-                "split the data"
-            )
+        refuse_many_rows(live_rows.size, MAX_ROWS)
         d = matrix.shape[1]
         self._gap = float(marker)
         self._low, self._high = np.full(d, np.inf), np.full(d, -np.inf)
@@ -103,17 +97,12 @@ class Means:
             kernels.extremes(table, rows, self._gap, self._low, self._high, self._reached)
         limit = 2.0**grid_kernels.MAX_TOP
         huge = (self.n_values > 0) & (np.maximum(-self._low, self._high) > limit)
-        if huge.any():
-            raise MagnitudeError(
-                f"{int(huge.sum())} columns hold values beyond 2**480 (column "
-                f"{int(np.flatnonzero(huge)[0])}); exact sums need smaller magnitudes; divide such "
-                "columns by a constant"
-            )
+        refuse_huge_columns(huge, f"2**{grid_kernels.MAX_TOP}")
         self.origin, self.top, self.sums = np.zeros(d), np.zeros(d, dtype=np.int64), np.zeros(d)
         for j in range(d):
             self._bracket(j)
         for table, rows in blocks(matrix, live_rows):
-            kernels.add(table, rows, self._gap, *self._grid(), self.sums)
+            kernels.add(table, rows, self._gap, self._grid(), self.sums)
 
     @property
     def n_values(self) -> Ints:
@@ -172,7 +161,7 @@ class Means:
         if self._bracket(j):
             total = np.zeros(1)
             origin, magic, per_quantum = (numbers[j : j + 1] for numbers in self._grid())
-            kernels.add(column, live, self._gap, origin, magic, per_quantum, total)
+            kernels.add(column, live, self._gap, (origin, magic, per_quantum), total)
             self.sums[j] = total[0]
 
 
@@ -189,8 +178,7 @@ class Medians:
         return self._quantiles.remove_all(tables, self._reader(matrix, live_rows))
 
     def statistics(self) -> Floats:
-        middle: Floats = self._quantiles.middle(0)
-        return middle
+        return self._quantiles.middle(0)
 
     def state(self) -> dict[str, Any]:
         return {"statistics": self.statistics()}
@@ -270,3 +258,48 @@ class Constants:
 
     def state(self) -> dict[str, Any]:
         return {"statistics": self._values}
+
+
+class Gaps:
+    """The gaps of the live rows of a table, of which rows can be forgotten.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_rows, n_features)
+    live_rows : ndarray of int64
+        Distinct positions of the rows that count.
+    marker : number, str or NaN
+        What a gap is marked with.
+
+    Attributes
+    ----------
+    n_values : ndarray of shape (n_features,), int64
+        How many live values each column has, gaps left out.
+
+    Examples
+    --------
+    >>> gaps = Gaps(np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]]), np.arange(3), np.nan)
+    >>> gaps.n_values, gaps.rows(np.array([True, False]))
+    (array([2, 2]), array([1]))
+    """
+
+    def __init__(self, matrix: NDArray[Any], live_rows: Ints, marker: Any) -> None:
+        n_rows = matrix.shape[0]
+        whole = live_rows.size == n_rows
+        gaps = gaps_in(matrix if whole else matrix[live_rows], marker)
+        counts = np.count_nonzero(gaps, axis=0)
+        self.n_values: Ints = live_rows.size - counts.astype(np.int64)
+        self._marker = marker
+        self._columns = np.flatnonzero(counts)
+        self._mask = np.zeros((self._columns.size, n_rows), dtype=np.bool_)
+        self._mask[:, live_rows] = gaps[:, self._columns].T
+
+    def remove(self, matrix: NDArray[Any], rows: Ints) -> None:
+        """Forget rows, which can still be read."""
+        self.n_values -= np.count_nonzero(~gaps_in(matrix[rows], self._marker), axis=0)
+        self._mask[:, rows] = False
+
+    def rows(self, columns: Flags) -> Ints:
+        """Return the positions of the live rows that have gaps in some columns."""
+        chosen = self._mask[columns[self._columns]]
+        return np.flatnonzero(chosen.any(axis=0))

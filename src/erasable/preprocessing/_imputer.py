@@ -14,14 +14,12 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_array
 
+from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
+from erasable.core.arrays import Flags, Ints
 from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import (
-    ArtifactError,
-    InvalidDataError,
-    InvalidInputError,
-)
+from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
 from erasable.core.messages import as_our_error
@@ -29,8 +27,7 @@ from erasable.core.values import Values
 from erasable.preprocessing._fills import (
     Constants,
     Fill,
-    Flags,
-    Ints,
+    Gaps,
     Means,
     Medians,
     Modes,
@@ -38,7 +35,6 @@ from erasable.preprocessing._fills import (
     gaps_in,
 )
 from erasable.preprocessing._fixed import plain
-from erasable.preprocessing._gaps import Gaps
 from erasable.preprocessing._schema import imputer_schema
 from erasable.preprocessing._sparse_fills import (
     SparseGaps,
@@ -177,9 +173,7 @@ class SimpleImputer(TransformerMixin, Erasable):
                 )
             ), gaps
         if strategy == "most_frequent" and not sparse:
-            names = getattr(self, "feature_names_in_", None)
-            known = None if names is None else names.tolist()
-            return Modes(matrix, live, marker, known, objects=objects), gaps
+            return Modes(matrix, live, marker, self._column_names, objects=objects), gaps
         kind: Any = {"mean": Means, "median": Medians, "most_frequent": SparseModes}[strategy]
         return kind(matrix, live, marker), gaps
 
@@ -224,7 +218,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         return replace(self._change, rows=self._accelerator.rows(self._changed_inputs))
 
     def _schema(self) -> Fields:
-        n_records, strategy = int(self._info.n_records or 0), self._at_fit("strategy")
+        n_records, strategy = self._n_records, self._at_fit("strategy")
         return imputer_schema(n_records, strategy, plain(self._at_fit("missing_values")))
 
     def _state(self) -> dict[str, Any]:
@@ -236,18 +230,13 @@ class SimpleImputer(TransformerMixin, Erasable):
             Means.restored(state, n_values) if "sum" in state else Constants(state["statistics"])
         )
         self._fill = fill
-        held = self._held
-        n_records = int(self._info.n_records or 0) if held is None else held.n_live
-        self._settle(fill.statistics(), n_values, n_records)
+        self._settle(fill.statistics(), n_values, self._n_records)
 
     def _reattach(self) -> None:
         fill, gaps = self._learn_fills(objects=bool(self._statistics.dtype == object))
         mine, found = self._state(), {"n_values": gaps.n_values, **fill.state()}
         if mine.keys() != found.keys() or any(_differ(mine[n], found[n]).any() for n in mine):
-            raise ArtifactError(
-                "the records have other values or gaps than the imputer; expected those it was "
-                "fitted on; pass unchanged records, or fit again"
-            )
+            raise not_its_records(self)
         self._take(fill, gaps)
 
     # -- what follows --------------------------------------------------------------------------
@@ -370,7 +359,7 @@ class SimpleImputer(TransformerMixin, Erasable):
             return
         counts = np.count_nonzero(gaps_in(matrix, np.nan), axis=0)
         if counts.any():
-            names = getattr(self, "feature_names_in_", np.arange(counts.size)).tolist()
+            names: Any = self._column_names or range(counts.size)
             named = name_some([names[j] for j in np.flatnonzero(counts).tolist()])
             raise InvalidDataError(
                 f"Input X contains NaN: {int(counts.sum())} values of columns {named}, and "

@@ -6,27 +6,23 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from erasable.core import _sparse_kernels as kernels
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
-from erasable.core.changes import NOTHING, VALUES, Affine, Change
+from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.changes import VALUES, Affine
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError
-from erasable.core.extremes import Extremes
 from erasable.core.sparse import parts
 from erasable.core.values import Values
-from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
+from erasable.preprocessing._scaler import NARROWEST, ExtremesScaler
 
 __all__ = ["MaxAbsScaler"]
 
-Ints = NDArray[np.int64]
 
-
-class MaxAbsScaler(Scaler):
+class MaxAbsScaler(ExtremesScaler):
     """Divide every column by its largest magnitude, and forget records exactly.
 
     Zeros stay zeros, so that sparse data stays sparse. A deletion costs O(n_features) a record, or
@@ -68,36 +64,23 @@ class MaxAbsScaler(Scaler):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
-    _bounds: Floats  # lowest and highest value of each column, or its magnitude with both signs
+    _names = "low", "high"
 
     # -- what is learned -----------------------------------------------------------------------
 
-    def _fit_rows(self) -> None:
-        matrix, live = self._live_matrix()
-        found = self._accelerator = self._extremes_of(matrix)(matrix, live)
-        self._bounds = np.stack([found.low, found.high])
-
     def _extremes_of(self, matrix: Values) -> Any:
         if not issparse(matrix):
-            return Extremes.fit
+            return super()._extremes_of(matrix)
         # Where the steps before subtract something, zeros have a magnitude, and signs matter.
         return _Peaks if self._map is None or not self._map.shift.any() else _SparseExtremes
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        held = self._attached()
-        found = self._accelerator
-        kind = self._extremes_of(held.records.matrix)
-        if issparse(held.records.matrix) and not isinstance(found, kind):
+        matrix, n_live = self._attached().records.matrix, self._attached().n_live
+        if issparse(matrix) and not isinstance(self._accelerator, self._extremes_of(matrix)):
             self._fit_rows()  # the steps before subtract something now, or do not any more
             self._change = VALUES
-            return Outcome("updated", held.n_live, {"columns_changed": self.n_features_in_})
-        changed = found.remove(held.records.matrix, rows, held.live_rows)
-        if changed is None:
-            self._change = NOTHING
-            return Outcome("updated", 0, {"columns_changed": 0})
-        self._bounds = np.stack([found.low, found.high])
-        self._change = Change(columns=changed)
-        return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
+            return Outcome("updated", n_live, {"columns_changed": self.n_features_in_})
+        return super()._delete_rows(rows)
 
     def _schema(self) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -106,23 +89,6 @@ class MaxAbsScaler(Scaler):
 
         column = Array("float64", ("n_features",))
         return self._map_schema({"low": column, "high": column}, check)
-
-    def _state(self) -> dict[str, Any]:
-        return {"low": self._bounds[0], "high": self._bounds[1], **self._map_state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._bounds = np.stack([state["low"], state["high"]])
-        self._restore_map(state)
-
-    def _reattach(self) -> None:
-        mine = self._bounds
-        self._fit_rows()
-        if not np.array_equal(self._bounds, mine):
-            self._bounds, self._accelerator = mine, None
-            raise ArtifactError(
-                "the records have other extremes than the scaler; expected those it was fitted "
-                "on; pass unchanged records, or fit again"
-            )
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -162,13 +128,11 @@ class _Peaks:
     def low(self) -> Floats:
         return -self.high + 0.0  # no -0.0
 
-    def remove(
-        self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> NDArray[np.bool_] | None:
+    def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> Flags | None:
         """Forget rows; return the columns whose peak changed, or None if none did."""
         if not kernels.forget_peaks(*parts(matrix), rows, self.high, self.counts):
             return None
-        changed: NDArray[np.bool_] = (self.counts[0] == 0) & (self.high > 0.0)
+        changed: Flags = (self.counts[0] == 0) & (self.high > 0.0)
         self.high[changed] = 0.0
         scan = changed & (self.counts[1] > 0)
         if scan.any():
@@ -184,11 +148,9 @@ class _SparseExtremes:
         self.low: Floats = live.min(axis=0).toarray().ravel()
         self.high: Floats = live.max(axis=0).toarray().ravel()
 
-    def remove(
-        self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> NDArray[np.bool_] | None:
+    def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> Flags | None:
         """Forget rows; return which columns changed, or None where none has."""
         left = _SparseExtremes(matrix, live_rows())
-        changed: NDArray[np.bool_] = (left.low != self.low) | (left.high != self.high)
+        changed: Flags = (left.low != self.low) | (left.high != self.high)
         self.low, self.high = left.low, left.high
         return changed if changed.any() else None

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._grid_kernels import Floats, Ints, Matrix, quantise
+from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import divide, two_sum
+from erasable.core.arrays import Floats, Ints, Matrix
+
+Grid = tuple[Floats, Floats, Floats]
+"""Origins, magic numbers and quanta in one, of every column."""
+Bounds = tuple[Floats, Floats]
+"""Lowest and highest value of every column."""
 
 
 @kernel
@@ -43,16 +49,9 @@ def extremes(
 
 
 @kernel
-def add(
-    matrix: Matrix,
-    rows: Ints,
-    gap: float,
-    origin: Floats,
-    magic: Floats,
-    per_quantum: Floats,
-    sums: Floats,
-) -> None:
+def add(matrix: Matrix, rows: Ints, gap: float, grid: Grid, sums: Floats) -> None:
     """Add the gridded values of rows to the sums of every column."""
+    origin, magic, per_quantum = grid
     for i in range(rows.size):
         row = matrix[rows[i]]
         for j in range(row.size):
@@ -63,13 +62,7 @@ def add(
 
 @kernel
 def forget(
-    matrix: Matrix,
-    rows: Ints,
-    gap: float,
-    grid: tuple[Floats, Floats, Floats],
-    bounds: tuple[Floats, Floats],
-    reached: Ints,
-    sums: Floats,
+    matrix: Matrix, rows: Ints, gap: float, grid: Grid, bounds: Bounds, reached: Ints, sums: Floats
 ) -> bool:
     """Take rows out of sums and counts; true if a column has lost the last value at an extreme."""
     origin, magic, per_quantum = grid

@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
-from erasable.core.changes import NOTHING, Affine, Change
-from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
-from erasable.core.extremes import Extremes
+from erasable.core.arrays import Floats
+from erasable.core.changes import Affine
+from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
-from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
+from erasable.preprocessing._scaler import NARROWEST, ExtremesScaler
 
 __all__ = ["MinMaxScaler"]
 
 _FARTHEST = 2.0**62  # so that a range over the narrowest spread is finite
 
 
-class MinMaxScaler(Scaler):
+class MinMaxScaler(ExtremesScaler):
     """Scale every column to a range, and forget records exactly.
 
     A deletion costs O(n_features) a record, unless it takes the last record at a column's
@@ -84,7 +83,7 @@ class MinMaxScaler(Scaler):
         "feature_range": [tuple],
         "clip": ["boolean"],
     }
-    _extremes: Extremes
+    _names = "data_min", "data_max"
 
     def __init__(self, feature_range: tuple[float, float] = (0, 1), *, clip: bool = False) -> None:
         self.feature_range = feature_range
@@ -105,25 +104,15 @@ class MinMaxScaler(Scaler):
         raise InvalidParameterError(f"{told}. Got {shorten(limits)}; pass a tuple like (0, 1)")
 
     def _fit_rows(self) -> None:
-        extremes = Extremes.fit(*self._live_matrix())
+        super()._fit_rows()
         with np.errstate(over="ignore"):
-            endless = ~np.isfinite(extremes.high - extremes.low)
+            endless = ~np.isfinite(self._bounds[1] - self._bounds[0])
         if endless.any():
             raise MagnitudeError(
                 f"the range of {int(endless.sum())} columns overflows float64 "
                 f"(column {int(np.flatnonzero(endless)[0])}); expected a finite difference of "
                 "maximum and minimum; divide such columns by a constant"
             )
-        self._extremes = self._accelerator = extremes
-
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        held = self._attached()
-        changed = self._extremes.remove(held.records.matrix, rows, held.live_rows)
-        if changed is None:
-            self._change = NOTHING
-            return Outcome("updated", 0, {"columns_changed": 0})
-        self._change = Change(columns=changed)
-        return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
 
     def _schema(self) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -135,39 +124,20 @@ class MinMaxScaler(Scaler):
         column = Array("float64", ("n_features",))
         return self._map_schema({"data_min": column, "data_max": column}, check)
 
-    def _state(self) -> dict[str, Any]:
-        extremes = {"data_min": self._extremes.low, "data_max": self._extremes.high}
-        return {**extremes, **self._map_state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        low, high = state["data_min"], state["data_max"]
-        self._extremes = Extremes(low, high, np.zeros((2, low.size), dtype=np.int64))
-        self._restore_map(state)
-
-    def _reattach(self) -> None:
-        found = Extremes.fit(*self._live_matrix())
-        mine = self._extremes
-        if not (np.array_equal(found.low, mine.low) and np.array_equal(found.high, mine.high)):
-            raise ArtifactError(
-                "the records have other extremes than the scaler; expected those it was fitted "
-                "on; pass unchanged records, or fit again"
-            )
-        self._extremes = self._accelerator = found
-
     # -- what follows --------------------------------------------------------------------------
 
     @property
     def data_min_(self) -> Floats:
         """Minimum of each column."""
         self._check_fitted()
-        low: Floats = self._mapped(self._extremes.low.copy())
+        low: Floats = self._mapped(self._bounds[0].copy())
         return low
 
     @property
     def data_max_(self) -> Floats:
         """Maximum of each column."""
         self._check_fitted()
-        high: Floats = self._mapped(self._extremes.high.copy())
+        high: Floats = self._mapped(self._bounds[1].copy())
         return high
 
     @property

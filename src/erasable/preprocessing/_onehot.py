@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import _check_feature_names_in, check_array
+from sklearn.utils.validation import _check_feature_names_in
 
+from erasable.core.arrays import Flags, Ints, Ints32
 from erasable.core.changes import Change
 from erasable.core.errors import InvalidDataError, InvalidInputError
-from erasable.core.messages import as_our_error
 from erasable.core.values import Values
-from erasable.preprocessing._categories import Codes, Flags, find, name_of
+from erasable.preprocessing._categories import find, name_of
 from erasable.preprocessing._encoder import Encoder
 from erasable.preprocessing._fixed import plain
 
@@ -92,7 +92,7 @@ class OneHotEncoder(Encoder):
         "handle_unknown": [StrOptions({"error", "ignore"})],
     }
     _dropped: list[int | None]
-    _places: NDArray[np.int64]  # output column of every category of every column, or -1
+    _places: Ints  # output column of every category of every column, or -1
     _width: int
 
     def __init__(
@@ -116,12 +116,10 @@ class OneHotEncoder(Encoder):
         super()._fit_rows()
         drop = self._at_fit("drop")
         if drop is not None and not isinstance(drop, str):
-            missing = [
-                name for name, at in zip(self._names(), self._dropped, strict=True) if at is None
-            ]
+            missing = sum(at is None for at in self._dropped)
             if missing:
                 warnings.warn(
-                    f"drop= names categories of {len(missing)} columns that no record has; "
+                    f"drop= names categories of {missing} columns that no record has; "
                     "nothing is dropped there",
                     stacklevel=4,
                 )
@@ -153,7 +151,7 @@ class OneHotEncoder(Encoder):
         at = int(find(labels, value)[0])
         return at if at >= 0 else None
 
-    def _follow(self, lost: dict[int, Flags], codes: Codes) -> None:
+    def _follow(self, lost: dict[int, Flags], codes: Ints32) -> None:
         before, ends = self._places, np.append(self._starts, self._places.size)
         left = np.ones(before.size, dtype=np.bool_)
         for j, kept in lost.items():
@@ -164,11 +162,6 @@ class OneHotEncoder(Encoder):
         origin[self._places[shown]] = before[left][shown]
         # A column is new where its category was dropped until now.
         self._change = Change(None, origin < 0, origin)
-
-    def _no_columns(self) -> Flags:
-        return np.zeros(self._width, dtype=np.bool_)
-
-    # -- what follows --------------------------------------------------------------------------
 
     @property
     def drop_idx_(self) -> NDArray[Any] | None:
@@ -204,7 +197,7 @@ class OneHotEncoder(Encoder):
             )
         return super().transform(X)
 
-    def _encode(self, codes: Codes) -> Values:
+    def _encode(self, codes: Ints32) -> Values:
         places = self._places[np.where(codes >= 0, codes + self._starts, 0)]
         shown = (codes >= 0) & (places >= 0)
         dtype = self._at_fit("dtype")
@@ -238,16 +231,7 @@ class OneHotEncoder(Encoder):
         InvalidDataError
             Another width; zeros everywhere in a column of which nothing is dropped.
         """
-        self._check_fitted()
-        try:
-            X = check_array(X, accept_sparse="csr", ensure_min_features=0)
-        except (TypeError, ValueError) as error:
-            raise as_our_error(error, X) from None
-        if X.shape[1] != self._width:
-            raise InvalidDataError(
-                f"Shape of the passed X data is not correct. Expected {self._width} columns, got "
-                f"{X.shape[1]}; pass what transform returned"
-            )
+        X = self._read_encoded(X, self._width, accept_sparse="csr", ensure_min_features=0)
         columns, unknown = [], []
         for j, labels in enumerate(self._labels):
             start, dropped = self._starts[j], self._dropped[j]
@@ -264,7 +248,7 @@ class OneHotEncoder(Encoder):
             elif blank.any() and self._at_fit("handle_unknown") == "error":
                 raise InvalidDataError(
                     f"{int(blank.sum())} samples can not be inverted: they contain all zeros in "
-                    f"the columns of {self._names()[j]!r}, of which no category is dropped; "
+                    f"the columns of {self._call_columns()[j]!r}, of which no category is dropped; "
                     "expected a one in each; leave out those rows"
                 )
             columns.append(labels[codes] if labels.size else np.full(codes.size, np.nan))

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_array
 
+from erasable.core.arrays import Flags, Ints32
 from erasable.core.changes import Change
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.core.messages import as_our_error
-from erasable.preprocessing._categories import UNKNOWN, Codes, Flags, has_gap
+from erasable.preprocessing._categories import UNKNOWN, has_gap
 from erasable.preprocessing._encoder import Encoder
 
 __all__ = ["OrdinalEncoder"]
@@ -120,7 +119,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
             value = self._at_fit(name)
             taken = [
                 column
-                for column, labels in zip(self._names(), self._labels, strict=True)
+                for column, labels in zip(self._call_columns(), self._labels, strict=True)
                 if value is not None
                 and value in range(labels.size - has_gap(labels))
                 and (name == "unknown_value" or has_gap(labels))
@@ -138,8 +137,8 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                 "cannot hold; expected a float type; pass another dtype, or another number for gaps"
             )
 
-    def _follow(self, lost: dict[int, Flags], codes: Codes) -> None:
-        columns = self._no_columns()
+    def _follow(self, lost: dict[int, Flags], codes: Ints32) -> None:
+        columns = np.zeros(len(self._labels), dtype=np.bool_)
         rows = np.zeros(codes.shape[0], dtype=np.bool_)
         for j, kept in lost.items():
             labels = self._labels[j]
@@ -149,12 +148,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                 rows |= (codes[:, j] >= moved) & (codes[:, j] < labels.size - has_gap(labels))
         self._change = Change(np.flatnonzero(rows), columns)
 
-    def _no_columns(self) -> Flags:
-        return np.zeros(len(self._labels), dtype=np.bool_)
-
-    # -- what follows --------------------------------------------------------------------------
-
-    def _encode(self, codes: Codes) -> NDArray[Any]:
+    def _encode(self, codes: Ints32) -> NDArray[Any]:
         out: NDArray[Any] = codes.astype(self._at_fit("dtype"), order="C")
         for j, labels in enumerate(self._labels):
             if has_gap(labels):
@@ -182,16 +176,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
         InvalidDataError
             Another width, or numbers that stand for no category.
         """
-        self._check_fitted()
-        try:
-            X = check_array(X, ensure_all_finite="allow-nan")
-        except (TypeError, ValueError) as error:
-            raise as_our_error(error, X) from None
-        if X.shape[1] != len(self._labels):
-            raise InvalidDataError(
-                f"Shape of the passed X data is not correct. Expected {len(self._labels)} columns, "
-                f"got {X.shape[1]}; pass what transform returned"
-            )
+        X = self._read_encoded(X, len(self._labels), ensure_all_finite="allow-nan")
         columns = []
         unknown = np.zeros(X.shape, dtype=np.bool_)
         value = self._at_fit("unknown_value")
@@ -206,7 +191,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
             wrong = int(np.count_nonzero(~np.isin(codes, np.arange(labels.size))))
             if wrong:
                 raise InvalidDataError(
-                    f"{wrong} numbers of column {self._names()[j]!r} stand for no category; "
+                    f"{wrong} numbers of column {self._call_columns()[j]!r} stand for no category; "
                     f"expected whole ones from 0 to {labels.size - 1}; pass what transform returned"
                 )
             columns.append(labels[codes.astype(np.int64)])

@@ -10,24 +10,24 @@ from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
+from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidParameterError, MagnitudeError
+from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_huge_columns
 from erasable.core.quantiles import Quantiles
 from erasable.core.values import Values
-from erasable.preprocessing._scaler import NARROWEST, Floats, Scaler
+from erasable.preprocessing._scaler import NARROWEST, Scaler
 from erasable.preprocessing._sparse_columns import blocks, columns_of
 
 __all__ = ["RobustScaler"]
 
-Ints = NDArray[np.int64]
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite
 
 
@@ -181,16 +181,6 @@ class RobustScaler(Scaler):
         self._points = state["quantiles"]
         self._restore_map(state)
 
-    def _reattach(self) -> None:
-        mine = self._points
-        self._fit_rows()
-        if not np.array_equal(self._points, mine):
-            self._points, self._accelerator = mine, None
-            raise ArtifactError(
-                "the records have other quantiles than the scaler; expected those it was fitted "
-                "on; pass unchanged records, or fit again"
-            )
-
     # -- what follows --------------------------------------------------------------------------
 
     @property
@@ -239,9 +229,4 @@ def _refuse_huge(matrix: Values, live: Ints) -> None:
     if values.size == 0 or max(-float(values.min()), float(values.max())) <= _LARGEST:
         return
     huge = np.asarray((abs(matrix[live]) > _LARGEST).sum(axis=0)).ravel()
-    if huge.any():
-        raise MagnitudeError(
-            f"{int(np.count_nonzero(huge))} columns hold values beyond 2**1020 (column "
-            f"{int(np.flatnonzero(huge)[0])}); expected smaller magnitudes; divide such columns "
-            "by a constant"
-        )
+    refuse_huge_columns(huge, "2**1020", "expected")

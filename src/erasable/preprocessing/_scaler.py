@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
+from erasable.core._deleting import learn_and_compare
 from erasable.core._schema import Fields, Part, Relation
 from erasable.core._schema_models import column_map
+from erasable.core.arrays import Floats, Ints
+from erasable.core.changes import NOTHING, Change
+from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
+from erasable.core.extremes import Extremes
 from erasable.core.inputs import read_matrix
 from erasable.core.sparse import by_column, canonical
 from erasable.core.values import Accepts, Values
 
-Floats = NDArray[np.float64]
+__all__ = ["NARROWEST", "ExtremesScaler", "Scaler"]
+
 NARROWEST = 2.0**-960
 """A spread below this counts as none: dividing by it could overflow."""
 
@@ -35,8 +40,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     def n_samples_seen_(self) -> int:
         """Number of records that the scaler holds."""
         self._check_fitted()
-        held = self._held
-        return int(self._info.n_records or 0) if held is None else held.n_live
+        return self._n_records
 
     def transform(self, X: Any) -> Values:
         """Scale columns.
@@ -106,7 +110,10 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         """Return the schema of a state that may have the map that `_map_state` returns."""
         return Fields(parts, {"map": column_map()}, (relation,))
 
-    def _live_matrix(self) -> tuple[Values, NDArray[np.int64]]:
+    def _reattach(self) -> None:
+        learn_and_compare(self)
+
+    def _live_matrix(self) -> tuple[Values, Ints]:
         held = self._attached()
         return held.records.matrix, held.live_rows()
 
@@ -114,3 +121,39 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class ExtremesScaler(Scaler):
+    """Base of the scalers that know the extremes of each column.
+
+    A subclass names them in its state.
+    """
+
+    _names: ClassVar[tuple[str, str]]
+    _bounds: Floats  # lowest and highest value of each column, or its magnitude with both signs
+
+    def _extremes_of(self, matrix: Values) -> Any:
+        """Return what finds the extremes of such a matrix, for `_accelerator`."""
+        return Extremes.fit
+
+    def _fit_rows(self) -> None:
+        matrix, live = self._live_matrix()
+        found = self._accelerator = self._extremes_of(matrix)(matrix, live)
+        self._bounds = np.stack([found.low, found.high])
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        held, found = self._attached(), self._accelerator
+        changed = found.remove(held.records.matrix, rows, held.live_rows)
+        if changed is None:
+            self._change = NOTHING
+            return Outcome("updated", 0, {"columns_changed": 0})
+        self._bounds = np.stack([found.low, found.high])
+        self._change = Change(columns=changed)
+        return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
+
+    def _state(self) -> dict[str, Any]:
+        return {**dict(zip(self._names, self._bounds, strict=True)), **self._map_state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._bounds = np.stack([state[name] for name in self._names])
+        self._restore_map(state)

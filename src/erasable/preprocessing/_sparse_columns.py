@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core._sparse_kernels import column_values
+from erasable.core.arrays import Floats, Ints
 from erasable.core.sparse import parts
 
 __all__ = ["blocks", "column_of", "columns_of"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _BLOCK = 2**20  # values that are written out at once
 

@@ -13,14 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.sparse import canonical
 
 __all__ = ["SparseGaps", "SparseModes", "fill_sparse", "is_gap", "refuse_zeros_as_gaps"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 def is_gap(values: NDArray[Any], marker: float) -> Flags:

@@ -7,15 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._grid_kernels import BITS, Floats, Ints, Matrix, quantise
+from erasable.core._grid_kernels import BITS, quantise
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import HALF, ROUND_HALF
+from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.moments import Moments
 from erasable.core.sparse import parts
 
 __all__ = ["SparseMoments"]
-
-Flags = NDArray[np.bool_]
 
 
 class SparseMoments(Moments):
@@ -56,8 +55,8 @@ class SparseMoments(Moments):
 @kernel
 def _add(
     data: Matrix,
-    indices: NDArray[np.int32] | NDArray[np.int64],
-    indptr: NDArray[np.int32] | NDArray[np.int64],
+    indices: NDArray[np.int32] | Ints,
+    indptr: NDArray[np.int32] | Ints,
     rows: Ints,
     columns: Flags,
     sign: float,

@@ -8,20 +8,21 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
+from erasable.core._jit import kernel
 from erasable.core._schema import Fields, OneOf, Sizes
 from erasable.core._schema_models import grid, moments, refuse_many, refuse_negative_variance
+from erasable.core._tape_kernels import log
+from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.sparse import SparseGrid
-from erasable.preprocessing._lattice import draw_phases, lattice_center, lattice_scale
-from erasable.preprocessing._scaler import Floats, Scaler
+from erasable.core.tape import Stream, Tape
+from erasable.preprocessing._scaler import Scaler
 from erasable.preprocessing._sparse_moments import SparseMoments
 
 __all__ = ["StandardScaler"]
@@ -146,10 +147,10 @@ class StandardScaler(Scaler):
         matrix, live = self._live_matrix()
         if issparse(matrix):
             return SparseMoments.fit(SparseGrid.fit(matrix, live), matrix, live)
-        names = getattr(self, "feature_names_in_", None)
-        return Moments.fit(Grid.fit(matrix, live, names=names, warn=False), matrix, live)
+        grid = Grid.fit(matrix, live, names=self._column_names, warn=False)
+        return Moments.fit(grid, matrix, live)
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()
         matrix, moments = held.records.matrix, self._moments
         moments.remove(matrix, rows)
@@ -167,7 +168,7 @@ class StandardScaler(Scaler):
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
     def _schema(self) -> Fields:
-        n_records = int(self._info.n_records or 0)
+        n_records = self._n_records
         refuse_many(n_records)
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -188,32 +189,18 @@ class StandardScaler(Scaler):
         else:
             grid = SparseGrid.from_state(state["grid"])
             read = SparseMoments.from_state
-        self._moments = read(grid, self.n_samples_seen_, state["moments"])
+        self._moments = read(grid, self._n_records, state["moments"])
         self._restore_map(state)
         self._set_lattice()
 
     def _set_lattice(self) -> None:
         if self._at_fit("quantize"):
-            unnamed = [f"x{column}" for column in range(self.n_features_in_)]
-            names = getattr(self, "feature_names_in_", np.array(unnamed)).tolist()
-            self._phases = draw_phases(self._tape, names)
+            self._phases = draw_phases(self._tape, self._call_columns())
             self._lattice = self._on_lattice()
 
     def _on_lattice(self) -> tuple[Floats, Floats]:
         scale = lattice_scale(self._variance(), self._phases[0])
         return lattice_center(self._mean(), scale, self._phases[1]), scale
-
-    def _reattach(self) -> None:
-        moments, mine = self._sum_up(), self._moments
-        grid = moments.grid
-        same = type(moments) is type(mine) and np.array_equal(grid.top, mine.grid.top)
-        same &= np.array_equal(moments.sums, mine.sums)
-        if not (same and np.array_equal(grid.origin, mine.grid.origin)):
-            raise ArtifactError(
-                "the records have other sums than the scaler; expected those it was fitted on; "
-                "pass unchanged records, or fit again"
-            )
-        self._moments, self._accelerator = moments, grid
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -268,3 +255,43 @@ class StandardScaler(Scaler):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._at_fit("with_mean")
         return tags
+
+
+_PER_LOG2 = 1.4426950408889634  # 1 / log(2)
+_STEP = 4.0  # of the centres' lattice, in scales
+
+
+def draw_phases(tape: Tape, names: list[str]) -> tuple[Floats, Floats]:
+    """Draw the phases of the two lattices of each column, by its name, from 0 to 1."""
+    own = tape.child("StandardScaler")
+    keys = np.array([own.key_of(name) for name in names], dtype=np.uint64)
+    return own.uniform(keys, Stream.PHASE, 0), own.uniform(keys, Stream.PHASE, 1)
+
+
+def lattice_scale(variance: Floats, phase: Floats) -> Floats:
+    """Return ``2**floor(log2(deviation) + phase)`` of each column, 1 where the variance is 0.
+
+    The deviation is from half to twice the scale.
+    """
+    mantissa, exponent = np.frexp(variance)
+    logs = np.zeros_like(variance)
+    _fill_log(mantissa, logs)
+    steps = np.floor((exponent + logs * _PER_LOG2) / 2.0 + phase)
+    return np.where(variance > 0.0, np.ldexp(1.0, steps.astype(np.int64)), 1.0)
+
+
+def lattice_center(mean: Floats, scale: Floats, phase: Floats) -> Floats:
+    """Return the point of a lattice of four scales that is nearest to the mean."""
+    step = _STEP * scale
+    return (np.rint(mean / step - phase) + phase) * step
+
+
+@kernel
+def _fill_log(values: Floats, out: Floats) -> None:
+    """Write the natural logarithm of every positive value.
+
+    It is the tape's own: a value rounded the other way by another library would be another model.
+    """
+    for j in range(values.size):
+        if values[j] > 0.0:
+            out[j] = log(values[j])

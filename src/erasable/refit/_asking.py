@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
+from erasable.core.arrays import Ints
 from erasable.core.weighted import Weighted
 from erasable.refit._tags import input_tags, target_tags
 
@@ -23,12 +24,9 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 def _where(name: str) -> Callable[[_Method], _Method]:
     """Show a method only where the estimator has one of this name."""
-
-    def check(model: Any) -> bool:
-        getattr(model._answering(), name)
-        return True
-
-    decorator: Callable[[_Method], _Method] = available_if(check)
+    decorator: Callable[[_Method], _Method] = available_if(
+        lambda model: getattr(model._answering(), name)
+    )
     return decorator
 
 
@@ -66,8 +64,7 @@ class Asking(Weighted):
     transform = _forwarded("transform", "Transform with the estimator.")
 
     def _answering(self) -> BaseEstimator:
-        fitted: BaseEstimator = self.__dict__.get("_estimator", self.estimator)
-        return fitted
+        return self.__dict__.get("_estimator", self.estimator)
 
     def _ask(self, method: str, X: Any, *args: Any) -> Any:
         given = self._as_given(self._read_matrix(X), self._text)
@@ -76,7 +73,7 @@ class Asking(Weighted):
     def _as_given(self, matrix: Any, text: list[int]) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not implement _as_given()")
 
-    def _sorted_rows(self) -> NDArray[np.int64]:
+    def _sorted_rows(self) -> Ints:
         raise NotImplementedError(f"{type(self).__name__} does not implement _sorted_rows()")
 
     def _ask_about_records(self, method: str) -> Any:

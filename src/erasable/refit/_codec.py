@@ -255,10 +255,7 @@ class _Decoder:
         of = tree["of"]
         if of == "parts":
             return self._decoded(tree["parts"])
-        items: list[Any] = (
-            list(tree["items"]) if of.startswith("numpy.") else tree["items"].tolist()
-        )
-        return items
+        return list(tree["items"]) if of.startswith("numpy.") else tree["items"].tolist()
 
     def _decoded(self, parts: Mapping[str, Any]) -> list[Any]:
         return [self.decode(parts[str(place)]) for place in range(len(parts))]

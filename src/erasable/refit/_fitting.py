@@ -27,18 +27,12 @@ from threadpoolctl import ThreadpoolController
 
 from erasable.core._grid_kernels import MAX_TOP
 from erasable.core.digest import flatten, leaf_hash
-from erasable.core.errors import (
-    InvalidParameterError,
-    MagnitudeError,
-    UnlearnableError,
-)
+from erasable.core.errors import InvalidParameterError, MagnitudeError, UnlearnableError
 from erasable.core.tape import Tape
-from erasable.refit._given import weights_parameter
 from erasable.refit._names import Known, is_foreign, parts_of
 
 __all__ = [
     "draws_from_process",
-    "fit_seeded",
     "learn",
     "one_thread",
     "refuse_chance",
@@ -91,41 +85,8 @@ def seeded(template: BaseEstimator, tape: Tape) -> BaseEstimator:
     return estimator.set_params(**seeds_of(estimator, tape))
 
 
-def fit_seeded(
-    template: BaseEstimator,
-    tape: Tape,
-    X: Any,
-    y: NDArray[Any] | None,
-    weights: NDArray[np.float64] | None,
-    n_records: int,
-) -> BaseEstimator:
-    """Fit a copy of an estimator.
-
-    Parameters
-    ----------
-    template : estimator
-        Not changed.
-    tape : Tape
-        From which its seeds are drawn.
-    X, y, weights : what it is to learn from
-    n_records : int
-        For messages.
-
-    Raises
-    ------
-    UnlearnableError, MagnitudeError, InvalidParameterError
-        See `learn`.
-    """
-    return learn(seeded(template, tape), "fit", X, y, n_records, **_named(template, weights))
-
-
 def learn(
-    estimator: BaseEstimator,
-    method: str,
-    X: Any,
-    y: NDArray[Any] | None,
-    n_records: int,
-    **named: Any,
+    estimator: BaseEstimator, method: str, X: Any, y: NDArray[Any] | None, **named: Any
 ) -> BaseEstimator:
     """Have an estimator learn, in one thread, and say on one line why it cannot.
 
@@ -136,8 +97,6 @@ def learn(
     method : str
         ``"fit"`` or ``"partial_fit"``.
     X, y : what it is to learn from
-    n_records : int
-        For messages.
     **named : what else the method is given
 
     Raises
@@ -155,8 +114,7 @@ def learn(
     routes = config_context(enable_metadata_routing=False) if named else nullcontext()
     try:
         with _undisturbed(estimator), one_thread(estimator), routes:
-            learned: BaseEstimator = getattr(estimator, method)(*given, **named)
-            return learned
+            return getattr(estimator, method)(*given, **named)
     except sklearn_validation.InvalidParameterError as error:
         raise InvalidParameterError(
             f"{name} refuses a parameter: {_told(error, whole=True)}; expected parameters that it "
@@ -169,15 +127,10 @@ def learn(
                 "expected smaller magnitudes; divide such columns by a constant"
             ) from None
         raise UnlearnableError(
-            f"{name} cannot learn from n_samples={n_records}{_width(X)} ({type(error).__name__}: "
+            f"{name} cannot learn from n_samples={_size(X)} ({type(error).__name__}: "
             f"{_told(error)}); expected records that it can learn from, and enough of them; "
             "give it more or other records, or other parameters"
         ) from None
-
-
-def _named(template: BaseEstimator, weights: NDArray[np.float64] | None) -> dict[str, Any]:
-    name = weights_parameter(template)
-    return {} if weights is None or name is None else {name: weights}
 
 
 def refuse_chance(template: BaseEstimator, known: Known, learned: Callable[[], Any]) -> None:
@@ -322,8 +275,8 @@ def _is_huge(X: Any) -> bool:
         return bool((np.abs(numbers) > 2.0**MAX_TOP).any())
 
 
-def _width(X: Any) -> str:
-    return f", n_features={X.shape[1]}" if hasattr(X, "shape") else ""
+def _size(X: Any) -> str:
+    return f"{X.shape[0]}, n_features={X.shape[1]}" if hasattr(X, "shape") else f"{len(X)}"
 
 
 def _told(error: Exception, *, whole: bool = False) -> str:

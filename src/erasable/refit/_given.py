@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from erasable.core.arrays import Ints
 from erasable.core.frames import make_frame
 from erasable.refit._names import Known, is_foreign, parts_of
 
@@ -64,7 +64,7 @@ def needs_frame(estimator: BaseEstimator, known: Known, names: list[str] | None)
     return not texts.isdisjoint(names)
 
 
-def text_columns(matrix: Any, rows: NDArray[np.int64]) -> list[int]:
+def text_columns(matrix: Any, rows: Ints) -> list[int]:
     """Find the columns of a table of objects in which some of the rows have text."""
     if issparse(matrix) or matrix.dtype != object:
         return []

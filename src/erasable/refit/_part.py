@@ -192,22 +192,22 @@ class Part:
         expect(type(value) is int and low <= value <= high, f"{name} is out of range")
         return int(value)
 
-    def labels(self, name: str = "classes_") -> NDArray[Any]:
+    def labels(self) -> NDArray[Any]:
         """Take the labels of classes, sorted and each once."""
-        found = self.value(name)
+        found = self.value("classes_")
         expect(
             isinstance(found, np.ndarray)
             and found.dtype.kind in "biufO"
             and found.ndim == 1
             and found.size > 0,
-            f"{name} are no labels",
+            "classes_ are no labels",
         )
         if found.dtype.kind == "O":
-            expect({type(each) for each in found.tolist()} <= {str, int}, f"{name} are no labels")
+            expect({type(each) for each in found.tolist()} <= {str, int}, "classes_ are no labels")
         elif found.dtype.kind == "f":
-            expect(np.isfinite(found).all(), f"{name} are not finite")
+            expect(np.isfinite(found).all(), "classes_ are not finite")
         listed = found.tolist()
-        expect(listed == sorted(set(listed)), f"{name} are not sorted, or not unique")
+        expect(listed == sorted(set(listed)), "classes_ are not sorted, or not unique")
         labels: NDArray[Any] = found
         return labels
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from erasable.core.arrays import Floats, Ints
 from erasable.core.classes import narrowed
 from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.estimator import Erasable
@@ -21,13 +21,12 @@ from erasable.core.tape import Tape
 from erasable.core.trust import origin
 from erasable.core.values import Accepts
 from erasable.refit._codec import decode, encode
-from erasable.refit._fitting import fit_seeded, learn, seeded
-from erasable.refit._given import as_given, needs_frame, text_columns
+from erasable.refit._fitting import learn, seeded
+from erasable.refit._given import as_given, needs_frame, text_columns, weights_parameter
 from erasable.refit._names import Known, known_to, parts_of
 
 __all__ = ["Recipe", "not_of_records", "refuse_what_is_no_estimator"]
 
-Ints = NDArray[np.int64]
 
 _MOST_JOBS = 1024
 
@@ -80,8 +79,7 @@ class Recipe:
         """
         template = clone(estimator)
         known = known_to(template)
-        names = getattr(owner, "feature_names_in_", None)
-        columns = None if names is None else names.tolist()
+        columns = owner._column_names
         columns = columns if needs_frame(template, known, columns) else None
         return cls(template, known, columns, Accepts.of(owner).documents)
 
@@ -101,7 +99,7 @@ class Recipe:
         rows: Ints,
         text: list[int] | None = None,
         columns: Ints | None = None,
-    ) -> tuple[Any, NDArray[Any] | None, NDArray[np.float64] | None]:
+    ) -> tuple[Any, NDArray[Any] | None, Floats | None]:
         """Read records: rows as the estimator takes them, their targets, their weights."""
         if text is None:
             text = text_columns(records.matrix, rows)
@@ -111,11 +109,12 @@ class Recipe:
         return X, None if y is None else narrowed(y), weights
 
     def fit(
-        self, tape: Tape, X: Any, y: NDArray[Any] | None, weights: NDArray[np.float64] | None
+        self, tape: Tape, X: Any, y: NDArray[Any] | None, weights: Floats | None
     ) -> dict[str, Any]:
-        """Fit a copy, and return what it learned as plain values; see `fit_seeded`."""
-        n_records = len(X) if self.documents else X.shape[0]
-        fitted = fit_seeded(self.template, tape, X, y, weights, n_records)
+        """Fit a copy, and return what it learned as plain values; see `learn`."""
+        name = weights_parameter(self.template)
+        named = {} if weights is None or name is None else {name: weights}
+        fitted = learn(seeded(self.template, tape), "fit", X, y, **named)
         tree: dict[str, Any] = encode(fitted, self.known)
         return tree
 
@@ -124,14 +123,10 @@ class Recipe:
         return seeded(self.template, tape)
 
     def go_on(
-        self,
-        estimator: BaseEstimator,
-        X: Any,
-        y: NDArray[Any] | None,
-        **named: Any,
+        self, estimator: BaseEstimator, X: Any, y: NDArray[Any] | None, **named: Any
     ) -> dict[str, Any]:
         """Have a copy learn some more records, and return what it knows as plain values."""
-        learned = learn(estimator, "partial_fit", X, y, X.shape[0], **named)
+        learned = learn(estimator, "partial_fit", X, y, **named)
         tree: dict[str, Any] = encode(learned, self.known)
         return tree
 

@@ -6,21 +6,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
 from erasable.core._fit_info import DetachedAttributeError
 from erasable.core._schema import Anything, Fields, Flag, Text
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import refuse_unbounded
+from erasable.core.arrays import Ints
 from erasable.core.deletion import Outcome
-from erasable.core.errors import (
-    ArtifactError,
-    InvalidInputError,
-    TooFewRecordsError,
-)
+from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import NEVER
 from erasable.refit._asking import Asking
 from erasable.refit._fitting import refuse_chance
@@ -30,7 +25,6 @@ from erasable.refit._recipe import Recipe, not_of_records, refuse_what_is_no_est
 
 __all__ = ["Refit"]
 
-Ints = NDArray[np.int64]
 
 _SAMPLE = 200
 
@@ -251,12 +245,6 @@ class Refit(MetaEstimatorMixin, Asking):
         return "_estimator" not in self.__dict__
 
     def _reattach(self) -> None:
-        needed = get_tags(self).target_tags.required
-        if needed and self._attached().records.y is None:
-            raise ArtifactError(
-                "the records have no targets; expected those the model was fitted on; "
-                "pass Records(X, y, ids=...)"
-            )
         if self._weighted != (self._attached().records.weights is not None):
             was, are = ("with", "without") if self._weighted else ("without", "with")
             raise ArtifactError(

@@ -52,8 +52,7 @@ def input_tags(estimator: Any) -> InputTags:
     """
     head = get_tags(_head(estimator)).input_tags
     if head.string and not head.two_d_array:
-        documents: InputTags = deepcopy(head)
-        return documents
+        return deepcopy(head)
     tags: InputTags = deepcopy(get_tags(estimator).input_tags)
     inputs = [get_tags(part).input_tags for part in _parts(estimator)]
     tags.allow_nan = _takes_gaps(estimator)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk, dtrmm
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some, shorten
 from erasable.core.seeds import is_number

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from erasable.core._arrays import Flags, Floats
+from erasable.core.arrays import Flags, Floats
 
 _BLOCK = 2**20
 _SMALL = 0.05

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 
-from erasable.core._arrays import Flags, Floats, of_objects
+from erasable.core.arrays import Flags, Floats, of_objects
 from erasable.core.errors import (
     InvalidDataError,
     InvalidInputError,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import Metric
 from erasable.removal._sets import Sets

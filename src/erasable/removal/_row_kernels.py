@@ -10,9 +10,8 @@ import math
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Matrix
 from erasable.core._jit import kernel
-from erasable.core._sparse_kernels import Indices
+from erasable.core.arrays import Floats, Indices, Ints, Matrix
 
 _LANES = 8
 

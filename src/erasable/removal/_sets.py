@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core import _grid_kernels as grid_kernels
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.sparse import SparseGrid, take_rows, tops

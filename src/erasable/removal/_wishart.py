@@ -28,7 +28,7 @@ from scipy import stats
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import multigammaln
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 
 
 @lru_cache(maxsize=256)

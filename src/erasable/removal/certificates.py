@@ -49,7 +49,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.removal._gaussians import Moments, excess, whitened
 from erasable.removal._reading import (

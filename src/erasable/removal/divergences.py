@@ -32,7 +32,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from

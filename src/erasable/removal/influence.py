@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.removal._gaussians import Moments, gaussian_divergence
 from erasable.removal._reading import (
     read_covariance,

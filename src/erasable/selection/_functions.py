@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 
 
 class SetFunction(ABC):

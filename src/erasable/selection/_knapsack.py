@@ -13,7 +13,7 @@ from math import comb
 
 import numpy as np
 
-from erasable.core._arrays import Ints
+from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidInputError
 from erasable.selection._functions import SetFunction
 from erasable.selection._optimizers import Budget, Choice, maximize

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Ints
+from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction

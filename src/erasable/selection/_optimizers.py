@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.selection._functions import SetFunction
 
 Choice = list[tuple[int, float]]

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.selection._functions import Queue, SetFunction, Sweep
 from erasable.selection.staying import Sampler
 

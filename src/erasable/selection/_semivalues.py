@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.frames import as_frame, refuse_other_index
 from erasable.core.seeds import seed_from

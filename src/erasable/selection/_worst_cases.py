@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_number

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._schema import Fields, Sizes, join, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, column_map, refuse_many, refuse_unbounded
+from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
@@ -104,7 +104,7 @@ class TreeModel(Erasable):
     def _grown(self, known: list[Flat] | None = None) -> Forest | None:
         held, targets = self._attached(), self._targets
         live, n_rows = held.live_rows(), held.records.n_rows
-        names = self._column_names()
+        names = self._call_columns()
         draws = Draws.of(self._tape, self._n_trees(), names, self._draws_bags())
         return Forest.fit(
             Columns.fit(held.records.matrix, live, self._tape),

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Words
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import siphash24_integers
+from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.tape import Tape
 from erasable.tree._rank_kernels import rank
 

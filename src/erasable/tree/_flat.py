@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints, Ints32
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
 from erasable.tree._flat_kernels import index, outline_flat
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.tree._decide_kernels import gather
 from erasable.tree._layout import (
     CACHE,

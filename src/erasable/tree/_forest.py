@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Words
+from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.core.tape import Stream, Tape
 from erasable.tree._columns import Columns, turn

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Ints, Words
+from erasable.core.arrays import Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.tree._columns import Columns
 from erasable.tree._flat import UNIT, Flat, top_hash, unit_hash

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from erasable.core._arrays import Floats
 from erasable.core._schema import Fields
 from erasable.core._schema_models import classes, grid
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.tree._base import TreeModel
 from erasable.tree._targets import ClassTargets, NumberTargets

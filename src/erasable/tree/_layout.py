@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Ints32, Words
+from erasable.core.arrays import Floats, Ints, Ints32, Words
 
 Split: TypeAlias = tuple[Any, Any, Any]
 """Feature, code and score; the feature is -1 for none."""
@@ -187,7 +187,7 @@ class Work(NamedTuple):
     hashes, bins : ndarray of shape (BLOCK,), uint32 and int32
         Of some of them: hashes of their values, and between which candidates their codes lie.
     bounds : ndarray of shape (sample + 4,), int32
-        Ints32 of the candidates, and behind them some that are larger than any.
+        Codes of the candidates, and behind them some that are larger than any.
     tallies : ndarray of shape (2, 2 * sample + 1, n_stats), int64
         What is counted between candidates, by every other record.
     side : ndarray of shape (n,), uint32
@@ -202,7 +202,7 @@ class Work(NamedTuple):
     left : ndarray of shape (sample, n_stats), int64
         As in `GrowingTree`, for one feature.
     sorted : ndarray of shape (SMALL,), uint64
-        Ints32 of few records, and which of these have them.
+        Codes of few records, and which of these have them.
     races : ndarray of shape (n_features,), uint64
     order : ndarray of shape (n_features,), int64
         The features by their draws.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Ints32, Words
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints, Ints32, Words
 
 _SIGN = np.uint64(1 << 63)
 _DIGITS, _BITS = 8, np.uint64(8)

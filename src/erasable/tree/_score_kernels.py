@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import borrowing, inlined
 from erasable.core._tape_kernels import log
+from erasable.core.arrays import Floats, Ints
 from erasable.tree._layout import ENTROPY, SQUARES, Candidates, Rules, Split
 
 _PER_BIT = 1.4426950408889634  # 1 / ln 2

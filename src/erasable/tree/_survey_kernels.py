@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Ints32, Words
 from erasable.core._jit import inlined
+from erasable.core.arrays import Ints32, Words
 from erasable.tree._hash_kernels import mix32
 from erasable.tree._layout import BLOCK, HISTOGRAM, SMALL, SQUARES, Candidates, Rules, Work
 

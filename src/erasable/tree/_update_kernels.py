@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Ints, Words
 from erasable.core._jit import borrowing, inlined
+from erasable.core.arrays import Ints, Words
 from erasable.tree._decide_kernels import decide, gather
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
 from erasable.tree._layout import (

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import brentq
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.removal._gaussians import excess
 
 _FAR = 700.0

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._covariance import MAX_FEATURES, Scatter, shrunk_metric, varying

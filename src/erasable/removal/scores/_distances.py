@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._covariance import check_shrinkage, metric_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._reading import as_numbers, read_count, read_number

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.sparse import issparse
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.core.sparse import take_rows
 from erasable.removal._reading import read_number
 from erasable.removal._sets import Sets, distances_to, products_with

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer

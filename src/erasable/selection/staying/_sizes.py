@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.special import betaln, gammaln, logsumexp
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 
 
 class Sizes(ABC):

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction

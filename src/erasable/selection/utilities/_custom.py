@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._callables import refuse_signature

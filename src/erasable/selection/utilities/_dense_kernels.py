@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Floats, Ints, Ints32
 from erasable.core._jit import borrowing, inlined
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.selection.utilities._heap_kernels import sink
 
 

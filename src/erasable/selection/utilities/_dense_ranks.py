@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.selection import _memory
 from erasable.selection.staying import Bound
 from erasable.selection.utilities import _dense_kernels as kernels

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core._jit import kernel
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples

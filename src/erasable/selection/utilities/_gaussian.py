@@ -9,8 +9,8 @@ import scipy.linalg
 from sklearn.gaussian_process import kernels
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
-from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import LARGEST
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_number

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import inlined, kernel
+from erasable.core.arrays import Floats, Ints
 from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from erasable.core._arrays import Flags, Floats, Ints
 from erasable.core._jit import inlined, kernel
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._gaussian_factor import NOTHING, worth

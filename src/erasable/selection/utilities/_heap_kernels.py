@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import borrowing, inlined
+from erasable.core.arrays import Floats, Ints
 
 
 @inlined

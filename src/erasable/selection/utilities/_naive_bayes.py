@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
 from erasable.core._schema import LARGEST
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_number

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from erasable.core._arrays import Floats, Ints
 from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples

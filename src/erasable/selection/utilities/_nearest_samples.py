@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._arrays import Flags, Floats, Ints, Ints32
 from erasable.core._jit import borrowing, kernel
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._dense_kernels import nearer

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from erasable.core._arrays import Floats
+from erasable.core.arrays import Floats
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._similarities import Block
 

@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from erasable.core._arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.selection import _memory
 from erasable.selection._functions import Queue, SetFunction
 from erasable.selection.staying import Bound

@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise
 
-from erasable.core._arrays import Ints, Ints32
+from erasable.core.arrays import Ints, Ints32
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
@@ -77,9 +77,9 @@ def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) ->
     ----------
     similarity : array or sparse matrix of shape (n_records, n_targets)
     classes : ndarray of shape (n_records,), or None
-        Ints32 of classes; None for one class.
+        Codes of classes; None for one class.
     targets : ndarray of shape (n_targets,), or None
-        Ints32 of the targets' classes; by default they are the records.
+        Codes of the targets' classes; by default they are the records.
 
     Raises
     ------

@@ -1,0 +1,159 @@
+"""Classifiers whose state is sums over the records of each class.
+
+The law it keeps: what is counted or summed is a function of the set of live records. A deletion
+takes a record's terms out; a class without records goes, unless the user has named it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from erasable.core._deleting import learn_and_compare
+from erasable.core._schema import Fields, Part, Sizes
+from erasable.core._schema_models import column_map, grid, moments, refuse_negative_variance
+from erasable.core.arrays import Floats, Ints
+from erasable.core.class_moments import LabelledRows
+from erasable.core.classes import Classes
+from erasable.core.deletion import Outcome
+from erasable.core.estimator import Erasable
+from erasable.core.grid import PrecisionWarning
+
+__all__ = ["ByClass", "Counted", "class_moments_schema", "log_shares"]
+
+
+class Counted(Protocol):
+    """What is counted or summed over the records of each class: a line for every class.
+
+    Where the records have weights, a record counts as often as its weight has quanta.
+    """
+
+    def remove(self, table: LabelledRows, rows: Ints) -> None:
+        """Take rows out of the lines of their classes."""
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Drop the lines of classes that are gone."""
+
+    def settle(self, table: LabelledRows, rows: Ints) -> int:
+        """Bring what depends on all records (a grid) up to date; count the columns read again.
+
+        The table is without `rows` now.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """Return it as arrays."""
+
+
+class ByClass(ClassifierMixin, Erasable):
+    """Base of these classifiers.
+
+    A subclass implements `_count` and ``predict_log_proba``; its ``_fit_rows`` finds the classes
+    and gives them to `_learn`.
+    """
+
+    _labels: NDArray[Any]
+    _counts: Ints
+    _counted: Any
+    _weights: Any = None
+
+    def _count(self, table: LabelledRows) -> Counted:
+        """Count the live rows by class; refuse those that cannot be counted."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _count()")
+
+    def _learn(self, classes: Classes) -> None:
+        """Count the records of these classes."""
+        self._counted = self._count(LabelledRows.of(self._attached(), classes, self._weights))
+        self._take(classes)
+
+    def _take(self, classes: Classes) -> None:
+        self._labels, self._counts = classes.labels, classes.counts
+        self._accelerator = classes
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        held, classes, weights = self._attached(), self._accelerator, self._weights
+        table = LabelledRows.of(held, classes, weights)
+        self._counted.remove(table, rows)
+        coarse = weights is not None and weights.remove(rows, classes.codes, held.live_rows)
+        kept = classes.remove(rows)
+        if kept is not None:
+            self._counted.keep(kept)
+            if weights is not None:
+                weights.keep(kept)
+        scanned = self._count_again(table) if coarse else self._counted.settle(table, rows)
+        self._take(classes)
+        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
+
+    def _count_again(self, table: LabelledRows) -> int:
+        """Count what is left, because the grid of the weights has changed; count the columns."""
+        table.weights.add_up(table.live_rows(), table.classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+            self._counted = self._count(table)
+        return self.n_features_in_
+
+    def _state(self) -> dict[str, Any]:
+        of_weights = {} if self._weights is None else {"weights": self._weights.state()}
+        told = {"labels": self._labels, "counts": self._counts}
+        return {"classes": told, **of_weights, **self._counted.state(), **self._map_state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
+        self._restore_map(state)
+
+    def _reattach(self) -> None:
+        learn_and_compare(self)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, sorted."""
+        self._check_fitted()
+        return self._labels.copy()
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of `predict_proba`."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement predict_log_proba()")
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes), float64
+            A column for each of `classes_`; rows add up to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+
+def log_shares(scores: Floats) -> Floats:
+    """Turn log-weights of classes into logarithms of their shares, in place.
+
+    Examples
+    --------
+    >>> np.exp(log_shares(np.log([[1.0, 3.0]]))).round(6)
+    array([[0.25, 0.75]])
+    """
+    scores -= scores.max(axis=1, keepdims=True)
+    scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    return scores
+
+
+def class_moments_schema(n_records: int) -> Fields:
+    """Return the schema of `erasable.core.class_moments.ClassMoments`, perhaps behind a map."""
+
+    def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        counts = value["classes"]["counts"][:, np.newaxis]
+        refuse_negative_variance(value["moments"], counts, "moments.hh")
+
+    parts: dict[str, Part] = {
+        "grid": grid("n_features"),
+        "moments": moments(n_records, "n_classes", "n_features"),
+    }
+    return Fields(parts, {"map": column_map()}, (check,))
