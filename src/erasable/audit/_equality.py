@@ -12,8 +12,6 @@ from erasable.core.digest import flatten, leaf_hash
 from erasable.core.estimator import Erasable
 from erasable.core.params import class_path
 
-__all__ = ["Difference", "Equality", "equality"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -6,8 +6,6 @@ from typing import TypeVar
 
 from erasable.core.estimator import Erasable
 
-__all__ = ["refit"]
-
 E = TypeVar("E", bound=Erasable)
 
 

@@ -29,8 +29,6 @@ from erasable.pipeline._nodes import Concat, Node, Select
 from erasable.pipeline._reading import as_table, check_steps, names_after
 from erasable.pipeline._selection import Selection
 
-__all__ = ["ColumnTransformer"]
-
 _REST = "remainder"
 _WORDS = ("drop", "passthrough")
 

@@ -11,8 +11,6 @@ from erasable.core.errors import InvalidInputError
 from erasable.core.ids import name_some
 from erasable.core.values import ANYTHING, Accepts
 
-__all__ = ["accepts_of", "has_names", "is_empty", "positions"]
-
 
 def is_empty(columns: Any) -> bool:
     """Tell whether a choice of columns is none, before it is known which there are."""

@@ -23,8 +23,6 @@ from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
 from erasable.core.grid import PrecisionWarning
 
-__all__ = ["ByClass", "Counted", "class_moments_schema", "log_shares"]
-
 
 class Counted(Protocol):
     """What is counted or summed over the records of each class: a line for every class.

@@ -29,8 +29,6 @@ from erasable.core.records import Attachment
 from erasable.core.sparse import SparseGrid
 from erasable.core.values import Values
 
-__all__ = ["PCA"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Axes:

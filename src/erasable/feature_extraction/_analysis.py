@@ -18,9 +18,6 @@ from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
 
-__all__ = ["COUNT_CONSTRAINTS", "check_analysis", "choose", "make_tool", "read_vocabulary"]
-
-
 _DOCUMENTS = [
     Interval(RealNotInt, 0, 1, closed="both"),
     Interval(Integral, 1, None, closed="left"),

@@ -14,8 +14,6 @@ from erasable.feature_extraction._analysis import COUNT_CONSTRAINTS
 from erasable.feature_extraction._counts import CountRows
 from erasable.feature_extraction._vectorizer import Vectorizer
 
-__all__ = ["CountVectorizer"]
-
 
 class CountVectorizer(Vectorizer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     r"""Count the words of texts, and forget texts exactly, with the words that only they had.

@@ -23,8 +23,6 @@ from erasable.feature_extraction import _text_kernels as kernels
 from erasable.feature_extraction._text_kernels import Counts, Slots
 from erasable.feature_extraction._words import words_of
 
-__all__ = ["CountRows", "TermCounts", "count_terms"]
-
 Analyzer = Callable[[str], Iterable[str]]
 
 

@@ -15,8 +15,6 @@ from erasable.feature_extraction._count import CountVectorizer
 from erasable.feature_extraction._counts import CountRows
 from erasable.feature_extraction._text_kernels import rarity, weigh
 
-__all__ = ["TfidfVectorizer"]
-
 _NORMS = {None: 0, "l1": 1, "l2": 2}
 
 

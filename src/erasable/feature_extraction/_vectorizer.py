@@ -34,9 +34,6 @@ from erasable.feature_extraction._analysis import check_analysis, choose, make_t
 from erasable.feature_extraction._counts import CountRows, TermCounts, count_terms
 from erasable.feature_extraction._words import cuts_plainly
 
-__all__ = ["Vectorizer"]
-
-
 _counted: WeakKeyDictionary[Records, dict[tuple[bool, bool], TermCounts]] = WeakKeyDictionary()
 """Counts of documents that several models learn from, for as long as the documents are kept.
 

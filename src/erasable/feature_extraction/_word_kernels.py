@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from erasable.core._jit import inlined, kernel
 from erasable.core.arrays import Ints
 
-__all__ = ["SLACK", "number_words"]
-
 Bytes = NDArray[np.uint8]
 Counts = NDArray[np.int32]
 Slots = NDArray[np.int32]

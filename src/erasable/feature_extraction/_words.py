@@ -14,8 +14,6 @@ from erasable.core.arrays import Ints
 from erasable.feature_extraction._text_kernels import Counts, Slots
 from erasable.feature_extraction._word_kernels import SLACK, number_words
 
-__all__ = ["cuts_plainly", "words_of"]
-
 _PLAIN = {
     "analyzer": "word",
     "ngram_range": (1, 1),

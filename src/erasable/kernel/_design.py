@@ -21,8 +21,6 @@ from erasable.linear_model._design import WeightedTargets
 
 from ._waves import Waves
 
-__all__ = ["WaveDesign"]
-
 
 class WaveDesign(WeightedTargets):
     """What is summed of the live rows of records; an accelerator, but for `gram` and `origin`.

@@ -18,8 +18,6 @@ from erasable.neighbors._targets import StoredNumbers
 
 from . import _weigh_kernels as kernels
 
-__all__ = ["NadarayaWatson"]
-
 _SHAPES = {
     "gaussian": kernels.GAUSSIAN,
     "epanechnikov": kernels.EPANECHNIKOV,

@@ -23,8 +23,6 @@ from erasable.linear_model._solve_kernels import LeastSquares
 from ._design import WaveDesign
 from ._waves import Waves
 
-__all__ = ["RandomFourierRidge"]
-
 
 class RandomFourierRidge(LinearModel):
     """Kernel ridge regression for many records, by random features, which can delete.

@@ -15,8 +15,6 @@ from erasable.core.tape import Stream, Tape
 
 from . import _wave_kernels as kernels
 
-__all__ = ["Waves"]
-
 _PER_TURN = 0.15915494309189535  # 1 / (2 pi)
 _BLOCK = 2**19  # values that are made at once
 _LEAST = 1024  # rows at least, because every block of them costs a sum of matrices

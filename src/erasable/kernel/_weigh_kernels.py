@@ -14,8 +14,6 @@ from erasable.linear_model._softmax_kernels import expose
 from erasable.neighbors._distance_kernels import EUCLIDEAN, block_distances, box_distance
 from erasable.neighbors._index_kernels import Tree
 
-__all__ = ["BIWEIGHT", "EPANECHNIKOV", "GAUSSIAN", "LINEAR", "TOPHAT", "TRICUBE", "weigh"]
-
 GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRICUBE, LINEAR, TOPHAT = 0, 1, 2, 3, 4, 5
 _DEPTH = 64  # levels that a tree cannot have
 _OUTSIDE = -1.0

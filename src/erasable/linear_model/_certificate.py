@@ -50,8 +50,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["compounded", "distance", "distance_after_step"]
-
 
 def compounded(*shares: float) -> float:
     """Return ``(1 + a) (1 + b) ... - 1``, rounded up, without the cancellation at the end.

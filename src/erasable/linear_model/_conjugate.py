@@ -11,8 +11,6 @@ from erasable.linear_model._softmax_design import Evaluation
 from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._solver import Move, Solver
 
-__all__ = ["ConjugateSolver"]
-
 _FIRST = 1e-3
 _ROUGH = 0.1
 

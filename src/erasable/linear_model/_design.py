@@ -22,8 +22,6 @@ from erasable.core.grid import Grid
 from erasable.core.records import Records
 from erasable.core.sparse import SparseGrid, blank_rows
 
-__all__ = ["LinearDesign", "WeightedTargets"]
-
 
 class WeightedTargets:
     """Targets, perhaps weighted, that are summed with other columns of the live rows of records.

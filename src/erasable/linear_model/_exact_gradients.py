@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from erasable.core._centring_kernels import add as add_double
+from erasable.core._centring_kernels import multiply as times_double
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_product, two_sum
 from erasable.core.arrays import Floats, Indices, Ints, Ints32
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_exact import (
-    add_double,
     divide_double,
     exp_doubles,
-    times_double,
 )
-
-__all__ = ["exact_gradient", "exact_gradient_sparse"]
-
 
 _AT_ONCE = 256
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from erasable.core.arrays import Floats
 
-__all__ = ["STEP", "Pair", "pair_divide", "pair_sum", "pair_times", "settle", "two_sum"]
-
 Pair = tuple[Floats, Floats]
 
 STEP = 2.0**-20

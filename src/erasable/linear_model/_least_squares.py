@@ -9,8 +9,6 @@ import numpy as np
 from erasable.core.arrays import Floats
 from erasable.linear_model._linear import LinearModel
 
-__all__ = ["LinearRegression"]
-
 
 class LinearRegression(LinearModel):
     """Least squares from which records can be deleted exactly, in microseconds.

@@ -22,8 +22,6 @@ from erasable.linear_model._solve_kernels import LeastSquares, Scratch, solve
 if TYPE_CHECKING:
     from ._linear import LinearModel
 
-__all__ = ["leave_one_out"]
-
 
 def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
     """Predict each of some rows by the model without it.

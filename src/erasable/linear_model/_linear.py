@@ -24,8 +24,6 @@ from erasable.linear_model._schema import LinearSchema
 from erasable.linear_model._solve import Solution, least_squares, solve
 from erasable.linear_model._solve_kernels import LeastSquares
 
-__all__ = ["LinearModel"]
-
 
 class LinearModel(RegressorMixin, Weighted):
     """Base of the linear models whose state is exact second moments.

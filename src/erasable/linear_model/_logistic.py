@@ -25,8 +25,6 @@ from erasable.linear_model._logistic_published import Published
 from erasable.linear_model._logistic_work import LogisticWork
 from erasable.linear_model._schema import logistic_schema
 
-__all__ = ["LogisticRegression"]
-
 
 class LogisticRegression(ClassifierMixin, Weighted):
     """Logistic regression with an L2 penalty, from which records can be deleted exactly.

@@ -16,9 +16,6 @@ from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 from erasable.core.records import Attachment
 
-__all__ = ["TaughtClasses"]
-
-
 WEIGHTS = 2.0**-480, 2.0**480
 """Least and largest weight: so no sum, ratio or product of two overflows, whatever is deleted."""
 

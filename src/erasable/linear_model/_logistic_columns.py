@@ -19,8 +19,6 @@ from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.sparse import SparseGrid, parts, tops
 
-__all__ = ["LogisticColumns"]
-
 
 class LogisticColumns:
     """Origin and top exponent of every column: ``|x - origin| <= 2**top``.

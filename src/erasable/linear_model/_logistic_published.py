@@ -12,8 +12,6 @@ from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints
 
-__all__ = ["Published"]
-
 
 @dataclass(frozen=True, slots=True)
 class Published:

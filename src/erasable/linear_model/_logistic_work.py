@@ -29,9 +29,6 @@ from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._softmax_sparse import SparseDesign
 from erasable.linear_model._solver import Solver
 
-__all__ = ["LogisticWork"]
-
-
 MOST = 1500
 """Most coefficients for which a dense Hessian is made."""
 

@@ -17,8 +17,6 @@ from erasable.linear_model._certificate import compounded
 from erasable.linear_model._softmax_design import UNIT, SoftmaxDesign
 from erasable.linear_model._softmax_kernels import shares
 
-__all__ = ["Metric", "invert"]
-
 
 @dataclass(slots=True)
 class Metric:

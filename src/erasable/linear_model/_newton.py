@@ -20,8 +20,6 @@ from erasable.linear_model._softmax_design import UNIT, Evaluation
 from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._solver import Move, Solver
 
-__all__ = ["NewtonSolver"]
-
 _OFF = 0.5
 """A metric that may be wrong by this much is of no use to the certificate."""
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from erasable.core._centring_kernels import add as add_double
+from erasable.core._centring_kernels import multiply as times_double
 from erasable.core._jit import kernel
 from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._certificate import compounded
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._metric import Metric
 from erasable.linear_model._softmax_design import UNIT, SoftmaxDesign
-from erasable.linear_model._softmax_exact import add_double, divide_double, times_double
-
-__all__ = ["PreciseMetric", "invert_precisely"]
+from erasable.linear_model._softmax_exact import divide_double
 
 _UNIT = 2.0**-98
 

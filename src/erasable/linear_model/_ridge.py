@@ -12,8 +12,6 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.linear_model._linear import LinearModel
 
-__all__ = ["Ridge"]
-
 
 class Ridge(LinearModel):
     """Least squares with a penalty of large coefficients, from which records can be deleted.

@@ -21,8 +21,6 @@ from erasable.core._schema_models import (
 )
 from erasable.core.gram import MAX_FEATURES
 
-__all__ = ["LinearSchema", "logistic_schema", "segmented_schema"]
-
 _FARTHEST = 2.0 ** (MAX_TOP + 1)
 _LARGEST = 2.0**200
 """Of a coefficient in units of its column: penalties keep all of them far below."""

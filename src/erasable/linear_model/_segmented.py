@@ -30,8 +30,6 @@ from erasable.linear_model._segments import SegmentSums, add_up
 from erasable.linear_model._solve import Solution, least_squares, solve
 from erasable.linear_model._solve_kernels import LeastSquares
 
-__all__ = ["SegmentedRegression"]
-
 
 class SegmentedRegression(RegressorMixin, Erasable):
     """Linear regression in pieces, from which records can be deleted.

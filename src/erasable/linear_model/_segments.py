@@ -17,8 +17,6 @@ from erasable.core.grid import Grid
 from erasable.core.records import Records
 from erasable.linear_model._design import _as_columns
 
-__all__ = ["SegmentSums", "add_up"]
-
 Labels = NDArray[np.int32]
 
 

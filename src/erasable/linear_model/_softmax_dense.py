@@ -15,8 +15,6 @@ from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_design import BLOCK, UNIT, Evaluation, SoftmaxDesign
 from erasable.linear_model._softmax_kernels import EXP_ERROR
 
-__all__ = ["DenseDesign"]
-
 _CHUNK = 256
 _WIDEST = 2000
 

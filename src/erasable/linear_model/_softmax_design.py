@@ -23,8 +23,6 @@ from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
 
-__all__ = ["BLOCK", "UNIT", "Evaluation", "SoftmaxDesign"]
-
 UNIT = 2.0**-53
 BLOCK = 2048
 _NO_NUMBERS: Floats = np.zeros(0)

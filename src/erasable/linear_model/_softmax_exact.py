@@ -16,15 +16,6 @@ from erasable.core._moment_kernels import two_sum
 from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._softmax_kernels import LIMIT
 
-__all__ = [
-    "add_double",
-    "add_products",
-    "divide_double",
-    "exp_doubles",
-    "times_double",
-]
-
-
 # ln 2 in three parts, of which the first two have 40 bits: an exponent times these is exact.
 _LN2_A, _LN2_B, _LN2_C = 0.6931471805601177, -1.7239444525610826e-13, -4.00865610552017e-26
 # 1/3!, 1/4! and 1/5!

@@ -15,8 +15,6 @@ from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._lattice import Pair, pair_divide, pair_sum, pair_times
 from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
 
-__all__ = ["SoftmaxProblem"]
-
 
 @dataclass(slots=True)
 class SoftmaxProblem:

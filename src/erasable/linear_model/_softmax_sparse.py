@@ -16,8 +16,6 @@ from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
 from erasable.linear_model._softmax_kernels import EXP_ERROR
 
-__all__ = ["SparseDesign"]
-
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
 
 

@@ -23,8 +23,6 @@ from erasable.linear_model._solve_kernels import (
     substitute,
 )
 
-__all__ = ["Solution", "least_squares", "solve"]
-
 _MOST = 2.0**900  # a penalty that leaves nothing, and whose square root is finite
 
 

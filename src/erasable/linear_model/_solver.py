@@ -15,8 +15,6 @@ from erasable.linear_model._lattice import STEP, Pair, pair_sum, settle
 from erasable.linear_model._softmax_design import Evaluation
 from erasable.linear_model._softmax_problem import SoftmaxProblem
 
-__all__ = ["Move", "Solver"]
-
 _MOST_STEPS = 300
 _RESTART_AFTER = 25
 """Steps after which to start again from 0: from far outside, the way back may be longer."""

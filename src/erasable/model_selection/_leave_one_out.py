@@ -19,9 +19,6 @@ from erasable.core.rows import Rows
 from erasable.model_selection._scores import Scoring, choose_scoring
 from erasable.model_selection._snapshot import OpaqueError, Snapshot
 
-__all__ = ["LeaveOneOut", "leave_one_out"]
-
-
 _METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 _OF_NO_CLASS = {"predict_proba": 0.0, "predict_log_proba": -np.inf, "decision_function": -np.inf}
 

@@ -16,8 +16,6 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.values import Accepts
 
-__all__ = ["Scoring", "choose_scoring"]
-
 
 def _squared(y: NDArray[Any], predictions: NDArray[Any]) -> Floats:
     away = _columns(y) - _columns(predictions)

@@ -19,8 +19,6 @@ from erasable.core.weighted import Weighted
 from erasable.naive_bayes._schema import naive_bayes_schema
 from erasable.naive_bayes._weights import LEAST_WEIGHT, ClassWeights
 
-__all__ = ["NaiveBayes", "logs"]
-
 
 class NaiveBayes(ByClass, Weighted):
     """Base of the classifiers; a subclass says what it counts, and how likely that makes a row.

@@ -22,8 +22,6 @@ from erasable.naive_bayes._base import logs
 from erasable.naive_bayes._discrete import DiscreteNB, TableNB, weighed
 from erasable.naive_bayes._schema import totals_of
 
-__all__ = ["BernoulliNB"]
-
 
 class BernoulliNB(TableNB):
     """Classify by which features a record has, and forget records exactly.

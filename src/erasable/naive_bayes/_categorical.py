@@ -22,8 +22,6 @@ from erasable.naive_bayes._categories import MOST_COUNTS, CategoryCounts, survey
 from erasable.naive_bayes._discrete import DiscreteNB
 from erasable.naive_bayes._schema import totals_of
 
-__all__ = ["CategoricalNB"]
-
 
 class CategoricalNB(DiscreteNB):
     """Classify by categories, numbered 0, 1, ... in every column, and forget records exactly.

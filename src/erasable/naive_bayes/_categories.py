@@ -18,8 +18,6 @@ from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.ids import name_some
 
-__all__ = ["MOST_COUNTS", "CategoryCounts", "survey"]
-
 MOST_COUNTS = 2**27
 """Most counts there can be: a GiB of them."""
 

@@ -16,8 +16,6 @@ from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidPar
 from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs
 
-__all__ = ["DiscreteNB", "TableNB", "refuse_negative", "weighed"]
-
 _LEAST_ALPHA = 1e-10
 
 

@@ -23,8 +23,6 @@ from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs
 from erasable.naive_bayes._weights import ClassWeights
 
-__all__ = ["GaussianNB"]
-
 _NARROWEST = float(np.finfo(np.float64).tiny)
 
 

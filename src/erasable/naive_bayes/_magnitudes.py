@@ -22,8 +22,6 @@ from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 
-__all__ = ["LiveRows", "TopGrid"]
-
 LiveRows = Callable[[], Ints]
 
 

@@ -25,8 +25,6 @@ from erasable.naive_bayes._discrete import TableNB, refuse_negative, weighed
 from erasable.naive_bayes._magnitudes import TopGrid
 from erasable.naive_bayes._weights import ClassWeights
 
-__all__ = ["MultinomialNB"]
-
 
 class MultinomialNB(TableNB):
     """Classify counts, of words for instance, and forget records exactly.

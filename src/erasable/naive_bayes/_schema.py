@@ -10,8 +10,6 @@ from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, classes, refuse_many, tops
 from erasable.core.arrays import Floats, Ints
 
-__all__ = ["naive_bayes_schema", "totals_of"]
-
 
 def naive_bayes_schema(
     n_records: int, counted: Callable[[int, bool], Fields], prior: Floats | None, *, fixed: bool

@@ -17,8 +17,6 @@ from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 from erasable.naive_bayes._magnitudes import LiveRows, TopGrid
 
-__all__ = ["LEAST_WEIGHT", "ClassWeights"]
-
 LEAST_WEIGHT = 2.0**-507
 """Weights up to this count as 0, whatever the others are."""
 

@@ -17,8 +17,6 @@ from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
 
-__all__ = ["NearestCentroid"]
-
 
 class NearestCentroid(ByClass):
     """Classify by the nearest of the classes' means, and forget exactly.

@@ -17,8 +17,6 @@ from erasable.core.records import Records
 from ._neighbors import Neighbors
 from ._targets import StoredLabels
 
-__all__ = ["KNeighborsClassifier"]
-
 
 class KNeighborsClassifier(ClassifierMixin, Neighbors):
     """Classify by a vote of the nearest records, any of which can be deleted.

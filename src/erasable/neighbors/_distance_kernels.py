@@ -14,8 +14,6 @@ from __future__ import annotations
 from erasable.core._jit import kernel
 from erasable.core.arrays import Floats, Ints
 
-__all__ = ["CHEBYSHEV", "EUCLIDEAN", "MANHATTAN", "block_distances", "box_distance", "insert"]
-
 EUCLIDEAN, MANHATTAN, CHEBYSHEV = 0, 1, 2
 PORTION = 8  # features after which it is seen whether anybody is still near enough
 

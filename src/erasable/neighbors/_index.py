@@ -14,8 +14,6 @@ from erasable.core.arrays import Floats, Ints
 
 from . import _index_kernels as kernels
 
-__all__ = ["Index"]
-
 _LANES = 8
 _PLAIN = 64  # records in a block that belongs to no tree
 _CACHED = 2**15  # values of queries that stay in cache while the blocks go by

@@ -15,8 +15,6 @@ from erasable.core.arrays import Floats, Ints, Matrix
 
 from ._distance_kernels import block_distances, box_distance, insert
 
-__all__ = ["Tree", "fill_blocks", "forget", "scan", "search", "split"]
-
 Tree = tuple[Floats, Ints, Floats, Floats]
 """Blocks, ranks of the records in them, and the sides of the boxes of the nodes."""
 

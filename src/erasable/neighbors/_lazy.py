@@ -22,8 +22,6 @@ from ._memory import Memory
 from ._schema import lazy_schema
 from ._targets import LARGEST, StoredLabels, StoredNumbers
 
-__all__ = ["Lazy"]
-
 _LEAST_SCALE = 2.0**-500
 
 

@@ -21,8 +21,6 @@ from ._index import Index
 from ._row_hash import RowHash, sum_of_hashes
 from ._targets import StoredTargets
 
-__all__ = ["Memory"]
-
 # Fixed and public: the fractional parts of the square roots of 5 and 7.
 _KEYS = Tape(0x3C6EF372FE94F82B), Tape(0xA54FF53A5F1D36F1)
 

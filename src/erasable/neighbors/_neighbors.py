@@ -20,8 +20,6 @@ from erasable.core.ids import shorten
 from ._distance_kernels import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from ._lazy import Lazy
 
-__all__ = ["Neighbors"]
-
 _METRICS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 _POWERS = {1.0: MANHATTAN, 2.0: EUCLIDEAN, np.inf: CHEBYSHEV}
 _TREE_FEATURES = 15  # with more of them, few boxes are far from a query

@@ -12,8 +12,6 @@ from erasable.core.arrays import Floats
 from ._neighbors import Neighbors
 from ._targets import StoredNumbers
 
-__all__ = ["KNeighborsRegressor"]
-
 
 class KNeighborsRegressor(RegressorMixin, Neighbors):
     """Predict the mean of the nearest records, any of which can be deleted.

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowHash", "id_bytes", "label_bytes", "sum_of_hashes"]
-
 RowHash = NDArray[np.uint64]
 
 _WORDS = 32

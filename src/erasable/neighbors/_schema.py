@@ -13,8 +13,6 @@ from erasable.core.ids import as_id_array
 
 from ._targets import LARGEST
 
-__all__ = ["lazy_schema"]
-
 
 class _Ids(Part):
     """Ids of records: integers, or integers and strings, each once."""

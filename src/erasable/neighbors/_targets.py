@@ -17,8 +17,6 @@ from erasable.core.errors import MagnitudeError
 
 from ._row_hash import label_bytes
 
-__all__ = ["LARGEST", "StoredLabels", "StoredNumbers", "StoredTargets"]
-
 LARGEST = 2.0**500
 """No value may exceed it: squares of differences, and sums of them, stay finite."""
 

@@ -27,8 +27,6 @@ from erasable.pipeline._layout import Layout, fuses, fusing
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Node, Source, evaluate
 
-__all__ = ["Composition"]
-
 _FUSED = "fused"
 _TWICE = "it applied a step twice, or not at all, and its predictions are wrong"
 

@@ -25,8 +25,6 @@ from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Map, Node, Raw, Select, Stateless, Table, Transform
 from erasable.preprocessing import MaxAbsScaler, OneHotEncoder, SimpleImputer
 
-__all__ = ["MARK", "learned_wrong"]
-
 MARK = "composition"
 """Name of the mark in a state; its value is 2."""
 

@@ -40,9 +40,6 @@ from erasable.pipeline._nodes import (
 from erasable.pipeline._reading import as_table
 from erasable.preprocessing import SimpleImputer
 
-__all__ = ["Engine", "join_outcomes"]
-
-
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
 _AS_OBJECTS = "it read columns of numbers as objects, because other columns hold text"
 _BLOCK = 2**20  # values that are made at once

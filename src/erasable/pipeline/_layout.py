@@ -31,8 +31,6 @@ from erasable.pipeline._nodes import (
     above_tables,
 )
 
-__all__ = ["Layout", "Learning", "fuses", "fusing", "lay_out", "split"]
-
 _FUSES: ContextVar[bool] = ContextVar("erasable_fuses", default=True)
 
 

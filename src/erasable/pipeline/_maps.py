@@ -17,8 +17,6 @@ from erasable.core.values import Values
 from erasable.pipeline._nested import Changes, Nested
 from erasable.pipeline._reading import as_numbers, as_table
 
-__all__ = ["Blocks", "EndMap", "MapPart", "StepMap", "Widths", "apply", "compose", "side_by_side"]
-
 
 @dataclass
 class Widths:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from erasable.pipeline._layout import Layout
     from erasable.pipeline._nodes import Node
 
-__all__ = ["Changes", "Nested"]
-
 
 class Nested(Erasable):
     """What the graph and its engine ask of a composition, the outermost or one in another."""

@@ -24,22 +24,6 @@ from erasable.pipeline._nested import Changes, Nested
 from erasable.pipeline._reading import as_numbers, as_table, read_output
 from erasable.pipeline._selection import Selection
 
-__all__ = [
-    "Concat",
-    "Get",
-    "Map",
-    "Node",
-    "Output",
-    "Raw",
-    "Select",
-    "Source",
-    "Stateless",
-    "Table",
-    "Transform",
-    "above_tables",
-    "evaluate",
-]
-
 Get: TypeAlias = "Callable[[Node], Values]"
 
 

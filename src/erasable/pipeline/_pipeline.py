@@ -26,9 +26,6 @@ from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Node, Source
 from erasable.pipeline._reading import active, check_steps, names_after
 
-__all__ = ["Pipeline", "make_pipeline"]
-
-
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 

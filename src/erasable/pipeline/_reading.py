@@ -16,8 +16,6 @@ from erasable.core.ids import name_some
 from erasable.core.sparse import canonical
 from erasable.core.values import Values
 
-__all__ = ["active", "as_numbers", "as_table", "check_steps", "names_after", "read_output"]
-
 
 def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return the steps that do anything."""

@@ -15,8 +15,6 @@ from erasable.core.ids import name_some
 from erasable.core.values import Accepts, Values
 from erasable.pipeline._reading import as_numbers, as_table
 
-__all__ = ["Selection"]
-
 
 @dataclass
 class Selection:

@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Flags, Ints, Ints32
 from erasable.core.errors import InvalidTypeError, MagnitudeError
 
-__all__ = ["GONE", "UNKNOWN", "Categories", "find", "has_gap", "name_of"]
-
-
 GONE, UNKNOWN = -1, -2
 """Codes of a record that is not live, and of a value that is none of the categories."""
 

@@ -24,8 +24,6 @@ from erasable.preprocessing._categories import UNKNOWN, Categories, find
 from erasable.preprocessing._fixed import fixed_labels
 from erasable.preprocessing._schema import categories_schema
 
-__all__ = ["Encoder"]
-
 
 class Encoder(TransformerMixin, Erasable):
     """Base of the encoders.

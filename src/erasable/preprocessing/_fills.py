@@ -27,8 +27,6 @@ from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
 from erasable.preprocessing._sparse_fills import is_gap
 
-__all__ = ["Constants", "Fill", "Gaps", "Means", "Medians", "Modes", "constant_of", "gaps_in"]
-
 
 def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
     """Tell which cells are gaps: those that equal a marker, or are NaN where the marker is.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from erasable.core.errors import InvalidInputError
 from erasable.preprocessing._categories import has_gap
 
-__all__ = ["fixed_labels", "plain"]
-
 
 def plain(value: Any) -> Any:
     """Turn a value that a user has named into what a table of objects would hold.

@@ -43,8 +43,6 @@ from erasable.preprocessing._sparse_fills import (
     refuse_zeros_as_gaps,
 )
 
-__all__ = ["SimpleImputer"]
-
 _OF_OBJECTS = ("most_frequent", "constant")
 
 

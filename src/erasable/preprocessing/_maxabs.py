@@ -19,8 +19,6 @@ from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, ExtremesScaler
 
-__all__ = ["MaxAbsScaler"]
-
 
 class MaxAbsScaler(ExtremesScaler):
     """Divide every column by its largest magnitude, and forget records exactly.

@@ -16,8 +16,6 @@ from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
 from erasable.preprocessing._scaler import NARROWEST, ExtremesScaler
 
-__all__ = ["MinMaxScaler"]
-
 _FARTHEST = 2.0**62  # so that a range over the narrowest spread is finite
 
 

@@ -21,8 +21,6 @@ from erasable.preprocessing._categories import find, name_of
 from erasable.preprocessing._encoder import Encoder
 from erasable.preprocessing._fixed import plain
 
-__all__ = ["OneHotEncoder"]
-
 
 class OneHotEncoder(Encoder):
     """Turn every category of every column into a column of zeros and ones, and forget exactly.

@@ -17,8 +17,6 @@ from erasable.core.ids import shorten
 from erasable.preprocessing._categories import UNKNOWN, has_gap
 from erasable.preprocessing._encoder import Encoder
 
-__all__ = ["OrdinalEncoder"]
-
 
 class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
     """Turn the categories of every column into the numbers 0, 1, 2, ..., and forget exactly.

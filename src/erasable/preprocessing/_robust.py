@@ -26,8 +26,6 @@ from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Scaler
 from erasable.preprocessing._sparse_columns import blocks, columns_of
 
-__all__ = ["RobustScaler"]
-
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite
 
 

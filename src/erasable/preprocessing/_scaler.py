@@ -21,8 +21,6 @@ from erasable.core.inputs import read_matrix
 from erasable.core.sparse import by_column, canonical
 from erasable.core.values import Accepts, Values
 
-__all__ = ["NARROWEST", "ExtremesScaler", "Scaler"]
-
 NARROWEST = 2.0**-960
 """A spread below this counts as none: dividing by it could overflow."""
 

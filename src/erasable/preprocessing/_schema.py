@@ -12,8 +12,6 @@ from erasable.core._schema_arrays import Array, Objects
 from erasable.core._schema_models import MOST_QUANTA, grid, refuse_many
 from erasable.preprocessing._categories import has_gap
 
-__all__ = ["categories_schema", "imputer_schema"]
-
 
 class _Cells(Part):
     """Floats, gaps among them, or text, numbers and gaps."""

@@ -13,9 +13,6 @@ from erasable.core._sparse_kernels import column_values
 from erasable.core.arrays import Floats, Ints
 from erasable.core.sparse import parts
 
-__all__ = ["blocks", "column_of", "columns_of"]
-
-
 _BLOCK = 2**20  # values that are written out at once
 
 

@@ -17,8 +17,6 @@ from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.sparse import canonical
 
-__all__ = ["SparseGaps", "SparseModes", "fill_sparse", "is_gap", "refuse_zeros_as_gaps"]
-
 
 def is_gap(values: NDArray[Any], marker: float) -> Flags:
     """Tell which of some numbers are gaps.

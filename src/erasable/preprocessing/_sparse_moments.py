@@ -14,8 +14,6 @@ from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.moments import Moments
 from erasable.core.sparse import parts
 
-__all__ = ["SparseMoments"]
-
 
 class SparseMoments(Moments):
     """`erasable.core.moments.Moments` for CSR, on a `SparseGrid`: zeros add nothing to any sum.

@@ -25,8 +25,6 @@ from erasable.core.tape import Stream, Tape
 from erasable.preprocessing._scaler import Scaler
 from erasable.preprocessing._sparse_moments import SparseMoments
 
-__all__ = ["StandardScaler"]
-
 
 class StandardScaler(Scaler):
     """Scale every column to mean 0 and variance 1, and forget records exactly.

@@ -16,9 +16,6 @@ from erasable.core.arrays import Ints
 from erasable.core.weighted import Weighted
 from erasable.refit._tags import input_tags, target_tags
 
-__all__ = ["Asking"]
-
-
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 

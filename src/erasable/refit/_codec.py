@@ -27,8 +27,6 @@ from erasable.core.params import function_path
 from erasable.refit import _objects
 from erasable.refit._names import Known, find, is_named, resolves
 
-__all__ = ["decode", "encode"]
-
 _PLAIN = (type(None), bool, int, float, str)
 _SPARSE = {kind.__name__: kind for kind in (csc_array, csc_matrix, csr_array, csr_matrix)}
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")

@@ -24,8 +24,6 @@ from erasable.refit._names import Known
 from erasable.refit._part import Part, UncheckedError, close, expect, members, numbers, plain, same
 from erasable.refit._trees import check_forest, check_tree
 
-__all__ = ["checked"]
-
 _LOSSES = ("sklearn.linear_model._sgd_fast.", "sklearn._loss._loss.")
 
 

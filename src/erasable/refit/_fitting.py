@@ -31,15 +31,6 @@ from erasable.core.errors import InvalidParameterError, MagnitudeError, Unlearna
 from erasable.core.tape import Tape
 from erasable.refit._names import Known, is_foreign, parts_of
 
-__all__ = [
-    "draws_from_process",
-    "learn",
-    "one_thread",
-    "refuse_chance",
-    "seeded",
-    "seeds_of",
-]
-
 _BELOW_SEED = 2**32  # of NumPy's old generators, which scikit-learn uses
 _LOCK = threading.RLock()
 

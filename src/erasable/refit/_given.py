@@ -14,8 +14,6 @@ from erasable.core.arrays import Ints
 from erasable.core.frames import make_frame
 from erasable.refit._names import Known, is_foreign, parts_of
 
-__all__ = ["as_given", "needs_frame", "text_columns", "weights_parameter"]
-
 
 def weights_parameter(estimator: Any) -> str | None:
     """Tell by which name `fit` takes the weights of records; None if it takes none.

@@ -18,18 +18,6 @@ from sklearn.base import BaseEstimator
 from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.params import find_function, function_path
 
-__all__ = [
-    "CONSTRUCTED",
-    "Known",
-    "find",
-    "find_class",
-    "is_foreign",
-    "is_named",
-    "known_to",
-    "parts_of",
-    "resolves",
-]
-
 Known = Mapping[str, Any]
 """Classes and functions among the parameters of an estimator, by name."""
 

@@ -19,15 +19,6 @@ from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.params import function_path
 from erasable.refit._names import CONSTRUCTED, Known, find_class
 
-__all__ = [
-    "decode_estimator",
-    "decode_object",
-    "encode_estimator",
-    "encode_object",
-    "object_array",
-    "unkept",
-]
-
 Encode = Callable[[Any], Any]
 
 _NAMES, _VERSION, _RESULTS = "feature_names_in_", "_sklearn_version", "cv_results_"

@@ -20,18 +20,6 @@ from erasable.core.params import check_params, function_path
 from erasable.refit._codec import encode
 from erasable.refit._names import Known
 
-__all__ = [
-    "ContradictionError",
-    "Part",
-    "UncheckedError",
-    "close",
-    "expect",
-    "members",
-    "numbers",
-    "plain",
-    "same",
-]
-
 _NESTED = ("steps",)  # parameters that hold what is fitted itself
 _TEXT = re.compile(r"<U([0-9]+)")
 

@@ -25,9 +25,6 @@ from erasable.refit._fitting import learn, seeded
 from erasable.refit._given import as_given, needs_frame, text_columns, weights_parameter
 from erasable.refit._names import Known, known_to, parts_of
 
-__all__ = ["Recipe", "not_of_records", "refuse_what_is_no_estimator"]
-
-
 _MOST_JOBS = 1024
 
 

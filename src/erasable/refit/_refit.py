@@ -23,9 +23,6 @@ from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._part import same
 from erasable.refit._recipe import Recipe, not_of_records, refuse_what_is_no_estimator
 
-__all__ = ["Refit"]
-
-
 _SAMPLE = 200
 
 

@@ -10,8 +10,6 @@ from sklearn.utils import InputTags, TargetTags, get_tags
 
 from erasable.refit._names import parts_of
 
-__all__ = ["input_tags", "target_tags"]
-
 
 def target_tags(estimator: Any) -> TargetTags:
     """Copy the tags of an estimator's targets, which are needed if any part needs them.

@@ -14,8 +14,6 @@ from sklearn.tree import DecisionTreeClassifier, _tree
 from erasable.refit._codec import encode
 from erasable.refit._part import ContradictionError, Part, close, expect, members, numbers, same
 
-__all__ = ["check_forest", "check_tree"]
-
 _NODES: np.dtype[Any] = _tree.NODE_DTYPE
 _ROOM = 2**31 - 1
 
