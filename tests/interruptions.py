@@ -193,12 +193,24 @@ def check_whole(world: World) -> bool:
 
 
 def interrupted(make: Callable[[], World], stride: int = 1, **options: Any) -> Iterator[World]:
-    """Make worlds in which the deletion is interrupted, each at another event."""
-    for at in range(0, 100_000, stride):
+    """Make worlds in which the deletion is interrupted, at every so many events and at the last."""
+
+    def world_at(event: int) -> World | None:
         world = make()
-        if not interrupt(lambda world=world: world.delete(**options), at):
-            return
+        return world if interrupt(lambda: world.delete(**options), event) else None
+
+    event = 0
+    while (world := world_at(event)) is not None:
         yield world
+        event += stride
+    # The last event lies between the last one tried and this one.
+    low, high, last = event - stride, event, None
+    while high - low > 1:
+        middle = (low + high) // 2
+        world = world_at(middle)
+        low, high, last = (low, middle, last) if world is None else (middle, high, world)
+    if last is not None:
+        yield last
 
 
 def sweep(make: Callable[[], World], stride: int = 1, **options: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from erasable.ensemble._allotment import Bags, Shards
 from erasable.neighbors._index import Index
-from erasable.neighbors._targets import Labels
+from erasable.neighbors._targets import StoredLabels
 from erasable.tree._base import TreeModel
 from erasable.tree._forest import Forest
 from soak.lives import ROOMS, Life
@@ -42,7 +42,7 @@ def a_record_stays_in_the_index(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_class_outlives_its_last_record(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Labels, "remove", lambda self, rows: None)
+    patch.setattr(StoredLabels, "remove", lambda self, rows: None)
 
 
 def a_batch_leaves_one_record_in_the_trees(patch: pytest.MonkeyPatch) -> None:
