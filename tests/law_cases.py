@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from effort import THOROUGH
 from erasable.utils.estimator_checks import DataSet
 
-__all__ = ["check_law", "check_law_of_variant"]
+__all__ = ["check_law", "check_law_of_variant", "of_variants"]
 
 OF_VALUES = (
     "check_delete_equals_refit",
@@ -36,6 +38,25 @@ Orders are tried on drawn data as well.
 
 TIED = {"duplicated rows"}
 """For those once more, in a variant of an estimator: ties, and strings for ids."""
+
+OF_PARAMETERS = (
+    *OF_VALUES,
+    "check_batch_split",
+    "check_deletion_order",
+    "check_load_deletes",
+    "check_load_predicts",
+    "check_nothing_left",
+    "check_row_order",
+    "check_smallest_legal_set",
+)
+"""What may depend on parameters; the others are about ids, copies and tables, which do not."""
+
+
+def of_variants(tests: pytest.MarkDecorator) -> pytest.MarkDecorator:
+    """Keep of the tests of `parametrize_with_law_checks` those that a variant may fail alone."""
+    names, cases = tests.args
+    kept = [case for case in cases if THOROUGH or case.values[1].func.__name__ in OF_PARAMETERS]
+    return pytest.mark.parametrize(names, kept)
 
 
 def _of(check: Any, kinds: set[str]) -> list[DataSet]:

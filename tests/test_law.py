@@ -17,7 +17,7 @@ from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.utils._checks.compare import assert_same, fit
 from erasable.utils._checks.data_sets import suited
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
-from law_cases import check_law, check_law_of_variant
+from law_cases import check_law, check_law_of_variant, of_variants
 from law_instances import first_instances, instances_of, other_instances
 
 FIRST, OTHERS = first_instances(), other_instances()
@@ -33,7 +33,7 @@ def test_law(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks(OTHERS, fast=True)
+@of_variants(parametrize_with_law_checks(OTHERS, fast=True))
 def test_law_of_variants(estimator: Any, check: Any) -> None:
     check_law_of_variant(estimator, check)
 

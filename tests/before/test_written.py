@@ -13,6 +13,7 @@ import pytest
 import written
 
 import erasable
+from effort import skip
 from erasable.core.records import Records
 from erasable.preprocessing import StandardScaler
 from erasable.workspace import Workspace
@@ -20,9 +21,12 @@ from erasable.workspace import Workspace
 KEPT = json.loads(written.DIGESTS.read_text())
 
 
+@pytest.mark.thorough
 def test_digests_are_what_they_were() -> None:
-    found = written.digests()
-    assert found.keys() == KEPT.keys()
+    every = skip(1)
+    found = written.digests(every)
+    assert found.keys() <= KEPT.keys()
+    assert len(found) == -(-len(KEPT) // every)
     assert [name for name, digests in found.items() if digests != KEPT[name]] == []
 
 

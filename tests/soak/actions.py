@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from contexts import write_csv
 from crashes import referred_to
-from sites import write_csv
 from sqlalchemy import Connection, func
 from sqlalchemy import select as query
 from traces import compressed, numbers_in, texts_in, tokens_in

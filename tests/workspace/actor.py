@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sites import visits, write_csv
+from contexts import visits, write_csv
 
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context

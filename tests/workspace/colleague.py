@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from sites import write_csv
+from contexts import write_csv
 
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context

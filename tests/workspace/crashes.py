@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from sites import scan, visits, write_csv
+from contexts import scan, visits, write_csv
 
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sites import write_csv
+from contexts import write_csv
 
 from erasable.workspace import Workspace
 

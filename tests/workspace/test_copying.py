@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from backends import copy_of
+from contexts import visits, write_csv
 from crashes import fork, make_workspace
 from filelock import FileLock
 from postgres_server import Server
-from sites import visits, write_csv
 from sqlalchemy import insert, select
 from test_in_a_database import tables
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from backends import copy_of
+from contexts import visits, write_csv
 from crashes import (
     count,
     die_at,
@@ -23,7 +24,6 @@ from crashes import (
     referred_to,
     restart_and_check,
 )
-from sites import visits, write_csv
 from sqlalchemy import select
 
 from effort import in_turn
@@ -73,7 +73,7 @@ def test_the_number_of_points_is_known(prepared: Path, tmp_path: Path, backend: 
     assert count(process, copy_of(prepared, tmp_path / "ws")) == PROCESS_POINTS[backend]
 
 
-@every_point({"sqlite": 2, "postgres": 7, "objects": 8, "s3": 1000})
+@every_point({"sqlite": 4, "postgres": 14, "objects": 16, "s3": 1000})
 def test_killed_while_processing(prepared: Path, tmp_path: Path, number: int) -> None:
     path = copy_of(prepared, tmp_path / "ws")
     assert die_at(number, process, path)
@@ -92,11 +92,11 @@ def test_killed_twice(prepared: Path, tmp_path: Path, number: int) -> None:
 
 
 def full_and_broken() -> list[Any]:
-    """Either at every point; every third one that is full is tried by `make test`.
+    """Either at every point; every sixth one that is full is tried by `make test`.
 
-    Of those on PostgreSQL, every tenth, and fewer with an object store.
+    Of those on PostgreSQL, every 20th, and fewer with an object store.
     """
-    often = {"sqlite": 3, "postgres": 10, "objects": 12}
+    often = {"sqlite": 6, "postgres": 20, "objects": 24}
     return [
         pytest.param(
             backend,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from contexts import scan, visits, write_csv
 from crashes import MARKERS, fork, make_workspace
 from postgres_server import SECRET, Server
-from sites import scan, visits, write_csv
 from sqlalchemy import text
 
 from erasable.core.errors import (

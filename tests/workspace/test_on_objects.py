@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from aiobotocore.client import AioBaseClient
+from contexts import visits, write_csv
 from crashes import ENDED, EXPECTED, LEFT, MARKERS, die_at, fork, make_workspace, referred_to
 from s3_server import Server
-from sites import visits, write_csv
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError, WorkspaceServerError
 from erasable.workspace import Workspace

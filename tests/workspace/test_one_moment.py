@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from sites import visits, write_csv
+from contexts import visits, write_csv
 from sqlalchemy import Connection
 
 import erasable

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sites import visits, write_csv
+from contexts import visits, write_csv
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace

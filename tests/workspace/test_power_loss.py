@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from backends import copy_of
+from contexts import scan, visits, write_csv
 from crashes import ENDED, MARKERS, look_before_restart, make_workspace, restart_and_check
 from power import ForgetfulDisk, losses
-from sites import scan, visits, write_csv
 from sqlalchemy import select
 
 from erasable.core.errors import WorkspaceError

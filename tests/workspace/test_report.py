@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from sites import make_site, visits, write_csv
+from contexts import make_context, visits, write_csv
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
@@ -38,7 +38,7 @@ class Balanced(HTMLParser):
 
 @pytest.fixture
 def page(tmp_path: Path) -> str:
-    context, clock = make_site(tmp_path / "ws")
+    context, clock = make_context(tmp_path / "ws")
     workspace = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(90))
     workspace.add_dataset(
@@ -79,7 +79,7 @@ def test_it_needs_nothing_else_and_names_nobody(page: str) -> None:
 
 
 def test_it_shows_what_is_to_be_seen_to(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     workspace = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(90))
     workspace.add_dataset(
@@ -124,7 +124,7 @@ def test_nothing_is_to_be_seen_to(page: str) -> None:
 
 
 def test_an_empty_workspace_has_a_page_too(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     workspace = Workspace(context)
     workspace.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from backends import copy_of
+from contexts import write_csv
 from crashes import fork
 from crowd import Crowd, build
-from sites import write_csv
 from sqlalchemy import select
 from traces import compressed, numbers_in, texts_in, tokens_in
 

@@ -17,9 +17,9 @@ import psycopg
 import pytest
 from backends import after_fork, database_of
 from colleague import MODELS, be_client, be_worker, columns, person, plan
+from contexts import scan, write_csv
 from crashes import ENDED
 from postgres_server import Server
-from sites import scan, write_csv
 from sqlalchemy import select
 
 from erasable.workspace import Workspace

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import stores
+from contexts import scan
 from crashes import fork
 from filelock import FileLock
 from offsite_scene import GONE, Scene, make
-from sites import scan
 from test_in_a_database import tables
 
 from cli.running import erasable

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contexts import scan
 from crashes import ENDED, MARKERS, fork, make_workspace
-from sites import scan
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceBusyError
 from erasable.workspace import Workspace

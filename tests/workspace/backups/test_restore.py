@@ -9,9 +9,9 @@ from typing import Any
 
 import backends
 import pytest
+from contexts import scan, visits, write_csv
 from crashes import MARKERS, make_workspace
 from offsite_scene import GONE, Scene, make
-from sites import scan, visits, write_csv
 from traces import tokens_in
 
 from erasable.core.errors import (

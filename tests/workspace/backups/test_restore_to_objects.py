@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import stores
+from contexts import scan
 from crashes import ENDED
 from offsite_scene import GONE, Scene, make
 from s3_server import Server
-from sites import scan
 
 from erasable.core.errors import WorkspaceError, WorkspaceServerError
 from erasable.workspace import Workspace

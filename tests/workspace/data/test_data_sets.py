@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from contexts import make_context, visits, write_csv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sites import make_site, visits, write_csv
 
 from effort import examples
 from erasable.core.errors import (
@@ -56,7 +56,7 @@ def erase(context: Context, wanted: erasing.Wanted, name: str = "visits") -> era
 
 
 def test_what_was_added_is_read_again(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     columns = visits(5000)
     change = add(context, tmp_path, columns)
     assert (change.version, change.n_records, change.n_suppressed) == (1, 5000, 0)
@@ -80,7 +80,7 @@ def test_what_was_added_is_read_again(tmp_path: Path) -> None:
 
 
 def test_no_identity_is_kept(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     columns = visits(300)
     del columns["note"]
     add(context, tmp_path, columns)
@@ -92,7 +92,7 @@ def test_no_identity_is_kept(tmp_path: Path) -> None:
 
 
 def test_append_makes_a_version_and_the_old_one_stays(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(30))
     change = datasets.append(context, "visits", write_csv(tmp_path / "m.csv", visits(12, start=30)))
     assert (change.version, change.n_records, change.n_added) == (2, 42, 12)
@@ -100,7 +100,7 @@ def test_append_makes_a_version_and_the_old_one_stays(tmp_path: Path) -> None:
 
 
 def test_append_refuses_ids_that_are_there(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(30))
     before = sorted(context.store.list())
     with pytest.raises(InvalidIdsError, match=r"3 of 6 values of 'visit' .* sync"):
@@ -119,7 +119,7 @@ def test_append_refuses_ids_that_are_there(tmp_path: Path) -> None:
     ids=["missing", "new", "retyped"],
 )
 def test_changed_columns(tmp_path: Path, change: Any, told: str) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(30))
     columns = visits(6, start=30)
     change(columns)
@@ -129,7 +129,7 @@ def test_changed_columns(tmp_path: Path, change: Any, told: str) -> None:
 
 
 def test_names(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(6))
     with pytest.raises(WorkspaceError, match="already"):
         add(context, tmp_path, visits(6))
@@ -149,7 +149,7 @@ def test_names(tmp_path: Path) -> None:
     ],
 )
 def test_bad_ids(tmp_path: Path, column: str, values: list[Any], told: str) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     columns = visits(3)
     columns[column] = values
     path = tmp_path / "bad.parquet"
@@ -166,7 +166,7 @@ def test_bad_ids(tmp_path: Path, column: str, values: list[Any], told: str) -> N
 
 
 def test_sync_counts_and_ends_what_differs(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     columns = visits(60)
     add(context, tmp_path, columns)
     again = syncing.sync(context, "visits", write_csv(tmp_path / "visits.csv", columns))
@@ -187,7 +187,7 @@ def test_suppressed_subjects_do_not_come_in_again(
 ) -> None:
     # There is no request, of which the log would know.
     monkeypatch.setattr("erasable.workspace.evidence.suppressions.check_list", lambda _: None)
-    context, clock = make_site(tmp_path / "ws")
+    context, clock = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(30))
     token = context.keys.token("id", "marker-patient-2")
     with context.ledger.transaction() as connection:
@@ -202,7 +202,7 @@ def test_suppressed_subjects_do_not_come_in_again(
 
 
 def test_an_erasure_reaches_every_version(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(30))
     datasets.append(context, "visits", write_csv(tmp_path / "m.csv", visits(30, start=30)))
     more = [
@@ -233,7 +233,7 @@ def stored(context: Context) -> list[Any]:
 
 
 def test_the_whole_of_a_data_set_can_go(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(9))
     tokens = {context.keys.token("id", f"marker-patient-{i}"): [f"R-{i}"] for i in range(3)}
     erase(context, erasing.Wanted(tokens))
@@ -242,7 +242,7 @@ def test_the_whole_of_a_data_set_can_go(tmp_path: Path) -> None:
 
 
 def test_an_erasure_that_is_not_swapped_leaves_garbage_that_is_cleaned(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(30))
     before = sorted(context.store.list())
     with context.ledger.reading() as connection:
@@ -264,7 +264,7 @@ def test_an_erasure_that_is_not_swapped_leaves_garbage_that_is_cleaned(tmp_path:
 def test_against_a_table_in_memory(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     """Add, append, sync and erase at random, and keep the same in dictionaries."""
     folder = tmp_path_factory.mktemp("data")
-    context, _ = make_site(folder / "ws")
+    context, _ = make_context(folder / "ws")
     columns = visits(data.draw(st.integers(1, 40)), per_subject=data.draw(st.integers(1, 5)))
     add(context, folder, columns)
     known = {row["visit"]: row for row in pa.table(columns).to_pylist()}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sites import make_site, visits, write_csv
+from contexts import make_context, visits, write_csv
 from sqlalchemy import delete, select, update
 
 from erasable.workspace import Workspace
@@ -31,7 +31,7 @@ CHANGES = {
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     datasets.add(
         context,
         "visits",

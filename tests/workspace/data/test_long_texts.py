@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from sites import make_site
+from contexts import make_context
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data import pulling
@@ -30,7 +30,7 @@ def test_arrow_cannot_sort_them() -> None:
 
 
 def test_a_bucket_of_too_much_text_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     with Spool(context, "visits.parquet") as spool:
         monkeypatch.setattr(Spool, "read", lambda *_: long_table())
         found = pulling.Pulled(KNOWN, spool, pulling.Looks({}))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from contexts import make_context
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pulls import (
@@ -22,7 +23,6 @@ from pulls import (
     rows,
     small,
 )
-from sites import make_site
 
 from effort import examples
 from erasable.workspace import Workspace
@@ -34,7 +34,7 @@ from erasable.workspace.data.sources import Source
 @pytest.fixture(scope="module")
 def place(backend: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Context, Path]:
     folder = tmp_path_factory.mktemp("place")
-    return make_site(folder / "ws")[0], folder
+    return make_context(folder / "ws")[0], folder
 
 
 def divided(
@@ -101,7 +101,7 @@ def test_what_came_in_is_what_was_there(place: tuple[Context, Path]) -> None:
 
 def test_types_that_show_late(tmp_path: Path) -> None:
     """Gaps at first, then whole numbers, then others: in batches that went to the disk apart."""
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     (tmp_path / "in").mkdir()
     for number, ages in enumerate([[None, None], [1, 2], [0.5, None]]):
         ids = [f"{number}{i}" for i in range(2)]
@@ -117,7 +117,7 @@ def test_types_that_show_late(tmp_path: Path) -> None:
 @pytest.mark.backend("sqlite")
 def test_memory_does_not_grow_with_the_source(tmp_path: Path) -> None:
     """What Arrow holds at most: alike for five times the records, unless none go to the disk."""
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     sources = {
         n: put(
             tmp_path / f"{n}", [{**r, "patient": f"p{i % 200}"} for i, r in enumerate(records(n))]

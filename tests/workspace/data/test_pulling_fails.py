@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from contexts import make_context, scan
 from crashes import count, die_at
 from pulls import (
     SCHEMA,
@@ -20,7 +21,6 @@ from pulls import (
     rows,
     small,
 )
-from sites import make_site, scan
 
 from effort import THOROUGH
 from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceDiskError
@@ -95,7 +95,7 @@ def test_what_is_wrong_changes_nothing(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out, told = BAD[name]
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, put(tmp_path / "good", records(30, seed=9, start=1000)), "good")
     before = contents(context, "good")
     lay_out(tmp_path / "bad")
@@ -117,7 +117,7 @@ def test_what_is_wrong_changes_nothing(
 
 
 def test_append_finds_what_is_there_in_any_bucket(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     with small():
         add(context, put(tmp_path / "in", records(40)))
         again = [{**records(1, start=39)[0], "patient": "somebody else"}]
@@ -129,7 +129,7 @@ def test_append_finds_what_is_there_in_any_bucket(tmp_path: Path) -> None:
 
 @pytest.mark.backend("sqlite")
 def test_a_disk_that_is_full_while_records_wait_on_it(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     source = put(tmp_path / "in", records(40))
 
     def full(effect: str, where: str) -> None:
@@ -148,7 +148,7 @@ def test_a_disk_that_is_full_while_records_wait_on_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [pa.int64(), pa.string()], ids=str)
 def test_ids_that_come_as_another_type_are_the_same(tmp_path: Path, kept: pa.DataType) -> None:
     """Whole numbers and text, as from Parquet and CSV: told apart, each would be there twice."""
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     other = pa.string() if kept == pa.int64() else pa.int64()
 
     def laid_out(name: str, numbers: list[int], kind: pa.DataType) -> Source:
@@ -173,7 +173,7 @@ def test_ids_that_come_as_another_type_are_the_same(tmp_path: Path, kept: pa.Dat
 
 
 def test_gaps_say_nothing_of_a_type(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     add(context, put(tmp_path / "in", records(20)))
     whole = pa.Table.from_pylist(records(5, start=20), SCHEMA)
     at = SCHEMA.get_field_index("age")
@@ -188,7 +188,7 @@ def test_gaps_say_nothing_of_a_type(tmp_path: Path) -> None:
 
 @pytest.mark.backend("sqlite")
 def test_nobody_is_in_what_waits_on_the_disk(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     source = put(tmp_path / "in", records(60))
     seen: list[tuple[list[str], list[str]]] = []
 
@@ -206,7 +206,7 @@ def test_nobody_is_in_what_waits_on_the_disk(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_an_erasure(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     with small():
         add(context, put(tmp_path / "in", records(60, seed=2)))
         workspace = Workspace(context)

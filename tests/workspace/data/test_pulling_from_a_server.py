@@ -10,7 +10,7 @@ from typing import Any
 import backends
 import psycopg
 import pytest
-from sites import make_site, scan
+from contexts import make_context, scan
 
 from erasable.core.errors import SourceError
 from erasable.workspace import Workspace
@@ -51,9 +51,9 @@ def test_a_query_is_added_appended_and_synced(
     monkeypatch.setattr(spooling, "_HELD", 10_000)
     if ledger == "postgres":
         with backends.on(server):
-            context, _ = make_site(tmp_path / "ws")
+            context, _ = make_context(tmp_path / "ws")
     else:
-        context, _ = make_site(tmp_path / "ws")
+        context, _ = make_context(tmp_path / "ws")
     workspace = Workspace(context)
     first = "SELECT * FROM visits WHERE id < 700"
     change = workspace.add_dataset("visits", shop, id_column="id", subjects=["who"], query=first)
@@ -93,7 +93,7 @@ def test_a_server_that_goes_midway_changes_nothing(
     verb: str,
 ) -> None:
     monkeypatch.setattr(spooling, "_HELD", 1)
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     source = Source.parse(shop, QUERY)
     if verb != "add":
         some = Source.parse(shop, "SELECT * FROM visits WHERE id < 50")

@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from contexts import make_context
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pulls import (
@@ -21,7 +22,6 @@ from pulls import (
     rows,
     small,
 )
-from sites import make_site
 
 from effort import examples
 from erasable.core.errors import SourceError
@@ -33,7 +33,7 @@ from erasable.workspace.data import syncing
 @pytest.fixture(scope="module")
 def place(backend: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Context, Path]:
     folder = tmp_path_factory.mktemp("place")
-    return make_site(folder / "ws")[0], folder
+    return make_context(folder / "ws")[0], folder
 
 
 @settings(max_examples=examples(24), suppress_health_check=list(HealthCheck))
@@ -77,7 +77,7 @@ def test_sync_by_another_query(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE t (id INTEGER, who TEXT)")
         connection.executemany("INSERT INTO t VALUES (?, ?)", [(i, f"p{i}") for i in range(9)])
     connection.close()
-    workspace = Workspace(make_site(tmp_path / "ws")[0])
+    workspace = Workspace(make_context(tmp_path / "ws")[0])
     place, first = f"sqlite:///{tmp_path / 'shop.db'}", "SELECT * FROM t WHERE id < 4"
     workspace.add_dataset("t", place, id_column="id", subjects=["who"], query=first)
     assert workspace.sync("t").version == 1
@@ -89,7 +89,7 @@ def test_sync_by_another_query(tmp_path: Path) -> None:
 
 
 def test_nan_is_no_change(tmp_path: Path) -> None:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     source = put(tmp_path / "in", [{**row, "dose": float("nan")} for row in records(30)])
     add(context, source)
     assert syncing.sync(context, "visits", source).version == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sites import Clock, make_site
+from contexts import Clock, make_context
 
 from erasable.workspace import Workspace
 from erasable.workspace.ledger.schema import log_entry
@@ -13,7 +13,7 @@ from erasable.workspace.ledger.schema import log_entry
 
 @pytest.fixture
 def scene(tmp_path: Path) -> tuple[Workspace, Clock]:
-    context, clock = make_site(tmp_path / "ws")
+    context, clock = make_context(tmp_path / "ws")
     workspace = Workspace(context)
     clock.pass_days(10)
     workspace.request(["p1"])

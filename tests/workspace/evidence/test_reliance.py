@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from backends import copy_of
-from sites import make_site, visits, write_csv
+from contexts import make_context, visits, write_csv
 from sqlalchemy import delete, func, insert, select, update
 
 from cli.running import erasable
@@ -53,7 +53,7 @@ def touch(path: Path) -> str:
 
 def make(folder: Path) -> Context:
     """A workspace in which one request is completed, and one waits."""
-    context, _ = make_site(folder / "ws")
+    context, _ = make_context(folder / "ws")
     workspace = Workspace(context)
     write_csv(folder / "visits.csv", visits(60))
     workspace.add_dataset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sites import make_site
+from contexts import make_context
 from sqlalchemy import select
 
 from erasable.workspace.ledger import bulk
@@ -15,7 +15,7 @@ from erasable.workspace.ledger.schema import identity
 
 def test_rows_that_are_there_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "AT_ONCE", 3)
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     tokens = [f"{i:032x}" for i in range(10)]
 
     def insert(some: list[str], subject: str) -> int:

@@ -30,19 +30,19 @@ def path(tmp_path_factory: pytest.TempPathFactory, backend: str) -> Path:
 
 
 @pytest.fixture
-def sites(path: Path) -> Callable[[], Context]:
+def contexts(path: Path) -> Callable[[], Context]:
     """Open one workspace, as so many processes would."""
     return lambda: Context.open(path, wait=0.0)
 
 
 @pytest.fixture
-def one(sites: Callable[[], Context]) -> Context:
-    return sites()
+def one(contexts: Callable[[], Context]) -> Context:
+    return contexts()
 
 
 @pytest.fixture
-def other(sites: Callable[[], Context]) -> Context:
-    return sites()
+def other(contexts: Callable[[], Context]) -> Context:
+    return contexts()
 
 
 def is_free(context: Context, *changes: str, reads: tuple[str, ...] = ()) -> bool:
@@ -83,7 +83,7 @@ def test_who_is_in_the_way(
 
 
 def test_who_waits_comes_before_who_comes_later(
-    one: Context, other: Context, sites: Callable[[], Context]
+    one: Context, other: Context, contexts: Callable[[], Context]
 ) -> None:
     """A writer is not kept waiting by readers that come one after the other."""
     order = []
@@ -94,7 +94,7 @@ def test_who_waits_comes_before_who_comes_later(
             order.append("writer")
 
     thread = threading.Thread(target=write)
-    third = sites()
+    third = contexts()
     with one.lock(reads=["dataset:a"]):
         thread.start()
         while n_leases(one) < 2:

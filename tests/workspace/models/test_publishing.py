@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from sites import visits, write_csv
+from contexts import visits, write_csv
 
 from erasable.core.errors import (
     InvalidDataError,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sites import visits, write_csv
+from contexts import visits, write_csv
 
 from erasable.workspace import Workspace
 from erasable.workspace.evidence.envelope import peek

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from sites import scan
+from contexts import scan
 
 from erasable.workspace import Workspace
 from erasable.workspace.identity import outside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sites import visits, write_csv
+from contexts import visits, write_csv
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
 from erasable.workspace import Workspace

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sites import make_site, visits, write_csv
+from contexts import make_context, visits, write_csv
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
 from erasable.selection import BetaBinomial, from_history
@@ -16,7 +16,7 @@ from erasable.workspace import Workspace
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """30 patients of three visits each, on the first of March."""
-    context, clock = make_site(tmp_path / "ws")
+    context, clock = make_context(tmp_path / "ws")
     made = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(90))
     made.add_dataset(

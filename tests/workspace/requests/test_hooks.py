@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sites import make_site, visits, write_csv
+from contexts import make_context, visits, write_csv
 
 import erasable
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError
@@ -31,7 +31,7 @@ def copied(tmp_path: Path) -> Path:
 @pytest.fixture
 def workspace(tmp_path: Path, copied: Path) -> Workspace:
     copied.parent.mkdir()
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     workspace = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(60))
     workspace.add_dataset(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sites import scan, visits, write_csv
+from contexts import scan, visits, write_csv
 
 from erasable.core.errors import WorkspaceBusyError
 from erasable.workspace import Workspace, locking

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sites import make_site, visits, write_csv
+from contexts import make_context, visits, write_csv
 
 from erasable.core.errors import WorkspaceBusyError, WorkspaceError
 from erasable.workspace import Workspace, locking
@@ -27,7 +27,7 @@ class Scene:
     """A workspace with a model whose hook runs a command, and writes down what it said."""
 
     def __init__(self, folder: Path, args: list[str]) -> None:
-        context, _ = make_site(folder / "ws")
+        context, _ = make_context(folder / "ws")
         self.workspace = Workspace(context)
         self.said = folder / "said.json"
         (folder / "save.py").write_text(SAVE)
@@ -81,7 +81,7 @@ def test_another_workspace_is_none_of_it(tmp_path: Path, monkeypatch: pytest.Mon
         for folder in folders:
             monkeypatch.setenv("ERASABLE_RUN_BY", locking.environment(folder)["ERASABLE_RUN_BY"])
 
-    context, _ = make_site(tmp_path / "one")
+    context, _ = make_context(tmp_path / "one")
     other = Context.open(context.root, wait=0.0)
     with context.lock():
         run_by(tmp_path / "two")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from backends import copy_of
-from sites import scan
+from contexts import scan
 from sqlalchemy import delete, select, update
 
 from erasable.core.errors import ErasableError, EvidenceError, TamperedError

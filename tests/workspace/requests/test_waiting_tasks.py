@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sites import visits, write_csv
+from contexts import visits, write_csv
 
 from erasable.workspace import Workspace
 from erasable.workspace.requests.failures import Patience

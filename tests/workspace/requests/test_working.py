@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sites import visits, write_csv
+from contexts import visits, write_csv
 from sqlalchemy import select, text
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceBusyError, WorkspaceServerError

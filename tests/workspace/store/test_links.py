@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sites import make_site, visits, write_csv
+from contexts import make_context, visits, write_csv
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
@@ -16,7 +16,7 @@ PERSON = "marker-patient-3"
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    context, _ = make_site(tmp_path / "ws")
+    context, _ = make_context(tmp_path / "ws")
     workspace = Workspace(context)
     write_csv(tmp_path / "visits.csv", visits(30))
     workspace.add_dataset(

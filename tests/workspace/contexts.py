@@ -30,7 +30,7 @@ class Clock:
         self.at += timedelta(days=days)
 
 
-def make_site(folder: Path) -> tuple[Context, Clock]:
+def make_context(folder: Path) -> tuple[Context, Clock]:
     """Make a workspace whose time stands still."""
     clock = Clock()
 
