@@ -117,25 +117,37 @@ def test_the_walkthrough_shows_the_estimator_that_ships() -> None:
 
 
 def _unknown_names(page: str) -> list[str]:
-    """Return the modules and functions that a page names and that there are not."""
+    """Return what a page names and there is not: modules, functions, and functions in modules."""
     files = [*(ROOT / "src" / "erasable").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
-    code = "\n".join(file.read_text() for file in files)
-    paths = [f"/{file.relative_to(ROOT).as_posix()}" for file in files]
-    strange = [
-        name
-        for name in re.findall(r"`([\w/]+\.py)`", page)
-        if not any(path.endswith(f"/{name}") for path in paths)
-    ]
+    code = {f"/{file.relative_to(ROOT).as_posix()}": file.read_text() for file in files}
+
+    def within(module: str) -> str:
+        return "\n".join(text for path, text in code.items() if path.endswith(f"/{module}"))
+
+    def defines(text: str, name: str) -> bool:
+        return re.search(rf"\b(def|class) {name}\b|\b{name}\b =", text) is not None
+
     functions = re.findall(r"`(?:[A-Za-z]\w*\.)?(\w+)`", page)
-    return strange + [
-        name for name in functions if not re.search(rf"\b(def|class) {name}\b|\b{name}\b =", code)
+    placed = re.findall(r"`([\w/]+\.py)`,\s+`(\w+)(?:\.(\w+))?`", page)
+    return [
+        *(module for module in re.findall(r"`([\w/]+\.py)`", page) if not within(module)),
+        *(name for name in functions if not defines("\n".join(code.values()), name)),
+        *(
+            f"{name} in {module}"
+            for module, *names in placed
+            for name in filter(None, names)
+            if not defines(within(module), name)
+        ),
     ]
 
 
 def test_the_paths_name_what_there_is() -> None:
     page = (PAGES / "contributing" / "paths.md").read_text()
     assert _unknown_names(page) == []
-    assert _unknown_names("`requests/vanished.py`, `Engine.vanish`") == [
+    assert _unknown_names("`requests/vanished.py`, and `Engine.vanish`") == [
         "requests/vanished.py",
         "vanish",
+    ]
+    assert _unknown_names("`requests/process.py`, `Engine.finish`") == [
+        "Engine in requests/process.py"
     ]
