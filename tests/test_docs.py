@@ -127,7 +127,7 @@ def _unknown_names(page: str) -> list[str]:
     def defines(text: str, name: str) -> bool:
         return re.search(rf"\b(def|class) {name}\b|\b{name}\b =", text) is not None
 
-    functions = re.findall(r"`(?:[A-Za-z]\w*\.)?(\w+)`", page)
+    functions = [name for pair in re.findall(r"`(?:(\w+)\.)?(\w+)`", page) for name in pair if name]
     placed = re.findall(r"`([\w/]+\.py)`,\s+`(\w+)(?:\.(\w+))?`", page)
     return [
         *(module for module in re.findall(r"`([\w/]+\.py)`", page) if not within(module)),
