@@ -21,7 +21,7 @@ class Backend:
         Its transactions begin as those of a ledger have to: who reads sees one state; who writes,
         with the execution option "erasable_writes", is the only one, and others wait.
     upgrades_itself : bool
-        Whether the tables are brought up to date by whoever opens the ledger first.
+        Whether opening the ledger brings its tables up to date.
     unreached : tuple of str
         What the database keeps of deleted rows beside its tables, where `rewrite` and `empty_log`
         do not reach.

@@ -19,16 +19,16 @@ WHOLE = "*"
 """Stands for all there is, and all there may be."""
 
 REQUESTS = "requests"
-"""Whoever carries out requests claims this, and then what they concern."""
+"""A process that carries out requests claims this first, then what the requests concern."""
 
 ADMISSION = "admission"
-"""Whoever lets records in reads this meanwhile; whoever says who is kept out claims it."""
+"""Shared while records are added; claimed exclusively to change who is kept out."""
 
 PUBLISHING = "publishing"
-"""Whoever registers models elsewhere claims this."""
+"""Claimed by the process that registers models elsewhere."""
 
 STEPS = "steps"
-"""Whoever prepares a model for whoever carries out requests reads this meanwhile."""
+"""Shared by workers that prepare a model for the process that carries out requests."""
 
 
 @dataclass(frozen=True, slots=True)
