@@ -34,6 +34,7 @@ COLUMNS = {
     "rare": lambda rng, n: (rng.random(n) < 0.1).astype(float),
     "large": lambda rng, n: 1e6 * rng.normal(size=n),
     "tiny": lambda rng, n: 1e-9 * rng.normal(size=n),
+    "spikes": lambda rng, n: rng.integers(-3, 4, n) * np.where(rng.random(n) < 0.15, 5e5, 1.0),
 }
 
 
@@ -329,3 +330,19 @@ def test_a_model_whose_records_are_vouched_for_forgets_alike(tmp_path, pipeline)
     short = erasable.Records(X[:-1], y[:-1], ids=ids[:-1])
     with pytest.raises(ArtifactError, match="are not the 200"):
         erasable.load(tmp_path / "wrong", short, vouched=True)
+
+
+def test_a_step_does_not_end_behind_a_wall() -> None:
+    """Large values make a wall of the loss, and the search along a line ended on its far side."""
+    X = [
+        [-1, 3, 2], [0, -2, 0], [0, -0.5, 1.58876944], [-2, -2, 1], [-2, -2, 3],
+        [0.666666687, 1, 2], [-3.20216982e-24, -5, 0], [0, 8, -2], [2, -2, -2],
+        [2, 999999, -2], [1, -667792.938, 0], [-45794.918, -999999, -995013.125], [0, -1, 3],
+    ]  # fmt: skip
+    y = np.repeat([0, 1, 2], [5, 4, 4])
+    model = LogisticRegression().fit(X, y)
+    model.delete([9, 1, 12])
+    left = [0, 2, 3, 4, 5, 6, 7, 8, 10, 11]
+    refit = LogisticRegression().fit(np.array(X)[left], y[left], ids=left)
+    assert np.abs(refit.coef_).max() < 1.0
+    assert model.digest() == refit.digest()

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.errors import MagnitudeError
 from erasable.core.records import Attachment
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
@@ -189,6 +190,11 @@ class LogisticWork:
         values, certain = self._solver.settle(_MARGIN)
         if not certain:
             values, _ = self._canonical(self._solver.problem).settle()
+            if not np.isfinite(values).all():
+                raise MagnitudeError(
+                    "no finite coefficients fit these records; expected columns of values that "
+                    "differ by less; scale the columns or pass a smaller C"
+                )
         classes = self.taught.classes
         return Published(
             classes.labels.copy(), classes.counts.copy(), self.taught.counts.copy(), values,

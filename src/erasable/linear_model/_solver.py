@@ -90,7 +90,10 @@ class _Line:
             return None
         length = 0.5 * (shortest + longest)
         if longest - shortest < 0.01 * longest or longest < 1e-18:
-            return None
+            # As near to a wall as it can be told: on this side of it.
+            if not self.length > shortest > 0.0:
+                return None
+            length = longest = shortest
         return replace(self, length=length, shortest=shortest, longest=longest)
 
 
@@ -187,12 +190,14 @@ class Solver:
 
     def _line(self, theta: Pair, gradient: Floats, move: Move, count: int) -> _Line:
         step = self._step(gradient, move, count) if move.step is None else move.step
+        descent = float(np.vdot(gradient, step))
+        is_noise = not descent > 1e3 * move.noise * move.noise
         longest = float(np.abs(step).max())
         if longest > _LONGEST:
             step = step * (_LONGEST / longest)
-        descent = float(np.vdot(gradient, step))
-        if not descent > 1e3 * move.noise * move.noise:
-            descent = np.inf  # it is all noise, and any length will do
+            descent *= _LONGEST / longest
+        if is_noise:
+            descent = np.inf  # any length will do
         # A slope that is small beside an enormous one may still lead far up.
         total = float(self.problem.design.weights.sum())
         rise = 0.1 * descent if descent < 1.0 + 0.1 * total else 0.0
