@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
 
 import erasable
 from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer, make_column_transformer
 from erasable.core.changes import ANYTHING, NOTHING, VALUES, Affine, Change, union
+from erasable.linear_model import Ridge as LinearRidge
+from erasable.model_selection import leave_one_out
 from erasable.pipeline import Pipeline, fusing, make_pipeline
 from erasable.preprocessing import MinMaxScaler, OneHotEncoder, SimpleImputer, StandardScaler
 from erasable.refit import Refit
@@ -153,3 +156,22 @@ def test_a_model_that_fuses_no_maps_stays_one(tmp_path: Any) -> None:
     assert model.digest() == again.digest() == fresh.digest()
     fused = clone(model).fit(X)
     assert fused._layout.learners[1].maps
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_groups_searches_and_leave_one_out_serve_either_graph(fused: bool) -> None:
+    X = table()
+    y, groups = X @ np.arange(4.0), np.arange(60) // 4
+    model = make_pipeline(StandardScaler(), MinMaxScaler(), LinearRidge(alpha=0.5))
+    with fusing(fused):
+        model.fit(X, y, groups=groups)
+        rest = np.flatnonzero(groups != 5)
+        left = clone(model).fit(X[rest], y[rest], ids=rest, groups=groups[rest])
+        found = leave_one_out(model)
+        np.testing.assert_array_equal(found.predictions[groups == 5], left.predict(X[20:24]))
+        search = GridSearchCV(clone(model), {"ridge__alpha": [0.5, 50.0]}, cv=3).fit(X, y)
+        again = clone(search.best_estimator_).fit(X, y)
+    model.delete(groups=[5])
+    assert model.digest() == left.digest()
+    assert search.best_estimator_.digest() == again.digest()
+    assert bool(model._layout.learners[1].maps) == fused

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from erasable.core.arrays import Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import VALUES, Affine, Change
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
@@ -68,6 +68,14 @@ class Learner:
         """Delete `rows`; any value may be another one, and column j is what ``origin[j]`` was.
 
         None, before anything is changed: the step has to learn again.
+        """
+        return None
+
+    def _leave_one_out_predictions(self, rows: Ints) -> Floats | None:
+        """Predict each of `rows` by the model without it, shape (n_rows, n_targets).
+
+        Bit for bit what a copy of the model predicts for a record after it has deleted that record
+        alone. None: the step has no faster way than to delete one record after another.
         """
         return None
 

@@ -70,7 +70,10 @@ class ConjugateSolver(Solver):
             if not size > goal:
                 break
             image = design.multiply(chances, direction) + strengths * direction
-            length = size / float(np.vdot(direction, image))
+            curvature = float(np.vdot(direction, image))
+            if not 0.0 < curvature < np.inf:  # beyond what float64 can tell
+                break
+            length = size / curvature
             step += length * direction
             residual -= length * image
             scaled = scale * residual

@@ -178,11 +178,7 @@ class LinearModel(RegressorMixin, Weighted):
         return predicted[:, 0] if self._n_targets is None else predicted
 
     def _leave_one_out_predictions(self, rows: Ints) -> Floats:
-        """Predict records, at positions `rows`, by the model that has never seen each of them.
-
-        Bit for bit what a copy of the model predicts for a record after it has deleted that
-        record alone. The shape is (n_rows, n_targets), with one target too.
-        """
+        """Solve once for each row; see `erasable.core.protocol.Learner`."""
         self._refuse_if_owned()
         return leave_one_out(self, rows)
 

@@ -151,7 +151,7 @@ class Solver:
             best = np.minimum(reached, best) if near else np.array([np.inf, np.inf])
             if stalled > _STALLED and precise:
                 break
-            line = self._line(theta, gradient, move, count)
+            line = self._line(theta, gradient, found.direct + wrong, move, count)
             # Without the precision, steps may lead to and fro because no slope tells their length.
             lost = stalled > _STALLED or count > 2 * _RESTART_AFTER
             if not precise and (lost or move.decrement <= 4 * move.noise):
@@ -167,7 +167,7 @@ class Solver:
         for count in range(_MOST_STEPS):
             theta, found, gradient, wrong = self._follow(line, False)
             move = self._look(theta, found, gradient, wrong, count)
-            line = self._line(theta, gradient, move, count)
+            line = self._line(theta, gradient, found.direct + wrong, move, count)
             self.theta = line.end[0]
             if float(np.vdot(gradient, line.step)) < decrement * decrement:
                 return
@@ -188,10 +188,15 @@ class Solver:
                 return (high, low), found, gradient, wrong
             line = other
 
-    def _line(self, theta: Pair, gradient: Floats, move: Move, count: int) -> _Line:
+    def _line(self, theta: Pair, gradient: Floats, errors: Floats, move: Move, count: int) -> _Line:
+        """Return the next step; `errors` bound what of the gradient's components is rounding."""
         step = self._step(gradient, move, count) if move.step is None else move.step
         descent = float(np.vdot(gradient, step))
-        is_noise = not descent > 1e3 * move.noise * move.noise
+        # Both are bounds, and either may be the sharper one by far.
+        is_noise = not (
+            descent > 1e3 * move.noise * move.noise
+            or descent > 30.0 * float(np.vdot(errors, np.abs(step)))
+        )
         longest = float(np.abs(step).max())
         if longest > _LONGEST:
             step = step * (_LONGEST / longest)

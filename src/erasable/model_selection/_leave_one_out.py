@@ -14,6 +14,7 @@ from sklearn.base import clone
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import Erasable
+from erasable.core.protocol import Learner
 from erasable.core.records import Attachment, Records
 from erasable.core.rows import Rows
 from erasable.model_selection._scores import Scoring, choose_scoring
@@ -170,8 +171,10 @@ def leave_one_out(
             )
         live = held.live_rows()
         names, member = _members(held, live)
-        if _has_own_way(model, method) and names is None and score.scorer is None:
+        predictions = None
+        if method == "predict" and names is None and score.scorer is None:
             predictions = _at_once(model, live)
+        if predictions is not None:
             scores = score.of_predictions(_target(held, live), predictions, member)
         else:
             predictions, scores = _one_by_one(model, live, member, score, method)
@@ -232,13 +235,12 @@ def _target(held: Attachment, rows: Ints) -> Any:
     return None if held.records.y is None else held.records.y[rows]
 
 
-def _has_own_way(model: Erasable, method: str) -> bool:
-    return method == "predict" and hasattr(model, "_leave_one_out_predictions")
-
-
-def _at_once(model: Any, live: Ints) -> NDArray[Any]:
-    predictions: NDArray[Any] = model._leave_one_out_predictions(live)
-    one = model.predict(Rows(model._held.records.matrix[live[:1]]))
+def _at_once(model: Erasable, live: Ints) -> NDArray[Any] | None:
+    """Return all predictions where the model is a learner that has a way of its own."""
+    predictions = model._leave_one_out_predictions(live) if isinstance(model, Learner) else None
+    if predictions is None:
+        return None
+    one: NDArray[Any] = model.predict(Rows(model._attached().records.matrix[live[:1]]))
     return predictions[:, 0] if one.ndim == 1 else predictions
 
 

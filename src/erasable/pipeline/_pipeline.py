@@ -48,24 +48,6 @@ def _can_transform(pipeline: Pipeline) -> bool:
     return last is None or isinstance(last, str) or hasattr(last, "transform")
 
 
-def _forwarded(method: str, summary: str) -> Any:
-    def call(self: Pipeline, X: Any) -> Any:
-        return self._ask(method, self._read_matrix(X))
-
-    call.__name__, call.__qualname__ = method, f"Pipeline.{method}"
-    call.__doc__ = f"""{summary}
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, ...)
-        """
-    return _where(_final_has(method))(call)
-
-
 class Pipeline(Composition):
     """Steps in a row, from all of which a record is deleted at once.
 
@@ -250,11 +232,30 @@ class Pipeline(Composition):
                 out.index = like.index
         return out
 
-    predict = _forwarded("predict", "Predict with the last step, for every row.")
-    predict_proba = _forwarded("predict_proba", "Predict probabilities with the last step.")
-    predict_log_proba = _forwarded("predict_log_proba", "Predict their logarithms.")
-    decision_function = _forwarded("decision_function", "Decide with the last step.")
-    score_samples = _forwarded("score_samples", "Score every row with the last step.")
+    @_where(_final_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predict with the last step, for every row."""
+        return self._ask("predict", self._read_matrix(X))
+
+    @_where(_final_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Predict probabilities with the last step."""
+        return self._ask("predict_proba", self._read_matrix(X))
+
+    @_where(_final_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Predict the logarithms of probabilities."""
+        return self._ask("predict_log_proba", self._read_matrix(X))
+
+    @_where(_final_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision function of the last step."""
+        return self._ask("decision_function", self._read_matrix(X))
+
+    @_where(_final_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """Score every row with the last step."""
+        return self._ask("score_samples", self._read_matrix(X))
 
     @property
     def classes_(self) -> NDArray[Any]:

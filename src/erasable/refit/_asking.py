@@ -27,25 +27,6 @@ def _where(name: str) -> Callable[[_Method], _Method]:
     return decorator
 
 
-def _forwarded(method: str, summary: str) -> Any:
-    def call(self: Any, X: Any) -> Any:
-        return self._ask(method, X)
-
-    call.__name__, call.__qualname__ = method, f"Refit.{method}"
-    call.__doc__ = f"""{summary}
-
-        Parameters
-        ----------
-        X : as `fit` takes
-            Rows to be asked about.
-
-        Returns
-        -------
-        What the estimator returns: one row or number for each.
-        """
-    return _where(method)(call)
-
-
 class Asking(Weighted):
     """The half of `Refit` that answers; it asks its fitted estimator."""
 
@@ -53,12 +34,35 @@ class Asking(Weighted):
     estimator_: BaseEstimator
     _text: list[int]
 
-    predict = _forwarded("predict", "Predict with the estimator.")
-    predict_proba = _forwarded("predict_proba", "Predict probabilities with the estimator.")
-    predict_log_proba = _forwarded("predict_log_proba", "Predict their logarithms.")
-    decision_function = _forwarded("decision_function", "Decide with the estimator.")
-    score_samples = _forwarded("score_samples", "Score every row with the estimator.")
-    transform = _forwarded("transform", "Transform with the estimator.")
+    @_where("predict")
+    def predict(self, X: Any) -> Any:
+        """Predict with the estimator."""
+        return self._ask("predict", X)
+
+    @_where("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Predict probabilities with the estimator."""
+        return self._ask("predict_proba", X)
+
+    @_where("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Predict the logarithms of probabilities."""
+        return self._ask("predict_log_proba", X)
+
+    @_where("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision function of the estimator."""
+        return self._ask("decision_function", X)
+
+    @_where("score_samples")
+    def score_samples(self, X: Any) -> Any:
+        """Score every row with the estimator."""
+        return self._ask("score_samples", X)
+
+    @_where("transform")
+    def transform(self, X: Any) -> Any:
+        """Transform with the estimator."""
+        return self._ask("transform", X)
 
     def _answering(self) -> BaseEstimator:
         return self.__dict__.get("_estimator", self.estimator)
