@@ -254,7 +254,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, BrokenPipeError):
-        return 2  # whoever reads has stopped reading, and knows
+        return 2  # the reader has closed the pipe, and knows
     if os.environ.get(DEBUG):
         import traceback
 
@@ -290,7 +290,7 @@ def _say(message: str) -> int:
 
 
 def _flush(code: int) -> int:
-    """Write out what was printed; nobody may be there to read it."""
+    """Write out what was printed; its reader may have closed the pipe."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

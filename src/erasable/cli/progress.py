@@ -42,7 +42,7 @@ class Meter:
 
     @contextmanager
     def __call__(self, label: str, total: int | None) -> Iterator[Callable[..., None]]:
-        """Tell how much of `total` is done, as the value is called; None where nobody knows it."""
+        """Tell how much of `total` is done, as the value is called; None where it is unknown."""
         how = self._bar if _is_terminal(self._stream) else self._lines
         with how(label, total) as advance:
             yield advance

@@ -48,7 +48,7 @@ class ColumnTransformer(TransformerMixin, Composition):
         Columns are a name, a position, a list or slice of these, or a mask. They are fitted in
         place.
     remainder : {"drop", "passthrough"} or transformer, default="drop"
-        What to do with columns that nobody asked for.
+        What to do with columns that no transformer takes.
     verbose_feature_names_out : bool, default=True
         Whether names of output columns begin with the name of their transformer.
 

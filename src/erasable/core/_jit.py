@@ -50,8 +50,8 @@ def kernel(function: F) -> F:
 def borrowing(function: F) -> F:
     """Compile a kernel that makes no arrays, and returns none: it only uses those it is given.
 
-    Whoever calls it holds them, so that references to them need not be counted. In a kernel that
-    takes many small views, counting takes a third of the time.
+    The caller holds them, so that references to them need not be counted. In a kernel that takes
+    many small views, counting takes a third of the time.
     """
     options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     options["_nrt"] = False
@@ -79,7 +79,7 @@ def _share_cache(compiled: Any) -> None:
 
     numba counts up the files of a function, one for each combination of types, from what the
     index of the cache says. Two processes that read the index together give one number to two
-    combinations, and whoever reads the cache then runs the code of the other: a crash at best.
+    combinations, and a process that reads the cache runs the code of the other: a crash at best.
 
     And numba reads all of an index before it looks whether that is of this source: an index that an
     earlier version has left, with a type that is not there any more, raises.

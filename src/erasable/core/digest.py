@@ -59,8 +59,8 @@ def id_set_hash(ids: NDArray[Any]) -> NDArray[np.uint64]:
     -------
     ndarray of shape (2,), uint64
         Sums modulo 2**64 of two SipHash-2-4 values of each id, under fixed public keys. It tells
-        whether two honest parties mean the same records; it does not withstand somebody who may
-        choose ids freely to forge a sum.
+        whether two honest parties mean the same records; it does not withstand an attacker who
+        may choose ids freely to forge a sum.
 
     Examples
     --------

@@ -239,7 +239,7 @@ def refuse_missing_column(X: Any, frame: Any, column: str, name: str) -> None:
 def refuse_other_index(frame: Any, values: Any, name: str) -> None:
     """Raise if `values` have labels in another order than a pandas frame's.
 
-    Whoever made them may have meant the labels, or the positions: nobody but they can know.
+    The caller may have meant the labels or the positions; the values do not tell which.
 
     Parameters
     ----------

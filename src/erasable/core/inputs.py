@@ -1,7 +1,7 @@
 """What users hand in: arrays, lists, frames, sparse matrices, read into one plain table.
 
 The caller's arrays are never kept: a table is always a copy, so that erasing a record touches
-nothing that belongs to somebody else. Error messages name columns and count values; they never
+nothing that belongs to the caller. Error messages name columns and count values; they never
 print a value, because a value may be personal.
 """
 

@@ -89,7 +89,7 @@ class Quantiles:
         ----------
         read : callable
             Returns the live values of a column, by its position, in any order: an array of
-            float64 without NaN that nobody else needs.
+            float64 without NaN, which is reordered in place.
         n_features : int
         shares : sequence of float
             Which quantiles, from 0 to 1.

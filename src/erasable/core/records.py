@@ -137,7 +137,7 @@ class Records:
         return Attachment(self)
 
     def take(self, rows: NDArray[np.int64]) -> Records:
-        """Copy some rows into records of their own, which nobody holds yet."""
+        """Copy some rows into records of their own, which no model holds yet."""
         return Records.from_table(
             Table(
                 matrix=take_rows(self.matrix, rows),
@@ -198,11 +198,11 @@ class Records:
         try:
             self._sweep()
         except BaseException:
-            self._sweep()  # nobody will call again: Python drops what a finalizer raises
+            self._sweep()  # no second call comes: Python drops what a finalizer raises
             raise
 
     def _sweep(self) -> None:
-        """Erase everything that nobody holds of what is withdrawn."""
+        """Erase the withdrawn rows that no model holds."""
         rows = np.flatnonzero(self._withdrawn & ~self._erased)
         self._erase(_unheld(rows, [holder() for holder in self._holders]))
         self._holders = [holder for holder in self._holders if holder() is not None]

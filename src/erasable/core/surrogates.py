@@ -1,6 +1,6 @@
 """Strings that UTF-8 cannot encode, which no digest and no file can hold.
 
-They are refused at `fit`, where strings are read: a model that held one could delete nobody.
+They are refused at `fit`, where strings are read: a model that held one could delete no record.
 """
 
 from __future__ import annotations

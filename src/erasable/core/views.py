@@ -43,7 +43,7 @@ class View(Attachment):
         The pipeline's hold.
     matrix : ndarray of shape (n_rows, n_features_out), or csr_array, or callable
         One row for each of the records, in their order; those not live are blank. A callable
-        makes it when somebody asks for it.
+        makes it when it is first read.
 
     Examples
     --------

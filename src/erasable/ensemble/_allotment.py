@@ -51,7 +51,7 @@ class Share:
 
 
 class Allotment(Protocol):
-    """Who has which records; an accelerator, made of the records that are live and teach."""
+    """Which members have which records; an accelerator, made of the live records that teach."""
 
     def members(self) -> Sequence[int]:
         """Return the members that may have records."""

@@ -60,7 +60,7 @@ class _Staged:
 
 @dataclass(eq=False)
 class _Accelerator:
-    """The accelerator: who has which records, their classes, and where learning can resume."""
+    """The accelerator: the members' records, their classes, and where learning can resume."""
 
     allotment: Allotment
     classes: Classes | None
@@ -184,7 +184,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         return rows[np.argsort(keys[rows])]  # no two are equal
 
     def _sample_task(self, rows: Ints) -> Task:
-        """Make the task to learn from a few records, whoever has them."""
+        """Make the task to learn from a few records, whichever members have them."""
         slices = None
         if self._learns_by != "fit":
             slices = np.arange(rows.size) * 2 // rows.size

@@ -52,7 +52,7 @@ class RandomForestClassifier(Bagged, TreeClassifier):
 
     The mean of decision trees, each grown on a bag of the records, as in scikit-learn, with two
     differences. How often a record is in a bag is drawn for it alone, from a Poisson distribution
-    of mean 1, so that nobody else's place depends on it. And a node tries `n_thresholds` of the
+    of mean 1, so that no other record depends on it. And a node tries `n_thresholds` of the
     values that its records have, drawn by hashes, and not all. A deletion concerns the 63 % of the
     trees that have the record; there, it asks the nodes on the record's way again, and most of
     them decide as before.

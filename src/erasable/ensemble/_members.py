@@ -191,7 +191,7 @@ def carry_out_all(tasks: Iterable[Task], n_tasks: int, n_jobs: int | None) -> li
     if n_tasks < 2 or effective_n_jobs(n_jobs) < 2:
         return [carry_out(task) for task in tasks]
     first = next(iterator := iter(tasks))
-    # Threads, if somebody chose them as a backend, set back each other's limits but for this one.
+    # With threads as the backend, tasks would reset each other's limits but for this one.
     with one_thread(first.recipe.template):
         calls = (delayed(carry_out)(task) for task in _chained(first, iterator))
         found: list[dict[int, Tree]] = Parallel(n_jobs=n_jobs, max_nbytes=None)(calls)

@@ -184,7 +184,7 @@ def invert(
         Overwritten.
     relative : float
         How wrong element (i, j) may be, relative to the root of (i, i) times (j, j). Infinite
-        where nobody wants to know how wrong the inverse is.
+        where the error of the inverse is not needed.
     logits, weights, strengths
         See `Metric`.
 

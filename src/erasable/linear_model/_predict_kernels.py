@@ -1,4 +1,4 @@
-"""Kernels that predict: every row by a fixed formula of that row alone, whoever its neighbours."""
+"""Kernels that predict: every row by a fixed formula of that row alone."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class SegmentSums:
     records : Records
         With targets of numbers.
     grid : Grid
-        Of the matrix; it is kept up to date by whoever gives it.
+        Of the matrix; the caller keeps it up to date.
     live_rows : ndarray of int64
         Positions of the rows that count.
     labels : ndarray of shape (n_live,), int32

@@ -199,7 +199,7 @@ def _refuse_arguments(estimator: Any, method: str) -> None:
 def _fitted(
     estimator: Erasable, X: Any, y: Any, ids: Any, groups: Any, sample_weight: Any
 ) -> Erasable:
-    """Return a fitted model that nobody else has."""
+    """Fit a clone of an estimator; without X, copy a fitted one."""
     if X is None:
         if any(given is not None for given in (y, ids, groups, sample_weight)):
             raise InvalidInputError(
@@ -289,7 +289,7 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
     Parameters
     ----------
     model : Erasable
-        Fitted. Nobody else may use it meanwhile, and what is yielded is good until the next.
+        Fitted. No other code may use it meanwhile; what is yielded is valid until the next.
     parts : iterable of ndarray of int64
         Positions of live records.
 

@@ -15,7 +15,7 @@ from erasable.core._jit import kernel
 from erasable.core.arrays import Floats, Ints
 
 EUCLIDEAN, MANHATTAN, CHEBYSHEV = 0, 1, 2
-PORTION = 8  # features after which it is seen whether anybody is still near enough
+PORTION = 8  # features after which it is checked whether any record is still near enough
 
 
 @kernel
@@ -24,7 +24,7 @@ def block_distances(
 ) -> int:
     """Write the distances of a block's records to a query; count those that are `worst` at most.
 
-    Where nobody is any more, the rest of the features is left out, and `out` means nothing.
+    Once no record can be, the rest of the features is skipped, and `out` means nothing.
 
     Parameters
     ----------

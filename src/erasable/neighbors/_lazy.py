@@ -75,7 +75,7 @@ class Lazy(Erasable):
         return Outcome("updated")
 
     def _compact(self) -> None:
-        """Copy together what is left of records that nobody else knows."""
+        """Copy the live rows of the model's own records together, once half of them are gone."""
         held = self._attached()
         if not self._owns_records or 2 * held.n_live > held.records.n_rows:
             return

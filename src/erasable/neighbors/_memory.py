@@ -1,7 +1,7 @@
 """The records of a lazy model: their order, their hash, and an index that finds them.
 
 The order is that of the hashes of ids under fixed public keys: a function of the records, which
-neither rows nor deletions change, and in which nobody can see how they came. The hash of the set
+neither rows nor deletions change, and which does not show how they came. The hash of the set
 and the index are made when they are first asked for, and follow deletions from then on.
 """
 

@@ -1,8 +1,8 @@
 """The graph of a composition: tables as functions of the records, and how rows are sent through.
 
 A node says of which tables it is made, and how. Each row of it depends on one row of these alone,
-so that a node is evaluated for the records as for rows that somebody asks about. The values of
-`Table` nodes are kept for all records, see `erasable.pipeline._engine`.
+so that a node is evaluated alike for the records and for new rows. The values of `Table` nodes are
+kept for all records, see `erasable.pipeline._engine`.
 """
 
 from __future__ import annotations

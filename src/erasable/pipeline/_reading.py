@@ -76,7 +76,7 @@ def names_after(steps: Iterable[tuple[str, Any]], names: NDArray[Any]) -> NDArra
 def as_table(out: Any, *, fresh: bool = False) -> Values:
     """Bring what a transformer of erasable made into the form in which steps read it.
 
-    What is `fresh` is nobody else's, and need not be copied.
+    A `fresh` output is not shared, and need not be copied.
     """
     if issparse(out):
         return canonical(out.astype(np.float64, copy=False), copy=not fresh)

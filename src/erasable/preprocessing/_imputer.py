@@ -210,7 +210,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
     def _output_change(self) -> Change:
-        # Rows with gaps in the columns whose fill changed are looked up where somebody asks.
+        # Rows with gaps in the columns whose fill changed are looked up only when they are needed.
         if self._changed_inputs is None or self._accelerator is None:
             return self._change
         return replace(self._change, rows=self._accelerator.rows(self._changed_inputs))

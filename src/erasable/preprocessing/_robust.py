@@ -221,7 +221,7 @@ class RobustScaler(Scaler):
 def _refuse_huge(matrix: Values, live: Ints) -> None:
     """Raise MagnitudeError where a difference of two values could overflow.
 
-    Whoever is refused has not been fitted: no deletion can lead there.
+    Only `fit` can raise it: no deletion makes values larger.
     """
     values = matrix.data if issparse(matrix) else matrix
     if values.size == 0 or max(-float(values.min()), float(values.max())) <= _LARGEST:

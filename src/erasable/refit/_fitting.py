@@ -189,7 +189,7 @@ def one_thread(estimator: BaseEstimator) -> Iterator[None]:
 def draws_from_process(estimator: BaseEstimator) -> bool:
     """Tell whether fits in several threads may draw from one generator, in any order.
 
-    Of estimators that are not scikit-learn's, nobody knows.
+    Of estimators that are not scikit-learn's, it is assumed.
 
     Examples
     --------

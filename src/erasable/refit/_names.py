@@ -54,7 +54,7 @@ def parts_of(estimator: BaseEstimator) -> Iterator[Any]:
 
 
 def known_to(estimator: BaseEstimator) -> dict[str, Any]:
-    """Collect the classes and functions that somebody put into an estimator.
+    """Collect the classes and functions that an estimator is made of.
 
     Raises
     ------

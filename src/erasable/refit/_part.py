@@ -1,6 +1,6 @@
 """A fitted estimator as a file holds it, read attribute by attribute, nothing of it believed.
 
-Each attribute that is read is held against what the caller says of it. Those that nobody has read
+Each attribute that is read is held against what the caller says of it. Those that are not read
 are counted in the end, so that no attribute comes in unseen.
 """
 

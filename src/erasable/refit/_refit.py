@@ -29,7 +29,7 @@ _SAMPLE = 200
 class Refit(MetaEstimatorMixin, Asking):
     """Make any estimator of scikit-learn forget records exactly, by fitting it again.
 
-    For models that nobody can do better, and as the honest baseline for those that somebody can.
+    For models without a faster exact deletion, and as the baseline for those that have one.
     A deletion costs a fit to what is left. It equals never having seen the records, bit for bit,
     because a fit depends on the records alone: rows are sorted by a hash of their ids, every
     ``random_state`` is drawn from one seed, and one thread adds.

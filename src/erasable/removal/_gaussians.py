@@ -47,7 +47,7 @@ class Moments:
     n : int
     mean : ndarray of shape (n_features,), float64
     scatter : ndarray of shape (n_features, n_features), float64, or None
-        None where the covariance is known and nobody asks for it.
+        None where the covariance is known, so that it is not needed.
 
     Examples
     --------

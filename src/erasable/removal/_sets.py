@@ -87,7 +87,7 @@ class Sets:
         return dense
 
     def note(self, what: str, columns: Ints) -> None:
-        """Remember in which columns precision is lost; nobody is warned here."""
+        """Remember in which columns precision is lost, for a later warning."""
         if columns.size:
             self.coarse.setdefault(what, set()).update(columns.tolist())
 

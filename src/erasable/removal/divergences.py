@@ -1,4 +1,4 @@
-"""How far apart two sets of records are, in nats, where nobody knows their distributions.
+"""Divergences between two sets of records of unknown distributions, in nats.
 
 Three estimates of ``KL(a, b)``, of which none is best everywhere:
 

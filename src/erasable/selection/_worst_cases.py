@@ -89,7 +89,7 @@ class CVaR:
             check_count(self.n_judged, "n_judged")
 
     def mean(self) -> Expected:
-        """Return the expected utility by as many samples: what is maximised if nobody leaves."""
+        """Return the expected utility by as many samples: what is maximised without deletions."""
         return Expected(self.n_samples, self.error, self.confidence)
 
     def samples_needed(self) -> int:

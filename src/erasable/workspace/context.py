@@ -196,7 +196,7 @@ class Context:
         address.write(self.disk)
         try:
             with self.ledger.transaction() as connection:
-                address.refuse_taken(connection)  # nobody else makes one there from now on
+                address.refuse_taken(connection)  # no other process makes one there from now on
                 self.ledger.build(connection)
                 self._begin(connection)
         except BaseException:
@@ -301,9 +301,9 @@ class Context:
         Parameters
         ----------
         changes : iterable of str
-            What is changed: nobody else has it meanwhile. See `erasable.workspace.locking`.
+            What is changed: no other process has it meanwhile. See `erasable.workspace.locking`.
         reads : iterable of str
-            What is read, and nobody may change meanwhile.
+            What is read: no process may change it meanwhile.
         wait : float, default=None
             Seconds to wait for others; by default those of the workspace.
 
@@ -323,7 +323,7 @@ class Context:
                 finally:
                     self.store.owner = before
         except OvertakenError:
-            # Whoever has it now may have cleaned up already, before these files were made.
+            # The process that has it now may have cleaned up already, before these files were made.
             with suppress(ErasableError):
                 self._remove_made_by(owner)
             raise

@@ -1,4 +1,4 @@
-"""From divergences to the log-loss of whoever learns from the edited data (Proposition 2)."""
+"""From divergences to the log-loss of a model of the edited data (Proposition 2)."""
 
 from __future__ import annotations
 

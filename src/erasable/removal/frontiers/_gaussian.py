@@ -28,7 +28,7 @@ def gaussian_frontier(alpha: Any, divergence: float) -> Any:
     float or ndarray of the shape of `alpha`
         The least epsilon. Below ``alpha = divergence`` it is 0.0: p2 itself, which is what is left
         when the whole domain is deleted, removes more than was asked and costs nothing, so that
-        nobody has a reason to stop there. There is no largest alpha.
+        there is no reason to stop there. There is no largest alpha.
 
     Raises
     ------

@@ -76,8 +76,7 @@ class Exchangeable(_Alike):
 class Uniform(_Alike):
     """Each number of owners from `low` to `high` is as likely to stay.
 
-    ``Uniform(k - z, k)`` is somebody who wants to tolerate up to z deletions of k, and
-    ``Uniform(0, k - z - 1)`` somebody who wants to tolerate more.
+    ``Uniform(k - z, k)`` expects up to z deletions of k, ``Uniform(0, k - z - 1)`` more.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ class Uniform(_Alike):
 
 @dataclass(frozen=True)
 class PointMass(_Alike):
-    """Exactly `a` of the chosen owners stay; nobody knows which.
+    """Exactly `a` of the chosen owners stay; each set of `a` is as likely.
 
     Parameters
     ----------

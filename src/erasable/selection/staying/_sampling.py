@@ -11,12 +11,12 @@ from erasable.selection.staying._base import Bound
 
 
 class Sampler:
-    """Samples of who stays of those chosen so far; nobody is drawn twice.
+    """Samples of which chosen records stay; each unit is drawn once.
 
-    Who stays is drawn with numbers that depend on the record alone, not on when it is chosen:
-    common random numbers, which make a difference between two selections one of the records, not
-    of luck. Of two selections of other records that is not so; there numbers by the order of
-    choice are common, with which as many stay of one as of the other.
+    Each is drawn with numbers that depend on the record alone, not on when it is chosen: common
+    random numbers, which make a difference between two selections one of the records, not of luck.
+    Of two selections of other records that is not so; there numbers by the order of choice are
+    common, with which as many stay of one as of the other.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ class _Plain(SetFunction):
 class _States(Samples):
     """One state for each sample."""
 
-    is_monotone = False  # nobody knows
+    is_monotone = False  # it is not known
 
     def __init__(self, states: list[Any]) -> None:
         self.states = states

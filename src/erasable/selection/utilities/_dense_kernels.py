@@ -237,7 +237,7 @@ def _insert_alike(b: int, n: int, of: DenseTargets) -> None:
 
 @inlined
 def _weigh_independent(b: int, n: int, negligible: float, of: DenseTargets) -> int:
-    """Return how many ranks matter: further away nobody would be the nearest that stays."""
+    """Return how many ranks matter: a later one is hardly ever the nearest that stays."""
     of.a[b, 0, :] = 1.0
     for r in range(n):
         a, then, stays = of.a[b, r], of.a[b, r + 1], of.stays[b, r]

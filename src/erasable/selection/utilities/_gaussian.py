@@ -27,7 +27,7 @@ from erasable.selection.utilities._reading import read_numbers
 class MutualInformation(Utility):
     """What observing the chosen tells of a Gaussian process: how diverse they are.
 
-    ``log det(I + gamma K_S)``. It is exact where nobody leaves; its expected value after deletions
+    ``log det(I + gamma K_S)``. It is exact without deletions; its expected value after deletions
     is sampled.
 
     Parameters
@@ -79,7 +79,7 @@ class InformationProblem(Problem):
 class VarianceReduction(Utility):
     """By how much the chosen lower the variance of a Gaussian process, summed over targets.
 
-    It is exact where nobody leaves; its expected value after deletions is sampled.
+    It is exact without deletions; its expected value after deletions is sampled.
 
     It is not submodular: of a sum of two signals a record of one tells nothing of the other, and
     much once the sum is known. The greedy choice has no bound, and the lazy one may be another.

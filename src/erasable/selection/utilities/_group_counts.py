@@ -45,7 +45,7 @@ class ExpectedGroupCounts(SetFunction):
             16.0 * (n_groups + 1) * len(weights), f"counts of {n_groups:,} groups",
             "choose fewer records",
         )  # fmt: skip
-        # Row 0 is for groups of which nobody is chosen yet, which differ in nothing.
+        # Row 0 is for all groups without a chosen record: their counts are equal.
         self.row_of = np.zeros(int(bound.unit.max()) + 1, dtype=np.int64)
         self.stays = np.zeros(n_groups + 1)
         self.counts = np.zeros((n_groups + 1, len(weights)), dtype=np.int64)
@@ -59,7 +59,7 @@ class ExpectedGroupCounts(SetFunction):
         return out * self.probability[items]
 
     def _add(self, j: int) -> None:
-        if self.probability[j] == 0:  # nobody stays to be counted
+        if self.probability[j] == 0:  # it never stays, and is not counted
             return
         row = self.row_of[self.unit[j]]
         if row == 0:

@@ -41,7 +41,7 @@ class NaiveBayes(Utility):
 
     Notes
     -----
-    The paper prints ``log |S|``, which is not defined for values that nobody chosen has. Its
+    The paper prints ``log |S|``, which is not defined for values that no chosen record has. Its
     numbers are those of ``log(|S| + 0.01)``: this utility with ``smoothing=0.01``, but for a
     constant, which is taken away here so that nothing is worth nothing.
 

@@ -23,7 +23,7 @@ class NeuralVariance(Utility):
     kernel; the variance is that over initialisations. It needs no labels and no training. The
     utility is that of `VarianceReduction` with this kernel, summed over targets; to maximise it is
     to minimise the expected variance over targets drawn alike, the criterion of Hemachandra et al.
-    It is exact where nobody leaves; its expected value after deletions is sampled. Like
+    It is exact without deletions; its expected value after deletions is sampled. Like
     `VarianceReduction` it is not submodular.
 
     Parameters

@@ -49,7 +49,7 @@ def ranks_needed(bound: Bound, block: Block, k: int) -> tuple[int, Floats | None
             return n_ranks, None, factor
         weights = np.asarray((1.0 - lowest) ** np.arange(n_ranks + 1), dtype=np.float64)
     weights = weights[: n_ranks + 1].copy()
-    weights[n_ranks] = 0.0  # nobody is expected that far away
+    weights[n_ranks] = 0.0  # ranks from there on are negligible
     return n_ranks, weights, factor
 
 

@@ -33,7 +33,7 @@ class Ranks(NamedTuple):
     starts, targets, values : ndarray
         The same in rows, compressed; `starts` is empty where they are dense.
     unit_of : ndarray of shape (n_records,)
-        Who decides for each record; empty if nobody decides for two.
+        The unit of each record; empty if no unit has two.
     ranks, stays, units : ndarray of shape (n_targets, n_ranks)
         Similarities to the chosen in descending order, their probabilities and units, -1 for none;
         what is free is 0.
@@ -71,7 +71,7 @@ def _rank(w: float, i: int, ranks: Floats, n: int) -> int:
 
 @inlined
 def _unit(j: int, of: Ranks) -> int:
-    """Return who decides for record j, or -1 if nobody decides for two."""
+    """Return the unit of record j, or -1 if no unit has two records."""
     return of.unit_of[j] if len(of.unit_of) > 0 else -1
 
 

@@ -78,7 +78,7 @@ def back_up(context: Context, path: str | os.PathLike[str], *, with_keys: bool =
     path : path-like
         A file that is not there yet, or a folder, in which it gets a name of workspace and time.
     with_keys : bool, default=False
-        Whether the keys are in it, too. Who finds it can then tell who is in it, and sign.
+        Whether the keys are in it, too. Anyone who finds it can then tell who is in it, and sign.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """What a backup says of itself: whose it is, what is in it, and how long the log was.
 
-The law kept here: it is signed with the key of the workspace. Who has no key cannot make up a
-backup, nor exchange a part of one.
+The law kept here: it is signed with the key of the workspace. Without the key no backup can be
+made up, and no part of one exchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The place where a backup is restored: marked until it is done, and cleared where it was cut off.
 
 The law kept here: from before the first byte of a backup until the last effect of its restore the
-folder is marked, and whoever opens a workspace there is refused. A schema, and a place in an object
-store, is cleared if it holds what this restore put there, and nothing else.
+folder is marked, and no workspace can be opened there. A schema, and a place in an object store,
+is cleared if it holds what this restore put there, and nothing else.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def _drop(address: Address, id: str) -> None:
             known = connection.execute(text(there), {"schema": address.schema}).first()
             restored = ledger.get(connection, "restored") if known else None
             if restored is None or restored["id"] != id:
-                return  # somebody else's: whoever makes tables there is told that it is in use
+                return  # another's: a process that makes tables there is told that it is in use
             names = connection.execute(
                 text("SELECT tablename FROM pg_tables WHERE schemaname = :schema"),
                 {"schema": address.schema},

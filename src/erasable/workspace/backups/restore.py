@@ -1,8 +1,8 @@
 """Restore a backup, and erase again who was erased since it was made, before anything else.
 
-The law kept here: what comes of a restore is a workspace that holds nobody whom the exported list
-names, whose models equal refits on what is left, and whose log says what happened; or nothing.
-Until then nobody can open it.
+The law kept here: a restore makes a workspace without the people on the exported list; its models
+equal refits on what is left, and its log says what happened. Or it makes nothing. Until it is done,
+the workspace cannot be opened.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 class Gate:
-    """Lets records into a data set: people as tokens, and nobody who was erased before.
+    """Lets records into a data set: people as tokens, without those who were erased before.
 
     Whom to keep out is read once, so that one pass over a source has one answer.
 
@@ -93,7 +93,7 @@ class Gate:
         self._named = record_type(known.name)
         self._lately: dict[tuple[str, str], dict[Any, str | None]] = {}
         with context.ledger.reading() as connection:
-            suppressions.check_list(connection)  # who was taken off it would come in
+            suppressions.check_list(connection)  # a token that was taken off it would come in
             banned = suppression.every(connection)
             self._banned, self._banned_tokens = pa.array(banned, pa.string()), set(banned)
             self._bans_records = suppression.uses(connection, self._named)
@@ -132,7 +132,7 @@ class Gate:
         return records.filter(stays), stays
 
     def _tokens(self, kind: str, column: pa.ChunkedArray) -> list[str | None]:
-        """Return the tokens of a column; whoever came lately is not hashed again."""
+        """Return the tokens of a column; a value that came lately is not hashed again."""
         values = column.to_pylist()
         lately = self._lately.setdefault((kind, str(column.type)), {None: None})
         new = list({value for value in values if value not in lately})

@@ -123,7 +123,7 @@ def csv_reader(
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=block_size),
         parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         # NA and the like are gaps in columns of numbers, and text in those of text: there they
-        # may be what somebody is called.
+        # may be names of people.
         convert_options=pa.csv.ConvertOptions(column_types=dict(types), strings_can_be_null=False),
     )
 

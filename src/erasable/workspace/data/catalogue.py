@@ -151,7 +151,7 @@ def table(
     columns : sequence of str, default=None
         By default all of them. Subject columns hold tokens.
     held : dict of key to pyarrow.Table, default=None
-        Fragments that somebody has read already, whole.
+        Fragments that were read already, whole.
 
     Returns
     -------

@@ -74,7 +74,7 @@ class Erasure:
     asked : mapping of token to list of request ids
         Whose records were looked for.
     vacated : dict of bucket to set of tokens
-        Who has no record left in it; see `erasable.workspace.data.leavers`.
+        People without a record left in it; see `erasable.workspace.data.leavers`.
     companions : dict of token to set of request ids
         Other identities of those who asked, which their records hold.
 

@@ -88,8 +88,8 @@ def parts_of(table: pa.Table, id_column: str, subjects: Sequence[str]) -> pa.Arr
 def write(context: Context, dataset: str, table: pa.Table) -> Stored:
     """Put a fragment into the store.
 
-    It is plain, neither compressed nor by a dictionary: whoever looks for what should be gone must
-    find it by its bytes, and a batch writes many of them.
+    It is plain, neither compressed nor by a dictionary: a search for what should be gone must find
+    it by its bytes, and a batch writes many of them.
     """
     data = arrow_files.parquet_bytes(table.combine_chunks(), use_dictionary=False)
     return context.store.put(f"data/{dataset}", data)

@@ -1,4 +1,4 @@
-"""Who has no record left: the index of people is brought to what the data holds.
+"""People without a record left: the index of people is brought to what the data holds.
 
 The law kept here: a person of whom no file of data holds a record has no token in the ledger, but
 on the suppression list. Records go by an erasure, which knows at once whom it leaves without any,
@@ -25,7 +25,7 @@ from erasable.workspace.ledger.schema import holding, identity, vacated
 
 
 class Leaver(NamedTuple):
-    """A token of somebody of whom no record is left.
+    """A token of a person of whom no record is left.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def note_vacated(connection: Connection, dataset_id: int, buckets: Iterable[int]
 
 
 def tidy(context: Context, dataset_ids: Iterable[int] | None = None) -> int:
-    """Look through vacated buckets; forget who has no record left; return how many tokens went.
+    """Look through vacated buckets; forget people without a record; return how many tokens went.
 
     Hold locks of the data sets: no record may come in meanwhile. By default all data sets are
     looked through, and whom no bucket ever led to is forgotten, too.

@@ -42,7 +42,7 @@ class Pulled:
     known : DataSet
         With the types of the columns as they will be.
     n_read, n_suppressed, n_without_subject : int
-        Of the records that were read, those kept out; of the others, those of nobody.
+        Of the records that were read, those kept out; of the others, those without a subject.
     ids : Ids
         Of all that were read.
     left_out : Ids
@@ -103,7 +103,7 @@ def pulled(
         The source says which columns it has, and, by how many records there are, in how many
         buckets they go.
     untyped : sequence of str, default=()
-        Subject columns of a new data set for which nobody has named a type.
+        Subject columns of a new data set for which no type was named.
 
     Raises
     ------

@@ -238,7 +238,7 @@ def _remedy(names: Sequence[str]) -> str:
 
 
 def _without_blanks(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Make blank text and NaN null: nobody is called that."""
+    """Make blank text and NaN null: neither is an identity."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

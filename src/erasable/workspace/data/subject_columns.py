@@ -1,8 +1,8 @@
-"""Subject columns that may not say what was meant: values of nobody, and types that are missing.
+"""Subject columns that may not say what was meant: values for a gap, and types that are missing.
 
-A null, empty or blank value of a subject column, and NaN, name nobody: no identity takes such
-records out. Every other text does, "NA", "nan" and "null" included: somebody may be called that,
-and only the user knows. It is said.
+A null, empty or blank value of a subject column, and NaN, name no person: no identity takes such
+records out. Every other text names one, "NA", "nan" and "null" included: it may be a person's name,
+and only the user knows. A message says so.
 
 By default two spellings of an address are two people. A person who asks to be erased under the
 other spelling would be told that nothing is there. So a type has to be named for addresses.
@@ -39,7 +39,7 @@ def count_without(records: pa.Table, subjects: Sequence[str]) -> int:
 
 
 def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
-    """Count the texts of each subject column that may have been meant for nobody.
+    """Count the texts of each subject column that may have been meant as a gap.
 
     Parameters
     ----------

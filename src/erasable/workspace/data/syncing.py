@@ -117,7 +117,7 @@ def sync(context: Context, name: str, source: Source) -> Change:
 def drop_unused(context: Context, connection: Connection, dataset_id: int) -> int:
     """Let go of fragments that neither the newest version nor a model needs; return how many.
 
-    Their buckets are to be looked through for who has no record left: `leavers.tidy`.
+    Their buckets are to be looked through for people without a record: `leavers.tidy`.
     """
     wanted = {get(connection, dataset_id).version}
     query = select(model.c.datasets, model_version.c.dataset_versions).join(model_version, IN_USE)

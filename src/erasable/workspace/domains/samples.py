@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def sample(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
-    """Draw rows by their ids: the same records, whatever their order and whoever else is there.
+    """Draw rows by their ids: the same records, whatever their order and the other rows.
 
     Parameters
     ----------

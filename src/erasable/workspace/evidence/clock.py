@@ -16,7 +16,7 @@ from erasable.workspace.evidence.wire import stamp, unpack
 from erasable.workspace.ledger.schema import log_entry
 
 _SLACK = timedelta(minutes=1)
-"""Clocks are corrected by less; and who waits for another's transaction has read it before."""
+"""Clocks are corrected by less, and a process may read its clock before it waits for another."""
 
 
 def set_back(context: Context, connection: Connection) -> list[str]:

@@ -1,4 +1,4 @@
-"""Hold the ledger against the log: whoever changes a row behind our back is found.
+"""Hold the ledger against the log: a row changed without an entry of the log is found.
 
 The log says of every request, data set and model what it was when that was last changed, in words
 that are columns of the ledger (see `entries`). `log.verify_log` says whether the log itself is

@@ -1,8 +1,8 @@
 """What the log says of requests, data sets and models: the bodies of its entries.
 
-A body names columns of the ledger, so that `consistency` can hold one against the other, whoever
-wrote it. It may leave out what did not change. What could tell who somebody is goes in so that it
-can be held against the ledger and says nothing else:
+A body names columns of the ledger, so that `consistency` can hold one against the other. It may
+leave out what did not change. What could identify a person goes in so that it can be held against
+the ledger and says nothing else:
 
 - texts of an operator's (a reason, a hold, a command) as keyed hashes, which no one can guess at
   without the workspace's keys;
@@ -79,7 +79,7 @@ def erased(
     tasks : iterable of mapping
         Its rows of table `task`.
     suppressed : str, default=None
-        The commitment to whom it keeps out from now on; None where it adds nobody.
+        The commitment to whom it keeps out from now on; None where it adds no token.
     searched : sequence of mapping, default=None
         In which columns of which data sets an identity was looked for: dataset, column and type.
 

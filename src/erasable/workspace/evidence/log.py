@@ -2,9 +2,9 @@
 
 The law kept here: an entry is appended in the transaction of what it tells of, so that both are
 there or neither is. Entries are the leaves of a Merkle tree (RFC 9162); a head signs its size and
-root. Whoever kept a head can be shown that nothing before it was altered, removed or reordered.
+root. Anyone who kept a head can be shown that nothing before it was altered, removed or reordered.
 
-What it cannot do alone: somebody who can write to the ledger may take it back to an earlier state
+What it cannot do alone: anyone who can write to the ledger may take it back to an earlier state
 with everything in it. That is what a head kept elsewhere is for; see `verify_since`.
 """
 
@@ -153,7 +153,7 @@ def head(context: Context, connection: Connection) -> dict[str, Any]:
     Raises
     ------
     TamperedError
-        The log does not go on from the last signed head, or has entries of somebody else's.
+        The log does not go on from the last signed head, or has forged entries.
     """
     frontier = _frontier(context, connection)
     _refuse_forged(context, connection, frontier)
@@ -174,7 +174,7 @@ def check_unbroken(context: Context, connection: Connection) -> None:
     Raises
     ------
     TamperedError
-        The log does not go on from there, or has entries of somebody else's.
+        The log does not go on from there, or has forged entries.
     """
     _refuse_forged(context, connection, _frontier(context, connection))
 

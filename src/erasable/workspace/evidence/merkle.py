@@ -111,7 +111,7 @@ class Tree:
             else:
                 proof.append(self._over(start, middle))
                 start = middle
-        if start > 0:  # the old root itself is known to whoever checks
+        if start > 0:  # the old root itself is known to the verifier
             proof.append(self._over(start, end))
         return proof[::-1]
 

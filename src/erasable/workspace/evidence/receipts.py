@@ -294,7 +294,7 @@ def _parts(body: bytes) -> tuple[Any, dict[str, Any], Any]:
 
 
 def _read(payload: bytes) -> dict[str, Any]:
-    """Read a statement of ours: enough of its shape that nobody stumbles over it."""
+    """Read a statement of ours, and check its shape as far as its readers rely on it."""
     said = unpack(payload, "the statement in the receipt")
     predicate, subject = said.get("predicate"), said.get("subject")
     if (said.get("_type"), said.get("predicateType")) != (STATEMENT_TYPE, PREDICATE_TYPE):

@@ -1,4 +1,4 @@
-"""Seals: keyed hashes of what somebody who can write to the ledger could not write himself.
+"""Seals: keyed hashes, which cannot be made with write access to the ledger alone.
 
 Every entry of the log has one, over its position and leaf: an entry that is appended or replaced
 without the keys of the workspace is found. What the log does not name, because it must not outlast

@@ -2,7 +2,7 @@
 
 The law kept here: whenever the list changes, an entry of the log commits to all that a request
 keeps out from then on (request-erased, suppression-released, suppression-imported: "suppressed").
-The commitment is salted: with the log and receipts alone nobody can tell whether a token is in it.
+The commitment is salted: the log and receipts alone do not tell whether a token is in it.
 The salt is kept in the ledger beside the tokens, and destroyed when they change.
 """
 

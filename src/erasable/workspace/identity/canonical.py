@@ -1,7 +1,7 @@
 """One spelling for every identity, so that 17, "17" and 17.0 are one subject.
 
 The law kept here: `canonical` is idempotent, and what reads as the same identity becomes the same
-text. A message never repeats a value: it may be somebody's name.
+text. A message never repeats a value: it may be a person's name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The two secrets of a workspace: one makes tokens of identities, the other signs evidence.
 
 They live in a file that only its owner may read. It lies beside the ledger, or where ERASABLE_KEYS
-says. Who holds the ledger without the keys learns no identity, not even by guessing.
+says. Without the keys the ledger tells no identity, not even by guessing.
 """
 
 from __future__ import annotations

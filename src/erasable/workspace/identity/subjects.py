@@ -26,7 +26,7 @@ _TYPES = "identity_types"  # the entry of `meta` that lists them
 
 
 def ensure(context: Context, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
-    """Make a subject of each token that nobody has yet.
+    """Make a subject of each token that is not known yet.
 
     Parameters
     ----------
@@ -64,8 +64,7 @@ def candidates_of(
     Parameters
     ----------
     values : sequence of str or number
-        Where one is known under some types, these are returned. Where nobody has it, all that it
-        suits are.
+        Where one is known under some types, these are returned; else all that it suits.
     types : sequence of str
         The one that was named, or those in use; see `types_tried`.
 
@@ -124,7 +123,7 @@ def find(
 
 
 def expand(connection: Connection, identities: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
-    """Return all tokens of the subjects of some tokens, and those that nobody has.
+    """Return some tokens, and all others of their subjects.
 
     Parameters
     ----------
@@ -224,8 +223,8 @@ def types_in_use(connection: Connection) -> list[str]:
 def types_tried(connection: Connection, type: str | None) -> list[str]:
     """Return under which types an identity is looked for: the one named, or those in use.
 
-    Where none is in use yet, it is "id". Which of them an identity suits is not said: this is told
-    to whoever asked, and in the log.
+    Where none is in use yet, it is "id". Which of them an identity suits is not said: the types are
+    shown to the user, and logged.
     """
     return [type] if type is not None else types_in_use(connection) or [DEFAULT_TYPE]
 
@@ -239,7 +238,7 @@ def _note_types(context: Context, connection: Connection, types: Iterable[str]) 
 
 
 def subjects_of(connection: Connection, tokens: Iterable[str]) -> dict[str, str]:
-    """Return the subjects of those tokens that somebody has."""
+    """Return the subjects of those tokens that are known."""
     known = select(identity.c.token, identity.c.subject)
     rows = rows_in(connection, known, identity.c.token, tokens)
     return {row.token: row.subject for row in rows}

@@ -18,7 +18,7 @@ class Backend:
     url : str
         Where the database is, without a password.
     engine : Engine
-        Its transactions begin as those of a ledger have to: who reads sees one state; who writes,
+        Its transactions begin as those of a ledger have to: a reader sees one state; a writer,
         with the execution option "erasable_writes", is the only one, and others wait.
     upgrades_itself : bool
         Whether opening the ledger brings its tables up to date.

@@ -43,7 +43,7 @@ class Ledger:
     ----------
     fence : callable or None
         Called at the start of each transaction that changes something, with its connection; raises
-        where whoever it is may not change anything any more.
+        where this process may not change anything any more.
     check_held : callable or None
         Raises where others were given what this process holds; called by `pause`.
     sealer : callable or None
@@ -139,7 +139,7 @@ class Ledger:
         """Hold the revision of the tables against this version of erasable.
 
         A file is brought up to date here. A database that others are at work on is not: their
-        version may be an older one, and somebody has to decide that.
+        version may be an older one, and an operator has to decide that.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class Ledger:
 
     @contextmanager
     def holding(self) -> Iterator[Connection]:
-        """See one state of the ledger, which nobody changes meanwhile; nor does the block.
+        """See one state of the ledger; neither other processes nor the block change it meanwhile.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """What a column of the ledger may hold, where a database does not see to that by itself.
 
 The law kept here: what was tampered with is told as such where it is read, in one line that names
-table and column, and not where somebody trips over it.
+table and column, and not by a later failure.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Four promises, and what keeps each.
 
-*One writer at a time.* Whoever writes takes an advisory lock of the schema first, and gives it
-back with the transaction. So statements may read what was committed last (READ COMMITTED): nobody
-else commits meanwhile, and nothing has to be tried again.
+*One writer at a time.* A writer takes an advisory lock of the schema first, and gives it back with
+the transaction. So statements may read what was committed last (READ COMMITTED): no other
+transaction commits meanwhile, and nothing has to be tried again.
 
-*Who reads sees one state*: REPEATABLE READ, READ ONLY.
+*A reader sees one state*: REPEATABLE READ, READ ONLY.
 
 *Of deleted rows nothing is left.* A plain VACUUM leaves their bytes in the unused middle of a page.
 VACUUM FULL writes tables and indexes anew; yet it copies rows that an open transaction might still
@@ -41,11 +41,11 @@ UNREACHED = (
     "the log files of the database server",
     "files that the database server leaves in its folder when it crashes",
 )
-"""What PostgreSQL keeps of deleted rows where nobody but its administrator reaches."""
+"""What PostgreSQL keeps of deleted rows where only its administrator reaches."""
 
 _OLDEST = 150000  # PostgreSQL 15, as its servers count
 _PATIENCE = 0.05  # seconds between two looks for open transactions
-_PASSING = "lease"  # it tells nothing of anybody, and whoever is at work writes to it
+_PASSING = "lease"  # it holds nothing personal, and every process at work writes to it
 
 
 class Postgres(Backend):
@@ -110,7 +110,7 @@ class Postgres(Backend):
             raise rights.lacks(str(self._reader), ["the right to write to any table of the ledger"])
 
     def make_room(self, connection: Connection) -> None:
-        """Make the schema, unless somebody has made it for us."""
+        """Make the schema, unless it is there."""
         there = text("SELECT 1 FROM pg_namespace WHERE nspname = :schema")
         if connection.execute(there, {"schema": self.schema}).first() is None:
             connection.exec_driver_sql(f'CREATE SCHEMA "{self.schema}"')

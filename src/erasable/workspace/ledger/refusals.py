@@ -36,7 +36,7 @@ def explained(schema: str) -> Iterator[None]:
     Raises
     ------
     WorkspaceServerError
-        The server cannot be reached, lets nobody in, went away, or does not allow it.
+        The server cannot be reached, refuses the connection, went away, or does not allow it.
     WorkspaceBusyError
         Another process holds the ledger for too long.
     WorkspaceDiskError

@@ -252,7 +252,7 @@ task = _table(
     Column("after", Words(64)),
 )
 
-# What went wrong with a model or data set, in batches of workers. Who needs it waits until then.
+# What went wrong with a model or data set, in batches of workers; requests for it wait.
 failure = _table(
     "failure",
     Column("target", Words(8), primary_key=True),  # dataset, model
@@ -260,7 +260,7 @@ failure = _table(
     Column("attempts", Whole(is_small=True), nullable=False),
     Column("error", Words(), nullable=False),
     Column("failed_at", Moment, nullable=False),
-    Column("again_at", Moment),  # None: not before somebody says so
+    Column("again_at", Moment),  # None: not before an operator says so
 )
 
 # A model of the batch that is under way, to be prepared by whichever worker takes it.
@@ -277,13 +277,13 @@ step = _table(
     Column("result", Json({"treatment": str})),
 )
 
-# Who has what, or waits for it: see `erasable.workspace.locking.leases`.
+# Claims, granted or waiting: see `erasable.workspace.locking.leases`.
 lease = _table(
     "lease",
     Column("id", _SERIAL, primary_key=True),
     Column("resource", Words(250), nullable=False, index=True),
     Column("exclusive", Boolean, nullable=False),
-    Column("turn", Whole(), nullable=False),  # who has a lower one comes first
+    Column("turn", Whole(), nullable=False),  # the lower one comes first
     Column("granted", Boolean, nullable=False),
     Column("owner", Words(16), nullable=False, index=True),
     Column("number", Whole(), nullable=False),  # of the lock that the owner's session holds
@@ -314,7 +314,7 @@ log_entry = _table(
     Column("subject", Words(200), nullable=False, index=True),  # what it is about
     Column("body", Bytes, nullable=False),
     Column("leaf", Bytes, nullable=False),
-    Column("seal", Words(64)),  # a keyed hash of position and leaf: nobody else can write one
+    Column("seal", Words(64)),  # a keyed hash of position and leaf
     Index("ix_log_entry_kind", "kind"),
     Index("ix_log_entry_about", "subject", "position"),
 )

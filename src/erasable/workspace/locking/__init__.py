@@ -1,4 +1,4 @@
-"""Who may change what of a workspace, and who waits: a lock of its folder, or leases.
+"""Claims on parts of a workspace, by a lock of its folder or by leases.
 
 A hook or a retraining command runs while its workspace is locked. A command of erasable in it would
 wait for the lock, and the process that holds the lock would wait for the command: it is refused.
@@ -38,9 +38,9 @@ class Claim:
     Attributes
     ----------
     changes : frozenset of str
-        Nobody else has any of these meanwhile.
+        No other process has any of these meanwhile.
     reads : frozenset of str
-        Nobody changes these meanwhile; others may read them, too.
+        No process changes these meanwhile; others may read them, too.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Claim:
         return cls(own, read) if own or read else cls(frozenset({WHOLE}), read)
 
     def covers(self, other: Claim) -> bool:
-        """Tell whether who has this one has the other, too.
+        """Tell whether a holder of this claim has the other, too.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class Lock(Protocol):
 
     @property
     def owner(self) -> str:
-        """Who holds a claim now, for the names of their files; empty where there can be but one."""
+        """The holder of a claim now, for the names of files; empty where there can be but one."""
 
     def hold(self, claim: Claim, wait: float) -> AbstractContextManager[None]:
         """Have a claim inside the block.
@@ -91,7 +91,7 @@ class Lock(Protocol):
         """
 
     def others(self) -> set[str]:
-        """Return the owners of files who are at work now, but for ourselves."""
+        """Return the owners of files that are at work now, without our own."""
 
 
 def datasets(names: Iterable[str]) -> list[str]:

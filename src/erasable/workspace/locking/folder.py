@@ -15,7 +15,7 @@ from erasable.workspace.store.disk import disk_errors, may_write
 
 
 class FolderLock:
-    """A `Lock` of a workspace on one machine: whoever claims anything has all of it.
+    """A `Lock` of a workspace on one machine: a claim on any part locks all of it.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class FolderLock:
 
     @property
     def owner(self) -> str:
-        """Return nobody's name: there is but one who makes files."""
+        """Return an empty name: only one process makes files."""
         return ""
 
     @contextmanager
@@ -51,7 +51,7 @@ class FolderLock:
             Another process has it for longer than `wait` seconds.
         """
         if self._is_held or (not claim.changes and not self._may_be_written()):
-            yield  # nobody changes a copy that is for reading alone
+            yield  # a copy that is for reading alone does not change
             return
         lock = FileLock(self._path, timeout=wait)
         with disk_errors(self._path), crash_point("open", self._path.name):
@@ -71,7 +71,7 @@ class FolderLock:
         return may_write(there)
 
     def others(self) -> set[str]:
-        """Return nobody: there is but one at work."""
+        """Return an empty set: only one process is at work."""
         return set()
 
 

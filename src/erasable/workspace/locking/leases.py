@@ -1,21 +1,22 @@
-"""Leases in the database of a team: who has which data sets and models, on whichever machine.
+"""Leases in the database of a team: claims on data sets and models, from any machine.
 
 Four promises, and what keeps each.
 
-*One writer per data set and model; readers wait for it, and it for them.* Whoever claims something
-draws a number and enters all of it at once. It is granted when nobody has what is in its way, and
-nobody with a lower number waits for that: so nobody waits for ever. Who has something may claim
-more, under the number it has. Only one at a time does so: whoever carries out requests, which is
-claimed first. So nobody waits in a circle.
+*One writer per data set and model; readers wait for it, and it for them.* A process draws a
+number and enters all of its claim at once. It is granted when no other claim that conflicts with it
+is granted, or waits with a lower number: so no process waits for ever. A holder may claim more,
+under the number it has. Only one at a time does so: the process that carries out requests, which it
+claims first. So there is no deadlock.
 
-*Who is dead holds nothing.* A holder keeps a session of the database open, with an advisory lock.
-When its process dies, or its machine, the server ends the session, and the lease with it: at once,
-or as soon as the network says so. A holder that hangs does not renew its lease, which then lapses.
+*A dead process holds nothing.* A holder keeps a session of the database open, with an advisory
+lock. When its process dies, or its machine, the server ends the session, and the lease with it: at
+once, or as soon as the network says so. A holder that hangs does not renew its lease, which then
+lapses.
 
-*Who has lost a lease changes nothing.* Every transaction of a holder reads its own leases first,
-and keeps them from being taken until it has ended. If they were taken, it fails.
+*A process that has lost a lease changes nothing.* Every transaction of a holder reads its own
+leases first, and keeps them from being taken until it has ended. If they were taken, it fails.
 
-*A file of somebody at work is not taken for garbage*: it has its owner's name in its own.
+*A file of a process at work is not taken for garbage*: it has its owner's name in its own.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ SPAN = 600.0
 """Seconds after which a lease lapses that is not renewed, by the clock of the server."""
 
 _RENEWAL = 20.0  # seconds; a kernel may keep the thread that renews from running for longer
-_PATIENCE = 0.03  # seconds between two looks at who is before us
+_PATIENCE = 0.03  # seconds between two looks at the claims before ours
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who is at work, or waits.
+    """A process that is at work, or waits.
 
     Attributes
     ----------
     label : str
         Machine and process.
     resources : list of str
-        What they have, or wait for.
+        What it has, or waits for.
     since : datetime
 
     Examples
@@ -86,7 +87,7 @@ class Leases:
 
     @property
     def owner(self) -> str:
-        """Who makes files now: the claim that was made last."""
+        """The owner of files made now: the claim that was made last."""
         return self._held[-1].owner if self._held else ""
 
     @contextmanager
@@ -103,10 +104,10 @@ class Leases:
             The server cannot be reached.
         """
         if any(each.claim.covers(claim) for each in self._held):
-            yield  # whoever has the whole may claim a part of it
+            yield  # a holder of the whole may claim a part of it
             return
         if not claim.changes and self._ledger.is_read_only:
-            yield  # who may only read cannot enter a lease
+            yield  # a role that may only read cannot enter a lease
             return
         self._ledger.backend.refuse_reader()
         own = _Lease(self._ledger, claim, self._held[0].turn if self._held else None)
@@ -124,10 +125,10 @@ class Leases:
             own.leave()
 
     def others(self) -> set[str]:
-        """Return the owners of files who are at work now, but for ourselves.
+        """Return the owners of files that are at work now, without our own.
 
-        From who is not among them the lease is taken: their files may be removed, and nothing of
-        theirs that points to one is committed any more.
+        All other owners have lost their leases: their files may be removed, and nothing of theirs
+        that points to one is committed any more.
         """
         mine = {each.owner for each in self._held}
         with self._ledger.reading() as connection:
@@ -140,7 +141,7 @@ class Leases:
         return {row.owner for row in rows} - mine
 
     def holders(self) -> list[Holder]:
-        """Return who is at work or waits, those first who came first."""
+        """Return the processes that are at work or wait, in the order in which they came."""
         found: dict[str, Holder] = {}
         with self._ledger.reading() as connection:
             query = lease.select().where(text(_live("lease"))).order_by(lease.c.id)
@@ -178,7 +179,7 @@ class _Lease:
         self._thread = threading.Thread(target=self._renew, name="erasable-lease", daemon=True)
 
     def enter(self, wait: float) -> None:
-        """Enter the claim, and wait until nobody is before us."""
+        """Enter the claim, and wait until it is granted."""
         until = time.monotonic() + wait
         self._connect()
         try:
@@ -231,7 +232,7 @@ class _Lease:
                 self._session.execute(_ENTER, values)
 
     def _is_granted(self) -> bool:
-        """Have the claim granted, if nobody is in its way; who is dead is moved out of it."""
+        """Grant the claim, unless a live one conflicts with it; take leases of the dead."""
         if any(live for _, live in self._in_the_way()):
             return False
         with self._session.transaction():

@@ -58,7 +58,7 @@ def run_due(context: Context, but: Collection[str] = ()) -> dict[str, str | None
 
 
 def _run_alone(context: Context, name: str) -> str | None:
-    """Run a hook while nobody changes the model; return what went wrong, if anything."""
+    """Run a hook while no process changes the model; return what went wrong, if anything."""
     with context.lock(reads=locking.models([name]), wait=0.0):
         with context.ledger.reading() as connection:
             hook = pending_hooks.hook_of(connection, name)

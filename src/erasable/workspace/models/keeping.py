@@ -1,4 +1,4 @@
-"""Which models keep records by their nature: whoever hands one out, hands these out, too.
+"""Which models keep records by their nature: to hand one out is to hand these out, too.
 
 An estimator of erasable is written without its records, unless it learns nothing else: nearest
 neighbours and kernel regression. One of scikit-learn may hold them in what it has learned: nearest

@@ -254,7 +254,7 @@ class Registry:
         self._client.delete_model_version(self.name, str(version.version))
         try:
             self._client.delete_run(version.run_id)
-        except MlflowException:  # somebody was there before us; there is nothing left in it
+        except MlflowException:  # it was deleted already; there is nothing left in it
             return
 
 

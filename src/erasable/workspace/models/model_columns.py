@@ -237,7 +237,7 @@ def _groups(tables: Tables) -> list[str] | None:
     for known, table in tables:
         subject = known.subject_columns[:1]
         groups += table[subject[0]].to_pylist() if subject else [None] * table.num_rows
-    # A record of nobody is a group of its own.
+    # A record without a subject is a group of its own.
     return [
         f"record {name}" if group is None else group
         for name, group in zip(ids, groups, strict=True)

@@ -181,7 +181,7 @@ def _settable(model: Any) -> dict[str, str]:
     """Map the names that users know parameters by to those of the model.
 
     Users need not know of `Refit`: its estimator's parameters are those of the step. Seeds of
-    estimators of scikit-learn are left out: whoever holds them draws these.
+    estimators of scikit-learn are left out: the estimator around them draws these.
     """
     from erasable.refit import Refit
 

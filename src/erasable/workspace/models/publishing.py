@@ -63,7 +63,7 @@ def publish(
     -------
     Published
     list of str
-        What whoever publishes has to know, a line each.
+        What the user has to know, a line each.
 
     Raises
     ------

@@ -38,7 +38,7 @@ def new_version(
 
 
 def supersede(context: Context, connection: Connection, model_id: int) -> None:
-    """Drop the file and the salt of the version in use: nobody can check its digest any more.
+    """Drop the file and the salt of the version in use: its digest can no longer be checked.
 
     What went wrong with it does not count for the next one.
     """

@@ -1,7 +1,7 @@
 """What went wrong with a model or a data set, and when it is tried again.
 
-The law kept here: who waits for a model that fails keeps nobody else waiting. A failure is told
-until it is over; after so many attempts it is dead, and waits for somebody to say so.
+The law kept here: requests that wait for a model that fails keep no others waiting. A failure is
+told until it is over; after so many attempts it is dead, and waits for an operator.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def join(
 ) -> None:
     """Have some requests of a batch wait for what failed, and no others of it.
 
-    Who is not of the batch waits on: else two requests would take turns for ever.
+    Requests that are not of the batch wait on: else two requests would take turns for ever.
     """
     at = (task.c.target == failed.target) & (task.c.target_id == failed.target_id)
     delete_in(connection, task.c.request_id, sorted(batch), at, task.c.state == "failed")

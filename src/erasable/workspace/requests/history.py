@@ -63,9 +63,9 @@ class History:
 def history(context: Context, name: str, since: datetime | None = None) -> History:
     """Count who asked to be erased, of those whose records a data set held.
 
-    A person is whoever the first of the subject columns names. Requests that were denied,
+    People are those whom the first of the subject columns names. Requests that were denied,
     cancelled, or met no record of the data set do not count, nor do conditions (``where``), which
-    nobody asked for. Whoever was erased, let in again and came back counts as two.
+    no person asked for. A person who was erased, let in again and came back counts as two.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def history(context: Context, name: str, since: datetime | None = None) -> Histo
     WorkspaceBusyError
         Another process is at work.
     WorkspaceError
-        It names nobody, or `since` is no time in the past.
+        It has no subject column, or `since` is no time in the past.
     """
     now = context.now()
     with context.lock(reads=locking.datasets([name])), context.ledger.reading() as connection:

@@ -117,7 +117,7 @@ def acknowledge(
     ----------
     context : Context
     values : sequence
-        Identities. One that nobody has is taken in too: it will be answered "no match".
+        Identities. An unknown one is taken in too: it will be answered "no match".
     type : str, default=None
         Type of the identities; by default every type is tried that has been in use so far: in a
         data set, or by a link. The requests say which these were.
@@ -215,7 +215,7 @@ def asked(
 ) -> list[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]]:
     """Say what requests ask for as the ledger keeps it: (tokens, condition), one of them None.
 
-    `types` are those that `subjects.types_tried` says, where somebody has asked it already.
+    `types` are those of `subjects.types_tried`, where the caller has asked it already.
     """
     if (where is None) == (len(values) == 0):
         raise InvalidIdsError(
@@ -288,7 +288,7 @@ def deny(context: Context, request_id: str, reason: str) -> Request:
 
 
 def cancel(context: Context, request_id: str, reason: str | None = None) -> Request:
-    """Take back a request, because whoever made it wants that; see `deny`."""
+    """Take back a request, because its requester wants that; see `deny`."""
     return _end(context, request_id, "cancelled", reason)
 
 
@@ -306,7 +306,7 @@ def resume(context: Context, request_id: str) -> Request:
 def extend(context: Context, request_id: str, reason: str) -> Request:
     """Move the due date of a request: two further months (GDPR), or 45 days (CCPA).
 
-    Whoever made the request must be told so, and why, before it is due.
+    The requester must be told so, and why, before it is due.
 
     Raises
     ------

@@ -56,7 +56,7 @@ class Processed:
     n_records : int
         Erased from data sets.
     n_unmatched : int
-        Requests that nobody's records met: "no match".
+        Requests that met no record: "no match".
     n_kept_out : int
         Of these, requests of people who are kept out because of an earlier request.
     treatments : list of dict
@@ -178,7 +178,7 @@ def carry_out(
 
 
 def _forget_leavers(context: Context) -> list[str]:
-    """Forget who has no record left, where that was not done when the records went; tell of it."""
+    """Forget people without a record, where that was not done when the records went; tell of it."""
     with context.ledger.reading() as connection:
         if not connection.execute(select(vacated.c.bucket).limit(1)).first():
             return []
@@ -213,7 +213,7 @@ def _carry_out_once(
 ) -> Processed | Setback:
     done = Processed()
     with context.lock([locking.STEPS]):
-        pass  # nobody is at work any more for a process that has died
+        pass  # no worker is at work any more for a process that has died
     with context.ledger.reading() as connection:
         done.warnings += clock.set_back(context, connection)
     if patience is None or _unfinished(context):
@@ -227,7 +227,7 @@ def _carry_out_once(
     try:
         setback = _find_and_prepare(context, batch, patience)
         if setback is None:
-            # Who let records in until now did not know whom to keep out: they are waited for.
+            # Processes that let records in until now did not know whom to keep out: wait for them.
             longest = None if patience is None else _LONGEST_ADMISSION
             with context.lock([locking.ADMISSION], wait=longest):
                 setback = check_claimed(context, batch, claimed)

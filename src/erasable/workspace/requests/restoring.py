@@ -1,7 +1,7 @@
 """Bring a restored backup up to date: erase again who was erased since it was made.
 
-The law kept here: after an exported list is taken in, whoever it names is kept out, and for all of
-them whose records came back with the backup there is an open request. Both are one transaction; to
+The law kept here: after an exported list is taken in, all people on it are kept out, and for
+those whose records came back with the backup there is an open request. Both are one transaction; to
 take it in again changes nothing.
 """
 
@@ -41,7 +41,7 @@ class Imported:
     n_waiting : int
         Identities kept out whose records are there, and that an open request asks for already.
     requests : tuple of Request
-        Opened, to erase those that nobody asks for.
+        Opened, to erase those that no open request asks for.
 
     Examples
     --------

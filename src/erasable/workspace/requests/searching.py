@@ -1,6 +1,6 @@
 """Where an identity is looked for: in which subject columns, and under which types.
 
-The law kept here: nobody is told "no match" because an identity was looked for under types that it
+The law kept here: no answer is "no match" because an identity was looked for under types that it
 could not be found under. Such a request is refused before it is taken in.
 """
 

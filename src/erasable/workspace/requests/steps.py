@@ -89,13 +89,13 @@ def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | Set
                     return {row.model_id: _prepared(context, row, wanted) for row in done}
                 context.ledger.pause(_PATIENCE)
     except BaseException:
-        with suppress(ErasableError):  # else whoever carries out requests next does it
+        with suppress(ErasableError):  # else the next process that carries out requests does it
             _take_back(context, batch)
         raise
 
 
 def help_out(context: Context, reader: Reader | None = None, batch: str | None = None) -> int:
-    """Prepare models of the batch that is under way, those that nobody is at; return how many.
+    """Prepare models of the batch that is under way, those that no worker is at; return how many.
 
     Parameters
     ----------
@@ -113,14 +113,14 @@ def help_out(context: Context, reader: Reader | None = None, batch: str | None =
             own = [f"step:{row.batch}:{row.model_id}"]
             try:
                 stack.enter_context(context.lock(own, reads=[locking.STEPS], wait=0))
-            except WorkspaceBusyError:  # somebody is at it
+            except WorkspaceBusyError:  # another worker is at it
                 continue
             n += _take_step(context, row, reader)
     return n
 
 
 def _refuse(context: Context, batch: Batch) -> None:
-    """Say that steps are gone: others were given the batch, or somebody changed the ledger."""
+    """Say that steps are gone: others were given the batch, or the ledger was changed."""
     context.ledger.pause(0.0)
     raise LedgerError(
         f"steps of the batch {batch.name!r} are gone; expected one for each of its models, until "
@@ -240,6 +240,6 @@ def _prepared(context: Context, row: Any, wanted: Stored) -> deleting.Prepared:
 
 
 def _take_back(context: Context, batch: Batch) -> None:
-    """Take back what is not done; what was made for it is nobody's, and is cleaned."""
+    """Take back the steps of a batch; files made for them are garbage, and are cleaned."""
     with context.ledger.transaction() as connection:
         connection.execute(delete(step).where(step.c.batch == batch.name))

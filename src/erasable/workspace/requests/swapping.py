@@ -160,7 +160,7 @@ def _suppress(
 
 
 def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, str, str]]:
-    """Forget who has no record left; return the other identities of those who asked.
+    """Forget people without a record; return the other identities of those who asked.
 
     A person who only shared a record with them did not ask, and is not kept out.
     """

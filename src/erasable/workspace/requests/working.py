@@ -170,7 +170,7 @@ class Worker:
         return self._is_under_way()
 
     def _is_under_way(self) -> bool:
-        """Tell whether another carries requests out; what one who has died began is begun anew."""
+        """Tell whether another carries requests out; what a dead process began is begun anew."""
         locks = self.context.locks
         return isinstance(locks, Leases) and any(
             REQUESTS in each.resources for each in locks.holders()

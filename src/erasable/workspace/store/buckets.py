@@ -19,7 +19,7 @@ UNREACHED = (
     "replicas and backups of the object store",
     "the access logs of the object store",
 )
-"""What an object store keeps of deleted objects where nobody but its administrator reaches."""
+"""What an object store keeps of deleted objects where only its administrator reaches."""
 
 _MORE = (
     "earlier versions of objects, deleted ones that can be restored, and uploads that were cut "
@@ -153,7 +153,7 @@ def explained(location: Location) -> Iterator[None]:
     Raises
     ------
     WorkspaceServerError
-        It cannot be reached, lets nobody in, has no such bucket, or does not allow it.
+        It cannot be reached, refuses access, has no such bucket, or does not allow it.
 
     Examples
     --------

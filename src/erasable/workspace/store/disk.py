@@ -56,7 +56,7 @@ class Disk:
         Raises
         ------
         TamperedError
-            It is outside of the folder; nobody writes such a key but by hand.
+            It is outside of the folder; erasable writes no such key.
         """
         if ".." in key.split("/") or Path(key).is_absolute():
             raise TamperedError(
@@ -89,7 +89,7 @@ class Disk:
 
     @contextlib.contextmanager
     def filling(self, key: str) -> Iterator[BinaryIO]:
-        """Write a file of scratch, piece by piece; it is not synced, since nobody looks for it.
+        """Write a file of scratch, piece by piece; it is not synced, since it is not kept.
 
         Raises
         ------

@@ -87,7 +87,7 @@ class ObjectStore(ArtifactStore):
     # -- whose the place is ------------------------------------------------------------------------
 
     def check_free(self) -> None:
-        """See that nobody is at the place, or has taken one around it; see `take`.
+        """See that the place is free, and not inside one that is taken; see `take`.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class ObjectStore(ArtifactStore):
         with explained(self._location):
             bucket = self._bucket()
             bucket.create(CLAIM, self._claim)
-            if bucket.read(CLAIM) != self._claim:  # somebody was quicker
+            if bucket.read(CLAIM) != self._claim:  # another workspace was quicker
                 raise self._in_use()
             bucket.write(_PROBE, b"to see whether it can be deleted")
             bucket.remove(_PROBE)

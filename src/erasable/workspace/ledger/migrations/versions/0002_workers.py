@@ -1,4 +1,4 @@
-"""Several workers: who has what, what is to be done of a batch, and what failed."""
+"""Several workers: their leases, what is to be done of a batch, and what failed."""
 
 import sqlalchemy as sa
 from alembic import op
