@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import last_words
-from effort import examples
+from effort import examples, sample
 
 # NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
 for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -58,8 +58,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--estimator", help="of the tests in tests/test_*.py, run those of this one")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep those of one estimator, where that was asked for."""
+    """Keep those of one estimator, where that was asked for, and of `sampled` ones some."""
+    sample(items)
     name = config.getoption("--estimator")
     if name:
         items[:] = [

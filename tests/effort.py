@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
-__all__ = ["THOROUGH", "examples", "few", "in_turn", "skip"]
+import pytest
+
+__all__ = ["THOROUGH", "examples", "few", "in_turn", "sample", "skip"]
 
 THOROUGH = os.environ.get("ERASABLE_THOROUGH", "0") != "0"
 """Whether everything is tried; ``make soak`` sets the variable."""
@@ -33,3 +36,22 @@ def skip(step: int) -> int:
 def in_turn(number: int, of: int) -> bool:
     """Tell whether a point is tried by this soak, which has no time for all: `of` soaks try all."""
     return (number + SEED) % of == 0
+
+
+def sample(items: list[pytest.Item]) -> None:
+    """Keep every k-th of the parameters of a test that is marked ``sampled(k)``.
+
+    Where everything is tried, all. They are all marked `thorough`, too.
+    """
+    seen: Counter[str] = Counter()
+    kept = []
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        place = 0
+        if mark is not None:
+            item.add_marker("thorough")
+            name = item.nodeid.partition("[")[0]
+            place, seen[name] = seen[name], seen[name] + 1
+        if mark is None or THOROUGH or place % mark.args[0] == 0:
+            kept.append(item)
+    items[:] = kept

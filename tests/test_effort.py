@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,3 +57,29 @@ def test_how_much_is_tried(monkeypatch: pytest.MonkeyPatch, thorough: bool) -> N
     monkeypatch.setattr(effort, "THOROUGH", thorough)
     whole = [examples(500), examples(3), few(5), few(1), skip(1), skip(5)]
     assert whole == ([500, 3, 5, 1, 1, 5] if thorough else [125, 3, 2, 1, 3, 11])
+
+
+@pytest.mark.parametrize("thorough", [True, False])
+def test_of_parameters_every_third_is_tried(
+    monkeypatch: pytest.MonkeyPatch, thorough: bool
+) -> None:
+    class Item:
+        def __init__(self, name: str, *marks: Any) -> None:
+            self.nodeid, self.marks, self.added = name, marks, []
+
+        def get_closest_marker(self, name: str) -> Any:
+            return next((mark for mark in self.marks if mark.name == name), None)
+
+        def add_marker(self, name: str) -> None:
+            self.added.append(name)
+
+    monkeypatch.setattr(effort, "THOROUGH", thorough)
+    items: Any = [Item("a"), Item("a")]
+    for name in "bc":
+        items += [Item(f"{name}[{k}]", pytest.mark.sampled(3).mark) for k in range(5)]
+    effort.sample(items)
+    kept = [0, 1, 2, 3, 4] if thorough else [0, 3]
+    assert [item.nodeid for item in items] == [
+        "a", "a", *(f"{name}[{k}]" for name in "bc" for k in kept),
+    ]  # fmt: skip
+    assert all(item.added == ["thorough"] for item in items[2:])

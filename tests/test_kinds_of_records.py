@@ -109,6 +109,7 @@ def _files(estimator: Any) -> bytes:
     raise AssertionError("no records were taken")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("estimator", INSTANCES, ids=_name)
 def test_it_is_loaded_or_refuses(estimator: Any, monkeypatch: pytest.MonkeyPatch) -> None:

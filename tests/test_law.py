@@ -32,6 +32,7 @@ def test_law(estimator: Any, check: Any) -> None:
     check_law(estimator, check)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.thorough
 @of_variants(parametrize_with_law_checks(OTHERS, fast=True))
 def test_law_of_variants(estimator: Any, check: Any) -> None:
@@ -135,6 +136,7 @@ def test_any_deletions_from_any_data_equal_a_refit(
         assert_same(model, fit(estimator, rest), f"after {done} deletions", save=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
 @settings(max_examples=examples(10), phases=PHASES)

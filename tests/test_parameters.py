@@ -197,6 +197,7 @@ def test_every_parameter_of_every_estimator_is_tried() -> None:
     assert made == {label for label, _, tags in erasable.all_estimators() if tags["meta"]}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.filterwarnings("ignore:The parameter:UserWarning")
 @pytest.mark.parametrize(("estimator", "name", "value"), CASES, ids=named)

@@ -46,6 +46,7 @@ def told_by(platform: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("platform", list(PLATFORMS)[1:])
 def test_digests_are_the_same_on(platform: str) -> None:

@@ -215,6 +215,7 @@ def test_imports_are_lazy(before: str, statement: str, unwanted: list[str]) -> N
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("arguments", "status"), [([], 1), (["-n", "1"], 1), (["-k", "one"], 0), (["tests"], 0)]
 )

@@ -408,6 +408,7 @@ def tables(column: str, other: str) -> list[list[Any]]:
     return [[value, beside] for value, beside in zip(values, OTHERS[other], strict=True)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("estimator", TAKING_OBJECTS, ids=named)
 def test_cells_are_a_function_of_the_live_records(estimator: Any) -> None:
     y, taken = np.arange(N) % 2, set()

@@ -99,6 +99,7 @@ def test_the_page_shows_no_command_that_is_gone() -> None:
     assert sorted(SECTIONS) == PATHS
 
 
+@pytest.mark.soak
 def test_json_has_the_names_that_the_page_says(tmp_path: Path, server: Any) -> None:
     folder = tmp_path / "work"
     folder.mkdir()

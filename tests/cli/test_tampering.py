@@ -116,6 +116,7 @@ def answers(folder: Path, *looks: list[str]) -> str:
     return "".join(found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("table", "column", "garbage"), EVERY, ids=named)
 def test_another_type_is_no_fault_in_any_column(
     copy: Path, table: str, column: str, garbage: object
@@ -160,6 +161,7 @@ WORDS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("table", "column"), WORDS, ids=named)
 def test_text_that_utf8_cannot_hold_is_named_by_log_verify(
     copy: Path, table: str, column: str

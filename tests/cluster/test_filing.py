@@ -38,6 +38,7 @@ def delete_some(run: LloydRun, rng: np.random.Generator, **change: Any) -> Any:
     return run.remove(np.sort(rng.choice(live, size, replace=False)), **change)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "own"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,6 +95,7 @@ def test_mass_counts_as_many_records() -> None:
         assert same_state(run, fresh_run(run))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "own"])
 @pytest.mark.parametrize("spread", [2e-16, 1e-9, 1e-3, 0.2, 4.0])

@@ -20,7 +20,6 @@ from earlier import split_as_before
 from grammar import OURS, Leaf, Row, Side, Writer, leaves
 from sklearn.model_selection import GridSearchCV, KFold
 from twins import UnlikeTwinError, hold
-
 from erasable.compose import ColumnTransformer
 from erasable.core.changes import Change, union
 from erasable.core.records import Attachment
@@ -32,6 +31,7 @@ from erasable.preprocessing import OneHotEncoder, StandardScaler
 COUNT, EACH = 300, 10
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "first",
     [
@@ -49,6 +49,7 @@ def test_compositions_are_like_scikit_learns_and_keep_the_law(first: int) -> Non
     assert not failed, "\n".join(failed)
 
 
+@pytest.mark.soak
 def test_sentences_have_every_estimator_and_every_shape() -> None:
     """Pipelines in both, column transformers in both, every kind of table and of choice."""
     used, found = set(), set()
@@ -121,6 +122,7 @@ def _is_shown(fault: str) -> None:
     pytest.fail(f"{COUNT} sentences do not show that {fault}")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_fault_between_steps_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     attribute, broken = BREAKS[name]
@@ -153,6 +155,7 @@ OF_METHODS: dict[str, tuple[Any, str, Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OF_METHODS)
 def test_a_fault_in_groups_and_searches_is_found(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -63,6 +63,7 @@ def tabled() -> Erasable:
 # -- one interruption ------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", list(IDS))
 @pytest.mark.parametrize("others", ["none", "hold", "deleted"])
 def test_a_deletion_is_done_or_not_done(kind: str, others: str) -> None:

@@ -37,6 +37,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @parametrize_with_law_checks([LogisticRegression(1e4)], fast=True)
 def test_law(estimator: Any, check: Any) -> None:

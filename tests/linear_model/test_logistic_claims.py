@@ -86,6 +86,7 @@ def records(seed: int, n_classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return X, y, 10.0 ** rng.uniform(-1, 1, n)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["plain", "balanced", "loaded", "scaled"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("seed", range(6))

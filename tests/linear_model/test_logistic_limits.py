@@ -66,6 +66,7 @@ def canonical(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("most", [1500, 0], ids=["hessian", "conjugate"])
 @pytest.mark.parametrize("kind", ["dense", "csr", "csr with intercept"])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e8, 1e300])

@@ -197,6 +197,7 @@ DIABETES = load_diabetes(return_X_y=True)
 IRIS = load_iris(return_X_y=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "scoring", [None, "neg_mean_absolute_error", "neg_mean_squared_error", "neg_max_error"]
 )

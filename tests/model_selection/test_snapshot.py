@@ -51,6 +51,7 @@ def check_trials(estimator: Any, data: DataSet) -> None:
     assert_same(model, fit(estimator, data.without(data.doomed_ids[:2])), "after the trials")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.parametrize("estimator", INSTANCES, ids=lambda e: " ".join(str(e).split()))
 def test_trials_of_every_estimator(estimator: Any) -> None:

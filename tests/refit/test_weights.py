@@ -49,6 +49,7 @@ class WeighingRefit(Weighing, Refit):
     pass
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @parametrize_with_law_checks(
     [

@@ -254,6 +254,7 @@ def has_nan(found: Any) -> bool:
     return any(has_nan(each) for each in values)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(CALLS))
 def test_an_answer_or_an_error_of_ours(name: str) -> None:
     """No warning of NumPy's either, which is how a number that is none comes about."""

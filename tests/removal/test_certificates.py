@@ -72,6 +72,7 @@ def domains(d: int, *, alike: bool) -> tuple[Any, Any]:
 CASES = [(1, 1.0), (1, None), (5, 1.0), (3, None)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("d", "sigma"), CASES)
 def test_certificates_hold_whatever_is_selected(d: int, sigma: float | None) -> None:
     rng = np.random.default_rng([d, sigma is None])

@@ -46,6 +46,7 @@ def test_many_dimensions(method: str) -> None:
     assert found.value == pytest.approx(truth, rel=0.15)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS)
 def test_intervals_hold_the_truth(method: str) -> None:

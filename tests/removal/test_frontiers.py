@@ -80,6 +80,7 @@ def covariance(rng: np.random.Generator, d: int) -> np.ndarray:
     return root @ root.T + 0.3 * np.eye(d)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.thorough
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(few(7)))

@@ -48,6 +48,7 @@ def measured(score: str, mu: float, seed: int) -> float:
     return len(MinRemoval(frontier.alpha[-1] / 2).choose(curve)) / 1000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("score", "mu", "share"),

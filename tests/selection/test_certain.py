@@ -94,6 +94,7 @@ OBJECTIVES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("optimizer", "objective"),
     [
@@ -151,6 +152,7 @@ def test_what_is_held_and_stays_counts_alike(name: str) -> None:
         assert found.utility_ == plain.utility_, law
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", UTILITIES)
 def test_somebody_who_may_leave_makes_a_difference(name: str) -> None:
     utility, data = UTILITIES[name]

@@ -49,6 +49,7 @@ def _chosen(similarity: np.ndarray, costs: Any, k: float, **params: Any) -> Subs
     return selector
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", [RATIO_IS_BAD, GAIN_IS_BAD], ids=["ratio", "gain"])
 @pytest.mark.parametrize("optimizer", ["auto", "lazy", "greedy", ENUMERATED])
 @pytest.mark.parametrize("objective", [None, CVaR(0.5, 200)], ids=["expected", "cvar"])

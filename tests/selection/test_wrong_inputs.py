@@ -274,6 +274,7 @@ def fault_of(call: Callable[..., Any], **given: Any) -> str | None:
     return None
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "argument"), list(_cases()))
 def test_any_argument_is_used_or_refused(name: str, argument: str) -> None:
     call, given = VALID[name]

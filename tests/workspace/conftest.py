@@ -11,6 +11,7 @@ from pathlib import Path
 from zlib import crc32
 
 import backends
+import ledger_template
 import pytest
 import stores
 from postgres_server import Server
@@ -57,6 +58,12 @@ IN_SOAK = {
 }  # fmt: skip
 """Of these, what `make test` has no time for on PostgreSQL; soaks run it there in turns."""
 
+IN_EVERY_SOAK = {
+    "test_failing_models", "test_held_and_exported", "test_late_records", "test_one_moment",
+    "test_residue", "test_two_processes",
+}  # fmt: skip
+"""And what each soak runs there."""
+
 TURNS = 3
 
 BACKENDS = ("sqlite", "postgres")
@@ -78,9 +85,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = said.args if said is not None and said.args else BACKENDS
     if path.stem in IN_SOAK and not in_turn(crc32(metafunc.function.__name__.encode()), TURNS):
         names = [name for name in names if name != "postgres"]
-    later = "postgres" if path.stem in IN_SOAK else said.kwargs.get("soak") if said else None
+    later = said.kwargs.get("soak") if said else None
+    if path.stem in IN_SOAK | IN_EVERY_SOAK:
+        later = "postgres"
     given = [pytest.param(n, marks=[pytest.mark.soak] if n == later else []) for n in names]
     metafunc.parametrize("backend", given, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _template() -> Iterator[None]:
+    with ledger_template.repeated():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -73,6 +73,7 @@ def test_the_number_of_points_is_known(prepared: Path, tmp_path: Path, backend: 
     assert count(process, copy_of(prepared, tmp_path / "ws")) == PROCESS_POINTS[backend]
 
 
+@pytest.mark.sampled(3)
 @every_point({"sqlite": 4, "postgres": 14, "objects": 16, "s3": 1000})
 def test_killed_while_processing(prepared: Path, tmp_path: Path, number: int) -> None:
     path = copy_of(prepared, tmp_path / "ws")
@@ -116,6 +117,7 @@ def full_and_broken() -> list[Any]:
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("backend", "number", "error"), full_and_broken(), indirect=["backend"])
 def test_a_disk_that_fails_while_processing(
     prepared: Path, tmp_path: Path, number: int, error: int
@@ -128,6 +130,7 @@ def test_a_disk_that_fails_while_processing(
     restart_and_check(path)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.backend("postgres")
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
 def test_the_server_dies_while_processing(

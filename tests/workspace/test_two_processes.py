@@ -93,6 +93,7 @@ STOPS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.backend(soak="postgres")
 @pytest.mark.parametrize("stop", STOPS, ids=str)
 def test_a_second_process_is_told_that_the_first_is_at_work(
@@ -111,6 +112,7 @@ def test_a_second_process_is_told_that_the_first_is_at_work(
     restart_and_check(path)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.backend(soak="postgres")
 @pytest.mark.parametrize(
     ("command", "stop"),
