@@ -20,6 +20,7 @@ from earlier import split_as_before
 from grammar import OURS, Leaf, Row, Side, Writer, leaves
 from sklearn.model_selection import GridSearchCV, KFold
 from twins import UnlikeTwinError, hold
+
 from erasable.compose import ColumnTransformer
 from erasable.core.changes import Change, union
 from erasable.core.records import Attachment
