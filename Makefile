@@ -20,6 +20,9 @@ KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit imp
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
 
+# Tests start hundreds of interpreters, each of which would compile every module anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup demo test check docs soak wheel compatibility bench clean
 .DELETE_ON_ERROR:
 
