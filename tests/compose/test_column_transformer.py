@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from typing import Any
 
@@ -25,7 +26,7 @@ from erasable.core.errors import (
     UnsupportedStepError,
 )
 from erasable.pipeline import make_pipeline
-from erasable.preprocessing import MinMaxScaler, StandardScaler
+from erasable.preprocessing import MinMaxScaler, SimpleImputer, StandardScaler
 from erasable.utils._checks.compare import assert_same
 
 NAMES = ["age", "bmi", "city", "pulse"]
@@ -211,3 +212,42 @@ def test_scalers_at_the_end_are_handed_on_as_a_map(frame: pd.DataFrame) -> None:
     np.testing.assert_array_equal(model.predict(numbers), fresh.predict(numbers))
     alone = model[-1].predict(model[0].transform(numbers))
     np.testing.assert_array_equal(model.predict(numbers), alone)
+
+
+def test_names_pass_functions_that_keep_frames() -> None:
+    """As in scikit-learn: a ufunc makes a frame of a frame, another function may not."""
+    X = pd.DataFrame({"a": [1.0, -2.0, 3.0], "b": [-3.0, 4.0, 1.0], "c": [0.0, 1.0, 5.0]})
+    inner = ColumnTransformer([("scaled", StandardScaler(), ["b"])])
+    for kept in (np.abs, None):
+        chain = make_pipeline(FunctionTransformer(kept), inner)
+        nested = ColumnTransformer([("part", chain, ["c", "b"])])
+        for model in (chain, nested):
+            model = clone(model).fit(X)
+            theirs = sklearn.preprocessing.StandardScaler()
+            values = X[["b"]] if kept is None else X[["b"]].abs()
+            np.testing.assert_allclose(model.transform(X), theirs.fit_transform(values))
+            file = io.BytesIO()
+            model.save(file)
+            file.seek(0)
+            loaded = erasable.load(file, erasable.Records(X))
+            for each in (model, loaded):
+                each.delete([1])
+            assert model.digest() == loaded.digest() == clone(model).fit(X.drop(index=1)).digest()
+    chain = make_pipeline(FunctionTransformer(np.fliplr), inner)
+    with pytest.raises(InvalidInputError, match="asks for the column 'b', but X has no names"):
+        chain.fit(X)
+
+
+def test_a_part_begins_with_a_pipeline_without_steps() -> None:
+    """What an earlier version learned wrong is found out without an error."""
+    X = np.random.default_rng(0).random((20, 3))
+    chain = make_pipeline(
+        make_pipeline("passthrough"), SimpleImputer(), StandardScaler(with_mean=False)
+    )
+    model = make_pipeline(
+        ColumnTransformer([("part", chain, [0, 1, 0])], remainder="passthrough"),
+        KMeans(2, random_state=0),
+    ).fit(X)
+    model.delete([3])
+    rest = np.delete(np.arange(20), 3)
+    assert model.digest() == clone(model).fit(X[rest], ids=rest).digest()

@@ -110,6 +110,8 @@ def _taken(part: Any) -> list[int] | None:
             if found is None:
                 return None
             own = found if own is None else [own[t] for t in found]
+        if own is None and not row.steps:  # a pipeline without steps
+            own = list(range(part.n_features_in_))
         taken += own or []
     return taken if _rows(part) else None
 

@@ -37,7 +37,7 @@ from erasable.pipeline._nodes import (
     above_tables,
     evaluate,
 )
-from erasable.pipeline._reading import as_table
+from erasable.pipeline._reading import as_table, keeps_names
 from erasable.preprocessing import SimpleImputer
 
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
@@ -160,14 +160,24 @@ class Engine:
         """Return the names of the columns of a table, and which a frame declares to be numbers."""
         assert isinstance(learning.reads, Table)
         node, step = learning.reads.input, learning.step
+        asks = isinstance(step, Nested) and step._asks_by_name
         if isinstance(node, Select):
-            asks = isinstance(step, Nested) and step._asks_by_name
             names = list(node.selection.names) if asks and node.selection.named else None
             return names, node.selection.numeric
+        if asks and isinstance(node, Stateless):
+            return self._names_before(node), None
         if isinstance(node, Output) and node.step._hands_on:
             records = self._reads[node.input].records
             return records.feature_names, records.numeric
         return None, None
+
+    def _names_before(self, node: Node) -> list[str] | None:
+        """Return the names of the columns of a frame, where stateless steps hand them on."""
+        while isinstance(node, Stateless) and keeps_names(node.step):
+            node = node.input
+        if isinstance(node, Select):
+            return list(node.selection.names) if node.selection.named else None
+        return self._reads[node].records.feature_names if node in self._reads else None
 
     def _tabulate(self, table: Node) -> Values:
         """Make a table for the live records; the rows of others are blank.

@@ -24,7 +24,7 @@ from erasable.pipeline._layout import Layout, lay_out
 from erasable.pipeline._maps import StepMap, compose
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Node, Source
-from erasable.pipeline._reading import active, check_steps, names_after
+from erasable.pipeline._reading import active, check_steps, keeps_names, names_after
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -136,8 +136,13 @@ class Pipeline(Composition):
     @property
     def _asks_by_name(self) -> bool:
         steps = (step for _, step in self._parts())
-        acting = [step for step in steps if not (isinstance(step, Nested) and step._hands_on)]
-        return bool(acting) and isinstance(acting[0], Nested) and acting[0]._asks_by_name
+        for step in steps:
+            if isinstance(step, Nested):
+                if not step._hands_on:
+                    return step._asks_by_name
+            elif not keeps_names(step):
+                return False
+        return False
 
     @property
     def _hands_on(self) -> bool:

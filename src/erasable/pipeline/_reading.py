@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from erasable.core.errors import InvalidDataError, InvalidInputError, UnsupportedStepError
@@ -71,6 +72,14 @@ def names_after(steps: Iterable[tuple[str, Any]], names: NDArray[Any]) -> NDArra
             told = f"step {name!r} cannot name its output: {error}"
             raise InvalidInputError(told) from None
     return names
+
+
+def keeps_names(step: Any) -> bool:
+    """Tell whether a stateless step makes of a frame one with the same columns."""
+    if not isinstance(step, FunctionTransformer) or step.validate:
+        return False
+    func = step.func
+    return func is None or (isinstance(func, np.ufunc) and func.nin == func.nout == 1)
 
 
 def as_table(out: Any, *, fresh: bool = False) -> Values:
