@@ -81,8 +81,12 @@ def least_squares(
 
 def solve(problem: LeastSquares, gram: Gram) -> Solution:
     """Solve for the sums of some rows, on the grids for which the problem was stated."""
-    scratch, n_rows = Scratch.of(problem), float(gram.n_rows)
-    if n_rows == 0 or _solve_kernels.solve(n_rows, gram.sums, gram.products, problem, scratch):
+    n_rows = float(gram.n_rows)
+    if n_rows == 0:
+        done, scratch = True, Scratch.of(problem)
+    else:
+        done, scratch = _solve_kernels.solve_anew(n_rows, gram.sums, gram.products, problem)
+    if done:
         rank = int(np.count_nonzero(scratch.high.diagonal()[: problem.n_features]))
     else:  # columns are collinear
         rank = solve_collinear(n_rows, problem, scratch)
@@ -90,7 +94,7 @@ def solve(problem: LeastSquares, gram: Gram) -> Solution:
     return Solution(problem, rank, scratch.slope, scratch.constant, scratch.middle, scratch.base)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Solution:
     """Coefficients of a problem.
 

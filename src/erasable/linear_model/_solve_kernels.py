@@ -365,3 +365,16 @@ def solve(
         return False
     finish(problem, scratch)
     return True
+
+
+@kernel
+def solve_anew(
+    n_rows: float, sums: Floats, products: Floats, problem: LeastSquares
+) -> tuple[bool, Scratch]:
+    """Do so in arrays that are made here, which is faster than by `Scratch.of`."""
+    d, o, p = problem.n_features, problem.n_targets, problem.unit.size
+    scratch = Scratch(
+        np.zeros((p, p)), np.zeros((p, p)), np.zeros((2, p)), np.zeros((o, d)), np.zeros((o, d)),
+        np.zeros(o), np.zeros(o), np.zeros(d),
+    )  # fmt: skip
+    return solve(n_rows, sums, products, problem, scratch), scratch
