@@ -27,7 +27,7 @@ SOURCE = ROOT / "src"
 MAXIMUM_LINES = 400
 # Rooms that nobody imports from outside: what they do is reached through `Workspace`. Their modules
 # need no list of what they export: a name with an underscore is their own.
-INNER = ("erasable.workspace.", "erasable.cli", "erasable.__main__")
+INNER = ("erasable.core.mapped", "erasable.workspace.", "erasable.cli", "erasable.__main__")
 
 
 def public_modules() -> list[str]:

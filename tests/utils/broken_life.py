@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -53,6 +55,29 @@ class Shallow(Totals):
         copy = type(self)(**self.get_params())
         copy.__dict__.update(self.__dict__)
         return copy
+
+
+@breaks("check_deletes_from_files")
+class Sleepwalker(Totals):
+    """Comes back from its files as another model."""
+
+    def _after_reading(self):
+        self.totals_ = self.totals_ + 1.0
+
+
+_DIARIES: WeakKeyDictionary[Totals, list[object]] = WeakKeyDictionary()
+
+
+@breaks("check_nothing_left_in_files")
+class Diarist(Totals):
+    """Writes into its files which records it has deleted."""
+
+    def _delete_rows(self, rows):
+        _DIARIES.setdefault(self, []).extend(self._held.records.ids[rows].tolist())
+        return super()._delete_rows(rows)
+
+    def _kept_attributes(self):
+        return {**vars(self), "diary": _DIARIES.get(self, [])}
 
 
 @breaks("check_load_predicts")

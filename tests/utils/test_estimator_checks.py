@@ -54,7 +54,7 @@ def _caught_by(estimator: Any, names: Iterable[str]) -> dict[str, str]:
     return caught
 
 
-ON_MARKED = {"check_nothing_left", "check_erased_by_the_last"}
+ON_MARKED = {"check_nothing_left", "check_erased_by_the_last", "check_nothing_left_in_files"}
 
 
 @pytest.mark.thorough
@@ -74,7 +74,7 @@ def test_every_check_has_a_negative_control() -> None:
 
 
 def test_every_check_is_listed_and_described() -> None:
-    rooms = ("equality", "erasure", "identity", "inputs", "lifetime")
+    rooms = ("equality", "erasure", "files", "identity", "inputs", "lifetime")
     written = {
         name
         for room in rooms

@@ -105,6 +105,15 @@ class LloydRun:
         self._n_picked = 0
         self._room: Room = new_room(d, n_clusters)
 
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Return what a file keeps: all but room to work in."""
+        return {name: each for name, each in vars(self).items() if name not in ("_picks", "_room")}
+
+    def _after_reading(self) -> None:
+        self._room = new_room(self.points.X.shape[1], self.n_clusters)
+        self._picks = np.zeros(self.alive.size if self._filed else 0, np.int64)
+        self._n_picked = 0
+
     @property
     def centers(self) -> Floats:
         """Centroids of the model, shape (n_clusters, n_features), on the grid's origin."""

@@ -30,7 +30,7 @@ from erasable.core.errors import (
     InvalidInputError,
 )
 
-__all__ = ["Place", "name_of", "read_artifact", "write_artifact"]
+__all__ = ["Place", "name_of", "read_artifact", "read_header", "write_artifact"]
 
 Place: TypeAlias = str | os.PathLike[str] | BinaryIO
 """Where a model is: a path, or a binary file that is open."""
@@ -132,6 +132,30 @@ def read_artifact(path: Place) -> tuple[dict[str, Any], dict[str, Any]]:
             return _read(str(source), file)
     except OSError as error:
         raise _not_read(source, error) from None
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the header alone of what `write_artifact` wrote; see `read_artifact`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_artifact(f"{folder}/model", {"class": "a.B", "digest": "07"}, {"n": 3})
+    ...     read_header(f"{folder}/model")["digest"]
+    '07'
+    """
+    source = _as_path(path)
+    try:
+        with open(source, "rb") as file, zipfile.ZipFile(file) as archive:
+            header = json.loads(archive.read(_HEADER))
+    except OSError as error:
+        raise _not_read(source, error) from None
+    except Exception:  # A damaged zip can fail in any way: struct, zlib, seek, JSON.
+        header = None
+    if not isinstance(header, dict) or not isinstance(header.get("digest"), str):
+        raise _broken(str(source), "damaged, or no model of erasable")
+    return header
 
 
 def name_of(path: Place) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -375,8 +375,8 @@ class Erasable(Stateful):
 
 
 def load(
-    path: Place, records: Records | tuple[Any, ...] | None = None, *, vouched: bool = False,
-    trusted: bool = False,
+    path: Place, records: Records | tuple[Any, ...] | Literal[True] | None = None, *,
+    vouched: bool = False, trusted: bool = False,
 ) -> Erasable:  # fmt: skip
     """Read any model of erasable from a file; see `Erasable.load`.
 

@@ -10,11 +10,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.arrays import of_objects
 from erasable.core.ids import name_some
+from erasable.core.mapped.texts import Names
+from erasable.core.tape import Tape
 
-__all__ = ["GroupIndex", "IdIndex", "not_there"]
+__all__ = ["GroupIndex", "HashIndex", "IdIndex", "not_there"]
 
 _MANY = 32  # more are looked up as an array
+_HASHES = Tape(0x510E527FADE682D1)  # fixed and public: of the square root of 11
 
 
 class IdIndex:
@@ -77,6 +81,71 @@ class IdIndex:
                     self._rows.pop(name, None)
 
 
+class HashIndex:
+    """Where each id's row is, in two arrays, which can lie in a file: an `IdIndex` at rest.
+
+    Attributes
+    ----------
+    ids : ndarray or Texts of shape (n_rows,)
+    keys : ndarray of shape (n,), uint64
+        Hashes of the ids, ascending. Where an id was forgotten the one before is there once more.
+    rows : ndarray of shape (n,), int64
+        -1 where an id was forgotten.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> index = HashIndex.of(np.array([30, 10, 20]), np.ones(3, dtype=bool))
+    >>> index.find([10, 7])
+    array([ 1, -1])
+    """
+
+    def __init__(self, ids: Any, keys: NDArray[np.uint64], rows: NDArray[np.int64]) -> None:
+        self.ids, self.keys, self.rows = ids, keys, rows
+
+    @classmethod
+    def of(cls, ids: Any, present: NDArray[np.bool_]) -> Self:
+        """Make an index of the ids of rows that are not erased."""
+        rows = np.flatnonzero(present)
+        keys = _HASHES.record_keys(ids[rows])
+        order = np.argsort(keys, kind="stable")
+        return cls(ids, keys[order], rows[order])
+
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
+        return {"ids": Names(self.ids), "keys": self.keys, "rows": self.rows}
+
+    def find(self, ids: list[int | str]) -> NDArray[np.int64]:
+        """Return the row of each id, -1 where there is none."""
+        found = [self._place(name, key) for name, key in zip(ids, _keys(ids), strict=True)]
+        return np.array([-1 if at is None else self.rows[at] for at in found], dtype=np.int64)
+
+    def __copy__(self) -> Self:
+        """Make another index that forgets by itself."""
+        return type(self)(self.ids, self.keys.copy(), self.rows.copy())
+
+    def forget(self, rows: NDArray[np.int64], ids: list[int | str]) -> None:
+        """Remove the ids of rows; those that were forgotten before are not there."""
+        for row, name, key in zip(rows.tolist(), ids, _keys(ids), strict=True):
+            at = self._place(name, key)
+            if at is None or self.rows[at] != row:
+                continue
+            self.rows[at] = -1
+            before = self.keys[at - 1] if at else np.uint64(0)
+            while at < self.keys.size and self.keys[at] == key and self.rows[at] < 0:
+                self.keys[at] = before
+                at += 1
+
+    def _place(self, name: int | str, key: np.uint64) -> int | None:
+        at = int(np.searchsorted(self.keys, key))
+        while at < self.keys.size and self.keys[at] == key:
+            row = int(self.rows[at])
+            if row >= 0 and type(known := _plain(self.ids[row])) is type(name) and known == name:
+                return at
+            at += 1
+        return None
+
+
 class GroupIndex:
     """Where each group's rows are.
 
@@ -129,6 +198,15 @@ class GroupIndex:
             self._starts[number] = start
             if start == end:
                 self._numbers.pop(group, None)
+
+
+def _keys(ids: list[int | str]) -> NDArray[np.uint64]:
+    return _HASHES.record_keys(of_objects(list(ids)))
+
+
+def _plain(value: Any) -> int | str:
+    found: int | str = value.item() if isinstance(value, np.generic) else value
+    return found
 
 
 def not_there(

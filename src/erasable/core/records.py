@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from erasable.core.digest import id_set_hash
 from erasable.core.errors import InvalidIdsError, UnknownIdError
 from erasable.core.ids import as_request
 from erasable.core.inputs import Table, read_table
-from erasable.core.lookup import GroupIndex, IdIndex, not_there
-from erasable.core.sparse import blank_rows, parts, take_rows
+from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, not_there
+from erasable.core.mapped.texts import Names, as_array
+from erasable.core.sparse import blank_of, blank_rows, take_rows, writeable
 
 __all__ = ["Attachment", "Records"]
 
@@ -109,7 +109,7 @@ class Records:
         self.unsettled = table.unsettled
         self._withdrawn, self._erased = np.zeros((2, self.n_rows), dtype=np.bool_)
         self._holders: list[weakref.ref[Attachment]] = []
-        self._id_index: IdIndex | None = None
+        self._id_index: IdIndex | HashIndex | None = None
         self._id_set: NDArray[np.uint64] | None = None  # of all rows, while none is withdrawn
         self._group_index: GroupIndex | None = None
         self.source: weakref.ref[Records] | None = None
@@ -218,17 +218,36 @@ class Records:
         blank_rows(self.matrix, rows)
         for array in (self.ids, self.y, self.weights, self.groups):
             if array is not None:
-                array[rows] = _blank(array)
+                array[rows] = blank_of(array)
         self._erased[rows] = True
+
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
+        index = self._id_index
+        if not isinstance(index, HashIndex):
+            index = HashIndex.of(self.ids, ~self._erased)
+        own = ("matrix", "y", "weights", "feature_names", "numeric", "unsettled", "_id_set")
+        return {
+            **{name: getattr(self, name) for name in own},
+            "ids": Names(self.ids),
+            "groups": None if self.groups is None else Names(self.groups),
+            "_withdrawn": self._withdrawn,
+            "_erased": self._erased,
+            "_id_index": index,
+        }
+
+    def _after_reading(self) -> None:
+        self._holders, self._group_index, self.source = [], None, None
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the records that no model has deleted, so that a pickle holds no others."""
         kept = self if not self._withdrawn.any() else self.take(np.flatnonzero(~self._withdrawn))
-        return {each.name: getattr(kept, each.name) for each in fields(Table)}
+        state = {each.name: getattr(kept, each.name) for each in fields(Table)}
+        return {**state, "ids": as_array(kept.ids), "groups": as_array(kept.groups)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Hold arrays that can be erased, even where joblib mapped them read-only."""
-        self._adopt(Table(**{name: _writeable(value) for name, value in state.items()}))
+        self._adopt(Table(**{name: writeable(value) for name, value in state.items()}))
 
 
 class Attachment:
@@ -265,8 +284,12 @@ class Attachment:
         self.n_live = int(np.count_nonzero(self.live))
         # Apart from `live`: what is excluded can be read, and come back, until it is released.
         self._unreleased = self.live.copy()
-        weakref.finalize(self, Records._detach, records).atexit = False
-        records._holders.append(weakref.ref(self))
+        self._after_reading()
+
+    def _after_reading(self) -> None:
+        """Be known to the records; also where a file has brought both back."""
+        weakref.finalize(self, Records._detach, self.records).atexit = False
+        self.records._holders.append(weakref.ref(self))
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -374,13 +397,3 @@ def _unheld(rows: NDArray[np.int64], holders: list[Attachment | None]) -> NDArra
         if holder is not None and rows.size:
             rows = rows[~holder._unreleased[rows]]
     return rows
-
-
-def _blank(array: NDArray[Any]) -> Any:
-    return "" if array.dtype.kind in "OUT" else np.zeros((), dtype=array.dtype)
-
-
-def _writeable(value: Any) -> Any:
-    if issparse(value):
-        return value if all(part.flags.writeable for part in parts(value)) else value.copy()
-    return value if not isinstance(value, np.ndarray) or value.flags.writeable else value.copy()

@@ -21,7 +21,17 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import MAX_ROWS, GridChange
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 
-__all__ = ["SparseGrid", "blank_rows", "by_column", "canonical", "parts", "take_rows", "tops"]
+__all__ = [
+    "SparseGrid",
+    "blank_of",
+    "blank_rows",
+    "by_column",
+    "canonical",
+    "parts",
+    "take_rows",
+    "tops",
+    "writeable",
+]
 
 
 def canonical(X: Any, *, copy: bool = True) -> csr_array:
@@ -78,6 +88,31 @@ def blank_rows(matrix: Any, rows: Ints) -> None:
         kernels.erase(*parts(matrix), rows)
     else:
         matrix[rows] = "" if matrix.dtype == object else 0
+
+
+def blank_of(array: Any) -> Any:
+    """Return what overwrites a value of an array of ids, groups, targets or weights.
+
+    Examples
+    --------
+    >>> blank_of(np.array(["a"], dtype=object)), int(blank_of(np.array([3])))
+    ('', 0)
+    """
+    return "" if array.dtype.kind in "OUT" else np.zeros((), dtype=array.dtype)
+
+
+def writeable(value: Any) -> Any:
+    """Return an array, dense or sparse, or a copy of one that cannot be written; else the value.
+
+    Examples
+    --------
+    >>> array = np.zeros(2)
+    >>> writeable(array) is array, writeable(None)
+    (True, None)
+    """
+    if issparse(value):
+        return value if all(part.flags.writeable for part in parts(value)) else value.copy()
+    return value if not isinstance(value, np.ndarray) or value.flags.writeable else value.copy()
 
 
 def take_rows(matrix: Any, rows: Any) -> Any:

@@ -7,7 +7,7 @@ not in the state is not kept, so nothing of a deleted record can be left behind 
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -28,6 +28,7 @@ from erasable.core.artifact import Place, write_artifact
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, DetachedError, ErasableError
 from erasable.core.inputs import refuse_records
+from erasable.core.mapped import beside
 from erasable.core.params import check_params, class_path, decode_param, is_encoded
 from erasable.core.protocol import Learner, Transformer
 from erasable.core.records import Attachment, Records
@@ -199,8 +200,8 @@ class Stateful(Learner, Transformer, BaseEstimator):
 
     # -- keeping -------------------------------------------------------------------------------
 
-    def save(self, path: Place) -> None:
-        """Write the model to a file, without its records and without pickle.
+    def save(self, path: Place, *, records: bool = False) -> None:
+        """Write the model to a file, without pickle, and by default without its records.
 
         Equal models are equal files. The file is complete or absent, never half-written.
 
@@ -208,22 +209,28 @@ class Stateful(Learner, Transformer, BaseEstimator):
         ----------
         path : path-like, or binary file
             Replaced if it exists; a file is written to, and stays open.
+        records : bool, default=False
+            Keep the records, too, in a folder ``<path>.records``; see `load`. Only changes are
+            written. Without, such a folder is removed.
 
         Raises
         ------
         ArtifactNotFoundError, ArtifactFileError
             No such folder, or nothing can be written there; what was there before still is.
         """
+        if records:
+            beside.save_records(self, path)
         header: dict[str, Any] = {"class": class_path(type(self)), "digest": self.digest()}
         if (told := self._info.written_values(self._held)) is not None:
             header["records"] = told
         write_artifact(path, header, self._whole_state(self._state()))
+        (beside.settle_records if records else beside.drop_records)(self, path)
 
     @classmethod
     def load(
         cls,
         path: Place,
-        records: Records | tuple[Any, ...] | None = None,
+        records: Records | tuple[Any, ...] | Literal[True] | None = None,
         *,
         vouched: bool = False,
         trusted: bool = False,
@@ -234,8 +241,9 @@ class Stateful(Learner, Transformer, BaseEstimator):
         ----------
         path : path-like, or binary file
             Written by `save`; a file is read to its end.
-        records : Records, or a tuple, default=None
+        records : Records, a tuple, or True, default=None
             What the model holds: the records it was fitted on without those it has deleted.
+            True: those that `save` kept, read as far as they are needed.
             Without them the model predicts, but cannot delete. A tuple is (X, y), (X, y, ids) or
             (X, y, ids, groups) where the model learns from targets, and otherwise (X, ids),
             (X, ids, groups) or (X, y, ids, groups), whose y is ignored, as `fit` does.
@@ -268,6 +276,8 @@ class Stateful(Learner, Transformer, BaseEstimator):
         sparse, float32 or float64, does. Files of older versions have no such hash: ids are
         compared, and what can be derived from the state.
         """
+        if records is True:
+            return cast(Self, beside.load_with_records(cls, path, trusted=trusted))
         model: Self = read_model(cls, path, trusted=trusted, with_records=records is not None)
         if records is not None:
             with telling_form(model, records):

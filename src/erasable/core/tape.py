@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from erasable.core._tape_kernels import fill_uniform, siphash24, siphash24_batch, siphash24_integers
 from erasable.core.errors import InvalidIdsError, InvalidInputError
+from erasable.core.mapped.texts import as_array
 from erasable.core.seeds import BELOW_SEED, integer_below, is_integer
 
 __all__ = ["FOR_RECORDS", "SIGNED", "Stream", "Tape"]
@@ -165,6 +166,7 @@ class Tape:
         >>> tape.record_keys(np.array([17])) == tape.record_keys(np.array(["17"]))
         array([False])
         """
+        ids = as_array(ids)
         if not _is_vector(ids):
             raise InvalidIdsError(
                 f"ids are {_described(ids)}; expected an array of one dimension; "

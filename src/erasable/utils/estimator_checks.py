@@ -17,7 +17,7 @@ from typing import Any
 from sklearn.exceptions import SkipTestWarning
 
 from erasable.core.errors import InvalidInputError
-from erasable.utils._checks import equality, erasure, identity, inputs, lifetime
+from erasable.utils._checks import equality, erasure, files, identity, inputs, lifetime
 from erasable.utils._checks.compare import Check
 from erasable.utils._checks.data_sets import FAST, MARKED, STANDARD, DataSet
 
@@ -34,13 +34,17 @@ LAW_DATA_SETS = STANDARD
 
 LAW_CHECKS: Mapping[str, Check] = {
     name: check
-    for module in (equality, erasure, identity, inputs, lifetime)
+    for module in (equality, erasure, files, identity, inputs, lifetime)
     for name, check in vars(module).items()
     if name.startswith("check_")
 }
 """Every check by its name, in the order in which `check_erasable` runs them."""
 
-_ON_MARKED_DATA = (erasure.check_nothing_left, erasure.check_erased_by_the_last)
+_ON_MARKED_DATA = (
+    erasure.check_nothing_left,
+    erasure.check_erased_by_the_last,
+    files.check_nothing_left_in_files,
+)
 
 
 def _data_sets(check: Check, fast: bool) -> tuple[DataSet, ...]:

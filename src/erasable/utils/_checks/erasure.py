@@ -30,7 +30,7 @@ from erasable.utils._checks.reach import Marks, reachable, shows, traces
 _TELLING = 2**16  # a smaller number, a code of a category, is no trace of anybody
 
 
-def _marks(data: DataSet, row: int) -> Marks:
+def marks_of(data: DataSet, row: int) -> Marks:
     if data.X.dtype == object:  # words made of whole numbers
         values = [float(n) for n in re.findall(r"\d+", " ".join(np.atleast_1d(data.X[row])))]
     else:
@@ -54,12 +54,12 @@ def check_nothing_left(estimator: Any, data_sets: Sequence[DataSet] = MARKED) ->
     for data, model in trained(estimator, data_sets):
         for count, row in enumerate(data.doomed.tolist()):
             outputs(model, data)
-            before = traces(model, _marks(data, row))
+            before = traces(model, marks_of(data, row))
             demand(before, f"the search finds no record in a model that holds it ({data.name})")
             model.delete(data.ids[row : row + 1])
             refit = fit(estimator, data.without(data.doomed_ids[: count + 1]))
             for gone in data.doomed[: count + 1].tolist():
-                marks = _marks(data, gone)
+                marks = marks_of(data, gone)
                 found = traces(model, marks)
                 if found:
                     outputs(refit, data)
@@ -134,11 +134,11 @@ def check_erased_by_the_last(estimator: Any, data_sets: Sequence[DataSet] = MARK
 
 
 def _held(records: Records, data: DataSet, row: int) -> bool:
-    marks = _marks(data, row)
+    marks = marks_of(data, row)
     return any(shows(thing, marks) for _, thing in reachable(records))
 
 
 def _shown(pickled: bytes, data: DataSet, row: int) -> bool:
-    marks = _marks(data, row)
+    marks = marks_of(data, row)
     unpacked = (thing for _, thing in reachable(pickle.loads(pickled)))
     return shows(pickled, marks) or any(shows(thing, marks) for thing in unpacked)

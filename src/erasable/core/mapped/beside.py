@@ -1,0 +1,144 @@
+"""Keep a model's records, and what it needs to delete them, in a folder beside its file."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from erasable.core._admission import class_for, warn_if_outdated
+from erasable.core.artifact import read_header
+from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.mapped.disk import Folder
+from erasable.core.mapped.objects import UnkeptError
+from erasable.core.mapped.pages import MappedFile, StaleError, settle
+
+if TYPE_CHECKING:
+    from erasable.core.stateful import Stateful
+
+_SUFFIX, _NEXT = ".records", ".next"
+_OPEN: WeakKeyDictionary[Any, tuple[str, MappedFile]] = WeakKeyDictionary()
+
+
+def save_records(model: Stateful, path: Any) -> None:
+    """Keep the records of a model that is about to be saved under `path`.
+
+    Of a model that was loaded from there, only what has changed is written. What was there before
+    stays until `settle_records`: a process that dies in between has saved nothing.
+
+    Raises
+    ------
+    InvalidInputError
+        `path` is a file that is open.
+    DetachedError
+        The model has no records.
+    """
+    files, key = _place(path)
+    model = make_ready(model)
+    label = label_of(model)
+    place, file = _OPEN.get(model, ("", None))
+    if file is not None and place == _name(path):
+        file.prepare(model, label)
+        return
+    try:
+        MappedFile.make(files, key + _NEXT, label, model)
+    except UnkeptError:  # it learns again, and needs no more than its records
+        MappedFile.make(files, key + _NEXT, label, model._attached().copy_records())
+
+
+def settle_records(model: Stateful, path: Any) -> None:
+    """Put in place what was prepared, once the model's file is there."""
+    files, key = _place(path)
+    _settle(files, key, label_of(model))
+    _OPEN.pop(model, None)
+
+
+def drop_records(model: Stateful, path: Any) -> None:
+    """Remove the records of an earlier model: those of a model that is saved without any."""
+    if isinstance(path, str | os.PathLike):
+        files, key = _place(path)
+        for each in (key, key + _NEXT):
+            files.remove_folder(each)
+
+
+def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
+    """Load a model with the records that were saved with it.
+
+    Raises
+    ------
+    ArtifactError
+        There are none, or they are damaged, or those of another model.
+    """
+    files, key = _place(path)
+    header = read_header(path)
+    made = class_for(cls, header)
+    label = _label(header["digest"], header.get("records"))
+    try:
+        if not _settle(files, key, label):
+            raise StaleError("they are missing, or those of another model")
+        file, kept = MappedFile.open(files, key, label)
+    except StaleError as error:
+        raise ArtifactError(
+            f"the records that were saved with {_name(path)!r} cannot be used: {error}; expected "
+            f"the folder {files.path(key).name!r} beside it as save(path, records=True) wrote it; "
+            "load it with its records: load(path, records)"
+        ) from None
+    if type(kept) is not made:
+        return cls.load(path, kept, vouched=True, trusted=trusted)
+    _OPEN[kept] = (_name(path), file)
+    warn_if_outdated(kept)
+    return kept
+
+
+def make_ready(model: Stateful) -> Stateful:
+    """Have a model know all that it needs in order to delete, and what its file says of it.
+
+    Returns
+    -------
+    Stateful
+        The model, or a copy where another one still holds records that it has deleted.
+    """
+    model._refuse_if_owned()
+    held = model._attached()
+    if not np.array_equal(held.live, ~held.records._erased):
+        model = copy.deepcopy(model)
+        held = model._attached()
+    model._make_ready()
+    model.digest()
+    model._info.written_values(held)
+    return model
+
+
+def label_of(model: Stateful) -> str:
+    """Return what tells a model, and the values of its records, from all others."""
+    return _label(model.digest(), model._info.written_values(model._held))
+
+
+def _settle(files: Folder, key: str, label: str) -> bool:
+    if settle(files, key + _NEXT, label):
+        files.remove_folder(key)
+        files.rename(key + _NEXT, key)
+    return settle(files, key, label)
+
+
+def _label(digest: str, values: Any) -> str:
+    return f"{digest} {json.dumps(values, sort_keys=True)}"
+
+
+def _place(path: Any) -> tuple[Folder, str]:
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError(
+            "records=True was passed with a file that is open; expected a path, beside which "
+            "there is room for a folder"
+        )
+    whole = Path(_name(path))
+    return Folder(whole.parent), f"{whole.name}{_SUFFIX}"
+
+
+def _name(path: Any) -> str:
+    return str(os.fspath(path))

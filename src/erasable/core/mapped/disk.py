@@ -1,0 +1,124 @@
+"""The files of one folder, as `MappedFile` needs them; a workspace has its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["Files", "Folder"]
+
+
+class Files(Protocol):
+    """What keeps files by keys such as ``"now/arrays"``; a file is whole under its name, or absent.
+
+    `patch` alone changes a file in its place: it may be done again where it was interrupted.
+    """
+
+    def path(self, key: str) -> Path:
+        """Return where a key is."""
+
+    def writing(
+        self, key: str
+    ) -> contextlib.AbstractContextManager[Callable[[bytes | memoryview], None]]:
+        """Lend a function that writes a new file piece by piece; it is there at the block's end."""
+
+    def patch(self, key: str, runs: Iterable[tuple[int, bytes | memoryview]]) -> None:
+        """Write runs of bytes at their offsets into a file, and sync it."""
+
+    def remove(self, key: str) -> bool:
+        """Remove a file for good; return whether there was one."""
+
+    def remove_folder(self, key: str) -> None:
+        """Remove a folder for good, with all it holds."""
+
+
+class Folder:
+    """Files below a folder.
+
+    Parameters
+    ----------
+    root : path-like
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = Folder(place)
+    ...     with folder.writing("a/b") as append:
+    ...         append(b"abc")
+    ...     folder.patch("a/b", [(1, b"x")])
+    ...     folder.path("a/b").read_bytes()
+    b'axc'
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+
+    def path(self, key: str) -> Path:
+        """Return where a key is."""
+        return self.root / key
+
+    @contextlib.contextmanager
+    def writing(self, key: str) -> Iterator[Callable[[bytes | memoryview], None]]:
+        """Lend a function that writes a new file piece by piece; it is there at the block's end."""
+        path = self.path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".partial-{path.name}")
+        try:
+            with open(beside, "wb") as file:
+                yield lambda data: _write_all(file.fileno(), data)
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        finally:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+
+    def patch(self, key: str, runs: Iterable[tuple[int, bytes | memoryview]]) -> None:
+        """Write runs of bytes at their offsets into a file, and sync it."""
+        with open(self.path(key), "r+b") as file:
+            for offset, data in runs:
+                file.seek(offset)
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def remove(self, key: str) -> bool:
+        """Remove a file for good; return whether there was one."""
+        path = self.path(key)
+        if not os.path.exists(path):
+            return False
+        path.unlink()
+        _sync_folder(path.parent)
+        return True
+
+    def rename(self, key: str, new: str) -> None:
+        """Give a file or folder another name, which none has."""
+        os.replace(self.path(key), self.path(new))
+        _sync_folder(self.path(new).parent)
+
+    def remove_folder(self, key: str) -> None:
+        """Remove a folder for good, with all it holds."""
+        path = self.path(key)
+        if os.path.exists(path):  # which is false of a name that is too long
+            shutil.rmtree(path)
+            _sync_folder(path.parent)
+
+
+def _write_all(handle: int, data: bytes | memoryview) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # a folder cannot be opened on Windows
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

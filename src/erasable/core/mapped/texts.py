@@ -1,0 +1,126 @@
+"""A column of text in two arrays of bytes, from which single values are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.arrays import of_objects
+
+__all__ = ["Names", "Texts", "as_array", "as_texts"]
+
+
+class Names(NamedTuple):
+    """Ids or groups, which a file keeps as `Texts` wherever else the same array is referred to."""
+
+    array: Any
+
+
+class Texts:
+    r"""Texts that are decoded when they are asked for; it is used as an array of objects is.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n + 1,), int64
+    lengths : ndarray of shape (n,), int32
+        In bytes; 0 for what was overwritten.
+    data : ndarray of uint8
+
+    Examples
+    --------
+    >>> texts = Texts.of(["anna", "bo", "é"])
+    >>> texts[np.array([2, 0])], texts[1], texts.shape
+    (array(['é', 'anna'], dtype=object), 'bo', (3,))
+    >>> texts[np.array([0])] = ""
+    >>> texts.tolist(), bytes(texts.data)
+    (['', 'bo', 'é'], b'\x00\x00\x00\x00bo\xc3\xa9')
+    """
+
+    dtype = np.dtype(object)
+    ndim = 1
+
+    def __init__(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int32], data: NDArray[np.uint8]
+    ) -> None:
+        self.starts, self.lengths, self.data = starts, lengths, data
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> Texts:
+        """Encode texts."""
+        encoded = [value.encode() for value in values]
+        lengths = np.fromiter(map(len, encoded), np.int32, len(encoded))
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+        return cls(starts, lengths, np.frombuffer(bytearray(b"".join(encoded)), np.uint8))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """As of an array."""
+        return (self.lengths.shape[0],)
+
+    @property
+    def size(self) -> int:
+        """As of an array."""
+        return int(self.lengths.shape[0])
+
+    def __len__(self) -> int:
+        """Count the texts, those that were overwritten included."""
+        return self.size
+
+    def __getitem__(self, at: Any) -> Any:
+        """Decode one text, or those at some positions."""
+        if isinstance(at, int | np.integer):
+            return self._decode(int(at))
+        places = np.arange(self.size)[at]
+        return of_objects([self._decode(place) for place in places.tolist()])
+
+    def __setitem__(self, at: Any, value: str) -> None:
+        """Overwrite texts: by nothing, which is all that an erasure asks for."""
+        assert value == ""
+        for place in np.atleast_1d(np.arange(self.size)[at]).tolist():
+            start = int(self.starts[place])
+            self.data[start : start + int(self.lengths[place])] = 0
+            self.lengths[place] = 0
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Decode all of them."""
+        return of_objects(self.tolist())
+
+    def tolist(self) -> list[str]:
+        """Decode all of them."""
+        return [self._decode(place) for place in range(self.size)]
+
+    def copy(self) -> Texts:
+        """Copy the bytes."""
+        return Texts(self.starts, self.lengths.copy(), self.data.copy())
+
+    def _decode(self, place: int) -> str:
+        start = int(self.starts[place])
+        return self.data[start : start + int(self.lengths[place])].tobytes().decode()
+
+
+def as_texts(names: Any) -> Any:
+    """Return ids or groups as they are kept: those that are texts, all of them, as `Texts`.
+
+    Examples
+    --------
+    >>> as_texts(np.array([1, 2])), type(as_texts(of_objects(["a", "b"]))).__name__
+    (array([1, 2]), 'Texts')
+    """
+    if isinstance(names, Texts) or names.dtype != object:
+        return names
+    values = names.tolist()
+    return Texts.of(values) if set(map(type, values)) == {str} else names
+
+
+def as_array(names: Any) -> Any:
+    """Return what `as_texts` made as the array it was.
+
+    Examples
+    --------
+    >>> as_array(as_texts(of_objects(["a", "b"])))
+    array(['a', 'b'], dtype=object)
+    """
+    return np.asarray(names) if isinstance(names, Texts) else names

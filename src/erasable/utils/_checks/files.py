@@ -1,0 +1,110 @@
+"""Models that keep their records in files: what is deleted from there is deleted, and is gone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from erasable.core.errors import ArtifactError
+from erasable.utils._checks.compare import (
+    assert_raises,
+    assert_same,
+    assert_same_outputs,
+    demand,
+    fit,
+    law_check,
+    model_check,
+    outputs,
+    trained,
+)
+from erasable.utils._checks.data_sets import MARKED, DataSet
+from erasable.utils._checks.erasure import marks_of
+from erasable.utils._checks.reach import shows, traces
+
+
+@model_check
+def check_deletes_from_files(estimator: Any, data: DataSet, model: Any) -> None:
+    """Save with the records, load, delete and save, again and again: the same as never seen."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path, records=True)
+        saved = path.read_bytes()
+        for count in range(len(data.doomed)):
+            loaded = type(model).load(path, True)
+            told = f"after loading a fit on {data.name!r} with its files, and {count} deletions"
+            assert_same(loaded, model, told)
+            assert_same_outputs(loaded, model, data, told)
+            for each in (loaded, model):
+                each.delete(data.doomed_ids[count : count + 1])
+            assert_same(loaded, model, f"when deleting {told}")
+            if count % 2:  # a model that is loaded twice, and saved from memory
+                model.save(path, records=True)
+            else:
+                loaded.save(path, records=True)
+        assert_same(type(model).load(path, True), fit(estimator, data.without(data.doomed_ids)), "")
+        path.write_bytes(saved)
+        call = "loading a file with the records of another version"
+        assert_raises(ArtifactError, call, type(model).load, path, True)
+
+
+@law_check
+def check_nothing_left_in_files(estimator: Any, data_sets: Sequence[DataSet] = MARKED) -> None:
+    """Delete from files: no trace of a record in them, nor in what they are loaded to."""
+    for data, model in trained(estimator, data_sets):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            outputs(model, data)
+            model.save(path, records=True)
+            demand(
+                any(_found(path, marks_of(data, row)) for row in data.doomed.tolist()),
+                f"the search finds no record in files that hold it ({data.name})",
+            )
+            for count, row in enumerate(data.doomed.tolist()):
+                loaded = type(model).load(path, True)
+                loaded.delete(data.ids[row : row + 1])
+                loaded.save(path, records=True)
+                del loaded
+                again = type(model).load(path, True)
+                refit = fit(estimator, data.without(data.doomed_ids[: count + 1]))
+                for gone in data.doomed[: count + 1].tolist():
+                    marks = marks_of(data, gone)
+                    found = _found(path, marks) | traces(again, marks)
+                    if found:
+                        outputs(refit, data)
+                        refit.save(f"{path}-refit", records=True)
+                        found -= _found(Path(f"{path}-refit"), marks) | traces(refit, marks)
+                    demand(
+                        not found,
+                        f"a deleted record of {data.name!r} is still to be found in: "
+                        f"{', '.join(sorted(found)[:5])}",
+                    )
+
+
+def _found(path: Path, marks: Any) -> set[str]:
+    """Name the files that show a record; small arrays are packed in one of them."""
+    found = set()
+    for each in [path, *path.with_name(f"{path.name}.records").iterdir()]:
+        data = each.read_bytes()
+        packed = [] if each.name != "now" else _packed(_tree(data))
+        if any(shows(part, marks) for part in [data, *packed]):
+            found.add(f"the file {each.name!r}")
+    return found
+
+
+def _tree(described: bytes) -> Any:
+    _, head, rest = described.split(b"\n", 2)
+    return json.loads(rest[: json.loads(head)["packed"]])
+
+
+def _packed(told: Any) -> Iterator[bytes]:
+    if isinstance(told, dict):
+        told = list(told.values())
+    if isinstance(told, list):
+        if told[:1] in (["memory"], ["bytes"], ["scalar"]):
+            yield base64.b64decode(told[-1])
+        for each in told:
+            yield from _packed(each)

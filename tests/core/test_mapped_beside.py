@@ -1,0 +1,209 @@
+"""Models that are saved with their records, by what a user does and does wrong."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge as OtherRidge
+
+import erasable
+from erasable import Records, Refit, load
+from erasable.cluster import KMeans
+from erasable.core.artifact import write_artifact
+from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
+from erasable.core.mapped import beside
+from erasable.linear_model import Ridge
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import StandardScaler
+
+RNG = np.random.default_rng(5)
+X, Y = RNG.normal(size=(400, 3)), RNG.normal(size=400)
+IDS = [f"visit-{n}" for n in range(400)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "risk.model"
+
+
+def _fit(gone: int = 0) -> Any:
+    return Ridge().fit(X[gone:], Y[gone:], ids=IDS[gone:])
+
+
+def test_a_model_deletes_from_its_files(path: Path) -> None:
+    _fit().save(path, records=True)
+    for n in range(4):
+        model = load(path, records=True)
+        model.delete([IDS[n]])
+        model.save(path, records=True)
+    assert load(path, True).digest() == _fit(4).digest()
+    assert load(path).digest() == _fit(4).digest()
+    folder = path.with_name("risk.model.records")
+    assert sorted(each.name for each in folder.iterdir()) == ["arrays", "now"]
+    for each in folder.iterdir():
+        assert b"visit-3" in each.read_bytes() or b"visit-0" not in each.read_bytes()
+
+
+def test_groups_can_be_deleted(path: Path) -> None:
+    groups = [f"p{n % 40}" for n in range(400)]
+    Ridge().fit(X, Y, ids=IDS, groups=groups).save(path, records=True)
+    model = load(path, True)
+    assert model.delete(groups=["p3"]).ids.size == 10
+    kept = [n for n in range(400) if n % 40 != 3]
+    assert model.digest() == Ridge().fit(X[kept], Y[kept], ids=[IDS[n] for n in kept]).digest()
+
+
+def test_a_model_that_learns_again_keeps_its_records(path: Path) -> None:
+    model = Refit(OtherRidge(), random_state=0).fit(X, Y, ids=IDS)
+    model.save(path, records=True)
+    again = load(path, True, trusted=True)
+    again.delete(IDS[:2])
+    again.save(path, records=True)
+    expected = Refit(OtherRidge(), random_state=0).fit(X[2:], Y[2:], ids=IDS[2:])
+    assert load(path, True, trusted=True).digest() == expected.digest()
+
+
+def test_a_pipeline_deletes_from_its_files(path: Path) -> None:
+    model = make_pipeline(StandardScaler(), KMeans(3, random_state=0)).fit(X, ids=IDS)
+    model.save(path, records=True)
+    again = load(path, True)
+    for each in (again, model):
+        each.delete(IDS[5:9])
+    assert again.digest() == model.digest()
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_what_another_model_still_holds_is_not_kept(path: Path) -> None:
+    records = Records(X, Y, ids=IDS)
+    model, other = Ridge().fit(records), Ridge().fit(records)
+    model.delete(IDS[:2])
+    model.save(path, records=True)
+    data = b"".join(each.read_bytes() for each in path.with_name("risk.model.records").iterdir())
+    assert X[1].tobytes() not in data
+    assert X[2].tobytes() in data
+    assert b"visit-1" + b"visit-2" not in data
+    assert load(path, True).digest() == model.digest() == _fit(2).digest()
+    assert other.delete(IDS[:2]).action == "updated"
+
+
+def test_saving_without_records_removes_them(path: Path) -> None:
+    _fit().save(path, records=True)
+    model = load(path, True)
+    model.save(path)
+    assert not path.with_name("risk.model.records").exists()
+    with pytest.raises(ArtifactError, match=r"missing, or those of another .* load\(path, records"):
+        load(path, True)
+
+
+def test_saving_elsewhere_keeps_all(path: Path) -> None:
+    _fit().save(path, records=True)
+    other = path.with_name("other.model")
+    model = load(path, True)
+    model.delete(IDS[:1])
+    model.save(other, records=True)
+    assert load(other, True).digest() == _fit(1).digest()
+    assert load(path, True).digest() == _fit().digest()
+
+
+def test_a_copy_does_not_write_to_the_files(path: Path) -> None:
+    import copy
+    import pickle
+
+    _fit().save(path, records=True)
+    model = load(path, True)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        twin.delete(IDS[:3])
+        assert twin.digest() == _fit(3).digest()
+        twin.save(path, records=True)
+        assert load(path, True).digest() == _fit(3).digest()
+        _fit().save(path, records=True)
+
+
+def test_the_files_of_another_model_are_refused(path: Path) -> None:
+    _fit().save(path, records=True)
+    _fit(1).save(path.with_name("other"))
+    path.with_name("other").replace(path)
+    with pytest.raises(ArtifactError, match="of another model"):
+        load(path, True)
+
+
+def test_equal_models_of_other_values_are_not_mixed_up(path: Path) -> None:
+    from erasable.preprocessing import MinMaxScaler
+
+    one = MinMaxScaler().fit([[0.0], [1.0], [3.0]])
+    other = MinMaxScaler().fit([[0.0], [2.0], [3.0]])
+    assert one.digest() == other.digest()
+    one.save(path, records=True)
+    beside.save_records(other, path)  # and the file is not written any more
+    assert load(path, True).delete([2]).action == "updated"
+    np.testing.assert_array_equal(load(path, True)._held.records.matrix[:, 0], [0.0, 1.0, 3.0])
+
+
+@pytest.mark.parametrize("from_files", [False, True])
+def test_a_process_that_dies_has_saved_all_or_nothing(
+    path: Path, monkeypatch: Any, from_files: bool
+) -> None:
+    _fit().save(path, records=True)
+    for last, expected in (("save_records", _fit()), ("write", _fit()), ("settle", _fit(2))):
+        _fit().save(path, records=True)
+        model = load(path, True) if from_files else _fit()
+        model.delete(IDS[:2])
+        with monkeypatch.context() as patch:
+            if last == "write":
+                patch.setattr("erasable.core.stateful.write_artifact", _die)
+            elif last == "settle":
+                patch.setattr(beside, "settle_records", _die)
+            else:
+                patch.setattr(beside, "save_records", _die)
+            with pytest.raises(KeyboardInterrupt):
+                model.save(path, records=True)
+        assert load(path, True).digest() == expected.digest()
+
+
+def _die(*args: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_mistakes(path: Path) -> None:
+    model = _fit()
+    with pytest.raises(InvalidInputError, match="file that is open; expected a path"):
+        model.save(io.BytesIO(), records=True)
+    with pytest.raises(InvalidInputError, match="file that is open; expected a path"):
+        load(io.BytesIO(), True)
+    model.save(path)
+    with pytest.raises(DetachedError):
+        load(path).save(path, records=True)
+    with pytest.raises(ArtifactError, match="missing"):
+        load(path, True)
+    with pytest.raises(ArtifactError, match="is not there"):
+        load(path.with_name("none"), True)
+    path.write_bytes(b"no model")
+    with pytest.raises(ArtifactError, match="damaged, or no model"):
+        load(path, True)
+    model.save(path, records=True)
+    with pytest.raises(ArtifactError, match="expected a KMeans"):
+        KMeans.load(path, True)
+    step = make_pipeline(StandardScaler(), Ridge()).fit(X, Y)[-1]
+    with pytest.raises(DetachedError):
+        step.save(path, records=True)
+
+
+def test_a_damaged_folder_is_named(path: Path) -> None:
+    _fit().save(path, records=True)
+    arrays = path.with_name("risk.model.records") / "arrays"
+    data = bytearray(arrays.read_bytes())
+    data[5000] ^= 1
+    arrays.write_bytes(data)
+    with pytest.raises(ArtifactError, match=r"damaged; expected the folder 'risk.model.records'"):
+        load(path, True)
+
+
+def test_a_header_without_a_digest_is_refused(path: Path) -> None:
+    write_artifact(path, {"class": "a.B"}, {})
+    with pytest.raises(ArtifactError, match="damaged, or no model"):
+        load(path, True)
+    assert erasable.load is load

@@ -1,0 +1,226 @@
+"""Files of arrays: a change is there or not, wherever it was interrupted; damage is found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from effort import examples
+from erasable.core.mapped import pages
+from erasable.core.mapped.disk import Folder
+from erasable.core.mapped.pages import MappedFile, StaleError, settle
+
+
+def _root() -> dict[str, Any]:
+    return {
+        "large": np.arange(40_000.0),
+        "middle": np.arange(3_000, dtype=np.int32),
+        "small": np.arange(5.0),
+        "n": 3,
+    }
+
+
+def _change(root: dict[str, Any]) -> None:
+    root["large"][[0, 17_000, 39_999]] = -1.0
+    root["middle"] = np.arange(9_000, dtype=np.int32)  # another array, of another size
+    root["small"][2] = -5.0
+    root["n"] = 4
+
+
+def _assert_is(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.fixture(params=["pagemap", "by comparing"])
+def files(tmp_path: Path, request: Any, monkeypatch: Any) -> Folder:
+    if request.param == "by comparing":
+        monkeypatch.setattr(os, "pread", _no_pread)
+    return Folder(tmp_path)
+
+
+def _no_pread(*args: Any) -> bytes:
+    raise OSError(1, "not here")
+
+
+def test_a_change_is_there_after_it_was_settled(files: Folder) -> None:
+    MappedFile.make(files, "a", "one", _root())
+    file, root = MappedFile.open(files, "a", "one")
+    _assert_is(root, _root())
+    _change(root)
+    file.prepare(root, "two")
+    _assert_is(MappedFile.open(files, "a", "one")[1], _root())
+    assert settle(files, "a", "two")
+    expected = _root()
+    _change(expected)
+    _assert_is(MappedFile.open(files, "a", "two")[1], expected)
+
+
+def test_a_change_writes_what_it_changed(files: Folder) -> None:
+    MappedFile.make(files, "a", "one", {"large": np.zeros(2_000_000)})
+    file, root = MappedFile.open(files, "a", "one")
+    root["large"][::500_000] = 1.0
+    root["large"][7] = 0.0  # written to, and the same
+    file.prepare(root, "two")
+    assert files.path("a/change").stat().st_size < 4 * 4096 + 40_000
+    settle(files, "a", "two")
+    assert MappedFile.open(files, "a", "two")[1]["large"].sum() == 4.0
+
+
+def test_what_was_prepared_for_another_label_is_removed(files: Folder) -> None:
+    MappedFile.make(files, "a", "one", _root())
+    file, root = MappedFile.open(files, "a", "one")
+    _change(root)
+    file.prepare(root, "two")
+    assert settle(files, "a", "one")
+    assert not files.path("a/change").exists()
+    _assert_is(MappedFile.open(files, "a", "one")[1], _root())
+    assert not settle(files, "a", "two")
+    assert not files.path("a").exists()
+    assert not settle(files, "a", "two")
+
+
+def test_freed_places_are_overwritten_and_used_again(files: Folder) -> None:
+    MappedFile.make(files, "a", "0", {"x": np.full(5_000, 12345.0), "y": np.zeros(1_000)})
+    for n in range(6):
+        file, root = MappedFile.open(files, "a", str(n))
+        root["x"] = np.full(5_000 - n, 12345.0 + n + 1)
+        file.prepare(root, str(n + 1))
+        settle(files, "a", str(n + 1))
+        data = files.path("a/arrays").read_bytes()
+        assert np.float64(12345.0 + n).tobytes() not in data
+        assert np.float64(12345.0 + n + 1).tobytes() in data
+    assert len(data) < 3 * 5_000 * 8
+
+
+class _Stop(BaseException):
+    pass
+
+
+class _Interrupted(Folder):
+    """A folder whose n-th effect is the last; `torn` writes half of it."""
+
+    def __init__(self, root: Path, n: int, torn: bool) -> None:
+        super().__init__(root)
+        self.left, self.torn = n, torn
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _Stop
+
+    def writing(self, key: str) -> Any:
+        self._count()
+        return super().writing(key)
+
+    def patch(self, key: str, runs: Any) -> None:
+        runs = list(runs)
+        if self.left == 0 and self.torn:
+            half = [(offset, data[: len(data) // 2]) for offset, data in runs[: len(runs) // 2 + 1]]
+            super().patch(key, half)
+        self._count()
+        super().patch(key, runs)
+
+    def remove(self, key: str) -> bool:
+        self._count()
+        return super().remove(key)
+
+    def remove_folder(self, key: str) -> None:
+        self._count()
+        super().remove_folder(key)
+
+
+@pytest.mark.parametrize("n", range(9))
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_change_that_is_interrupted_is_none(tmp_path: Path, n: int, torn: bool) -> None:
+    MappedFile.make(Folder(tmp_path), "a", "one", _root())
+    try:
+        stopping = _Interrupted(tmp_path, n, torn)
+        file, root = MappedFile.open(stopping, "a", "one")
+        _change(root)
+        file.prepare(root, "two")
+    except _Stop:
+        assert n < 2
+    assert settle(Folder(tmp_path), "a", "one")
+    _assert_is(MappedFile.open(Folder(tmp_path), "a", "one")[1], _root())
+
+
+@pytest.mark.parametrize("n", range(9))
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_change_is_completed_wherever_it_was_interrupted(
+    tmp_path: Path, n: int, torn: bool
+) -> None:
+    files = Folder(tmp_path)
+    MappedFile.make(files, "a", "one", _root())
+    file, root = MappedFile.open(files, "a", "one")
+    _change(root)
+    file.prepare(root, "two")
+    shutil.copytree(files.path("a"), files.path("b"))
+    for key in ("a", "b"):
+        try:
+            settle(_Interrupted(tmp_path, n, torn), key, "two")
+        except _Stop:
+            assert n < 4
+    expected = _root()
+    _change(expected)
+    assert settle(files, "a", "two")
+    _assert_is(MappedFile.open(files, "a", "two")[1], expected)
+    # Nobody goes back to what was current before; half of a change is not taken for it, though.
+    if settle(files, "b", "one"):
+        with contextlib.suppress(StaleError):
+            _assert_is(MappedFile.open(files, "b", "one")[1], _root())
+
+
+@pytest.mark.parametrize("name", ["arrays", "now"])
+@pytest.mark.parametrize("how", ["flipped", "truncated", "gone", "longer"])
+def test_damage_is_found(tmp_path: Path, name: str, how: str) -> None:
+    files, rng = Folder(tmp_path), np.random.default_rng(3)
+    MappedFile.make(files, "a", "one", _root())
+    whole = files.path(f"a/{name}").read_bytes()
+    for _ in range(examples(20)):
+        path = files.path(f"a/{name}")
+        place = int(rng.integers(len(whole)))
+        if how == "gone":
+            path.unlink()
+        elif how == "flipped":
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        else:
+            path.write_bytes(whole[:place] if how == "truncated" else whole + b"more")
+        with pytest.raises(StaleError):
+            MappedFile.open(files, "a", "one")
+        path.write_bytes(whole)
+        _assert_is(MappedFile.open(files, "a", "one")[1], _root())
+
+
+def test_a_change_that_was_cut_short_is_none(tmp_path: Path) -> None:
+    files = Folder(tmp_path)
+    MappedFile.make(files, "a", "one", _root())
+    file, root = MappedFile.open(files, "a", "one")
+    _change(root)
+    file.prepare(root, "two")
+    change = files.path("a/change").read_bytes()
+    for size in (0, 7, 40, len(change) // 2, len(change) - 1):
+        shutil.copytree(files.path("a"), files.path("b"))
+        files.path("b/change").write_bytes(change[:size])
+        assert settle(files, "b", "one")
+        shutil.rmtree(files.path("b"))
+
+
+def test_a_file_that_was_copied_is_checked_once(tmp_path: Path, monkeypatch: Any) -> None:
+    files, checked = Folder(tmp_path), []
+    MappedFile.make(files, "a", "one", _root())
+    shutil.copytree(files.path("a"), files.path("b"))
+    check = pages.check_blocks
+    monkeypatch.setattr(pages, "check_blocks", lambda *args: (checked.append(1), check(*args)))
+    MappedFile.open(files, "a", "one")
+    assert not checked
+    for _ in range(2):
+        _assert_is(MappedFile.open(files, "b", "one")[1], _root())
+    assert len(checked) == 1
