@@ -18,6 +18,7 @@ from erasable.workspace.identity.keys import ELSEWHERE, KEYS
 from erasable.workspace.ledger.address import PLACE
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.store import own
+from erasable.workspace.store.accelerators import FOLDER as ACCELERATORS
 from erasable.workspace.store.location import STORE
 
 WRITERS = {
@@ -115,7 +116,7 @@ def test_what_is_exported_at_each_batch_is_not_written_there_either(tmp_path: Pa
 
 def test_all_of_its_names_are_known() -> None:
     restoring = {RESTORING, RESTORING_LOCK}
-    assert {ARTIFACTS, KEYS, LOCK, PLACE, SCRATCH, STORE} | restoring == own._OWN
+    assert {ACCELERATORS, ARTIFACTS, KEYS, LOCK, PLACE, SCRATCH, STORE} | restoring == own._OWN
     assert (own._LEDGER, own._KEYS) == (LEDGER, ELSEWHERE)
 
 

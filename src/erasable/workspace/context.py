@@ -24,6 +24,7 @@ from erasable.workspace.ledger.sqlite import sqlite_url
 from erasable.workspace.locking import Claim, Lock, hold
 from erasable.workspace.locking.folder import FolderLock
 from erasable.workspace.locking.leases import Leases, OvertakenError
+from erasable.workspace.store import accelerators
 from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, new_key, owner_of
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import PARTIAL, Disk
@@ -345,6 +346,7 @@ class Context:
         it is looked who refers to them, and who is at work: what is made meanwhile is not listed.
         """
         folders = list((self.root / SCRATCH).glob("*"))
+        quick = accelerators.folders(self.disk)
         keys = set(self.store.list())
         others = self.locks.others()
         for path in folders:
@@ -358,10 +360,12 @@ class Context:
         self._remove_unfinished_ledger()
         with self.ledger.reading() as connection:
             kept = _referred_to(connection)
+            current = set(connection.execute(select(model_version.c.key)).scalars())
             dropped = list(connection.execute(select(garbage.c.key)).scalars())
         made = {key for key in keys if owner_of(key) not in others}
         for key in sorted((made | set(dropped)) - kept):
             self.store.delete(key)
+        accelerators.settle_all(self.disk, quick, current, kept, others, lambda: self.keys)
         if dropped:
             with self.ledger.transaction() as connection:
                 delete_in(connection, garbage.c.key, dropped)

@@ -12,6 +12,7 @@ from erasable.workspace.evidence.reliance import given
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import deleting, estimates, fitting, verifying
 from erasable.workspace.models.training import of_bytes
+from erasable.workspace.store.accelerators import FOLDER
 from workspace_models import (
     add_visits,
     erased,
@@ -100,17 +101,19 @@ def test_trees_that_lose_many_records_are_fitted_anew_and_are_the_same(
 ):  # fmt: skip
     fitting.fit(visits, "t", estimator, datasets=["visits"], target="sick")
     model, version = found(visits, "t")
-    digests = set()
+    digests = {of_bytes(visits.store.open(prepared(visits, "t", GONE).stored)).digest()}
+    visits.disk.remove_folder(FOLDER)
     for many, treatment in ((len(GONE), "refitted"), (len(GONE) + 1, "deleted")):
         monkeypatch.setattr(_base, "_MANY", many)
-        assert deleting.foresee(model, version, len(GONE)) == (treatment, "bitwise")
+        assert deleting.foresee(visits, model, version, len(GONE)) == (treatment, "bitwise")
         made = prepared(visits, "t", GONE)
+        visits.disk.remove_folder(FOLDER)
         assert (made.treatment, made.exactness, made.n_records) == (treatment, "bitwise", 116)
         digests.add(of_bytes(visits.store.open(made.stored)).digest())
     assert len(digests) == 1
     monkeypatch.setattr(_base, "_SHARE", len(GONE) / 120)  # too few of so many
     monkeypatch.setattr(_base, "_MANY", 1)
-    assert deleting.foresee(model, version, len(GONE)) == ("deleted", "bitwise")
+    assert deleting.foresee(visits, model, version, len(GONE)) == ("deleted", "bitwise")
 
 
 def test_prepare_changes_no_pointer(visits):
@@ -225,6 +228,9 @@ def test_a_damaged_model_stops_the_erasure_with_advice(visits):
     path = visits.root / "artifacts" / version.key
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     before = keys_in(visits)
+    assert prepared(visits, "r", GONE).treatment == "deleted"  # by its accelerator
+    visits.clean()
+    visits.disk.remove_folder(FOLDER)
     with pytest.raises(WorkspaceError, match="altered or damaged"):
         prepared(visits, "r", GONE)
     assert keys_in(visits) == before
@@ -248,10 +254,10 @@ def test_what_is_foreseen_is_what_happens(visits, name):
     estimator, options, _ = KINDS[name]
     fitting.fit(visits, name, estimator, datasets=["visits"], **options)
     model, version = found(visits, name)
-    foreseen = deleting.foresee(model, version, len(GONE))
+    foreseen = deleting.foresee(visits, model, version, len(GONE))
     made = prepared(visits, name, GONE)
     assert foreseen == (made.treatment, made.exactness)
-    assert deleting.foresee(model, version, 120) == ("retired", "gone")
+    assert deleting.foresee(visits, model, version, 120) == ("retired", "gone")
 
 
 def test_estimates_come_from_what_was_measured(visits):
@@ -304,7 +310,9 @@ def test_models_of_a_batch_read_once_and_share_nothing(visits, monkeypatch):
     for name, target in (("a", "cost"), ("b", "sick"), ("c", "cost")):
         kind = "linear_model.Ridge" if target == "cost" else "naive_bayes.GaussianNB"
         fitting.fit(visits, name, kind, datasets=["visits"], target=target, features=["age"])
+    visits.disk.remove_folder(FOLDER)
     alone = {name: prepared(visits, name, GONE) for name in "abc"}
+    visits.disk.remove_folder(FOLDER)
     read = []
     table = reading.table
     monkeypatch.setattr(

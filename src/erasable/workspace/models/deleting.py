@@ -19,10 +19,12 @@ from sqlalchemy import Connection
 
 from erasable.core.errors import ArtifactError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
+from erasable.core.mapped.pages import MappedFile
 from erasable.refit import Refit
 from erasable.workspace.context import Context
+from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import reliance
-from erasable.workspace.models import estimates, recipes
+from erasable.workspace.models import accelerators, estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
 from erasable.workspace.models.reading import Reader
@@ -87,9 +89,20 @@ class _Outcome:
     data: bytes
     digest: str
     algorithm: str
+    fitted: Erasable | None
+    file: MappedFile | None = None  # where the model deleted from its accelerator
+
+    def keep(self, context: Context, key: str) -> None:
+        """Have an accelerator for the artifact with a key, once the ledger refers to it."""
+        if self.file is not None:
+            self.file.prepare(self.fitted, key)
+        elif self.fitted is not None:
+            accelerators.keep(context, key, self.fitted)
 
 
-def foresee(model: Model, version: Version | None, n_deleted: int) -> tuple[str, str]:
+def foresee(
+    context: Context, model: Model, version: Version | None, n_deleted: int
+) -> tuple[str, str]:
     """Say how an erasure would treat a model, as far as can be told before.
 
     Returns
@@ -105,7 +118,9 @@ def foresee(model: Model, version: Version | None, n_deleted: int) -> tuple[str,
     if model.kind == "command":
         return "retrained", "trained again"
     estimator = recipes.make(model.recipe)
-    deletes = _deletes(estimator, version, n_deleted)
+    deletes = _deletes(estimator, version, n_deleted) or (
+        _is_own(estimator, version) and accelerators.is_there(context, version)
+    )
     return "deleted" if deletes else "refitted", estimator.exactness
 
 
@@ -158,6 +173,7 @@ def prepare_model(
             seconds=time.perf_counter() - began,
         )  # fmt: skip
     stored = context.store.put(f"models/{model.name}", outcome.data)
+    outcome.keep(context, stored.key)
     salt, commitment = commitments.commit(outcome.digest)
     return Prepared(
         **common, treatment=outcome.treatment, exactness=outcome.exactness, stored=stored,
@@ -195,6 +211,10 @@ def _without(
     reader: Reader,
 ) -> _Outcome:
     design = design_of(model)
+    if design is not None:
+        outcome = _deleted_at_rest(context, model, version, gone)
+        if outcome is not None:
+            return outcome
     tables = reader.tables(model.datasets, version.dataset_versions, design)
     if design is not None:
         outcome = _deleted(context, model, version, reader, tables, design, gone)
@@ -214,7 +234,30 @@ def _without(
     if model.kind == "estimator":
         assert made.fitted is not None
         exactness = made.fitted.exactness
-    return _Outcome(treatment, exactness, made.data, made.digest, made.algorithm)
+    return _Outcome(treatment, exactness, made.data, made.digest, made.algorithm, made.fitted)
+
+
+def _deleted_at_rest(
+    context: Context, model: Model, version: Version, gone: Mapping[int, Iterable[Any]]
+) -> _Outcome | None:
+    """Delete from the model's accelerator, without its records; None where there is none."""
+    if not _is_own(recipes.make(model.recipe), version):
+        return None
+    found = accelerators.find(context, version)
+    if isinstance(found, str):
+        return None
+    file, loaded = found
+    with context.ledger.reading() as connection:
+        known = [get(connection, each) for each in model.datasets]
+    loaded.delete(ids_of(known, gone))
+    return _of_deletion(loaded, file)
+
+
+def _of_deletion(loaded: Erasable, file: MappedFile | None = None) -> _Outcome:
+    return _Outcome(
+        "deleted", loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded),
+        loaded, file,
+    )  # fmt: skip
 
 
 def _deleted(
@@ -243,16 +286,18 @@ def _deleted(
             f"them; fit it again with `erasable model fit {model.name}`"
         ) from error
     loaded.delete(ids_of([known for known, _ in tables], gone))
-    return _Outcome(
-        "deleted", loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded)
-    )
+    return _of_deletion(loaded)
 
 
 def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
-    """Tell whether records are deleted from a model, or it is fitted again."""
-    if isinstance(estimator, Refit) or algorithm_of(estimator) != version.algorithm:
-        return False
-    return not estimator._fits_sooner(n_deleted, version.n_records)
+    """Tell whether records are deleted from a model that is loaded, or it is fitted again."""
+    sooner = estimator._fits_sooner(n_deleted, version.n_records)
+    return _is_own(estimator, version) and not sooner
+
+
+def _is_own(estimator: Erasable, version: Version) -> bool:
+    """Tell whether a model can delete by itself, as it was made."""
+    return not isinstance(estimator, Refit) and algorithm_of(estimator) == version.algorithm
 
 
 def design_of(model: Model) -> ModelColumns | None:

@@ -24,7 +24,15 @@ from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.syncing import drop_unused
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, estimates, pending_hooks, recipes, unused, versions
+from erasable.workspace.models import (
+    accelerators,
+    catalogue,
+    estimates,
+    pending_hooks,
+    recipes,
+    unused,
+    versions,
+)
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
 from erasable.workspace.models.model_columns import ModelColumns
@@ -258,6 +266,8 @@ def _fit(
                 messages = unused.remarks(
                     connection, name, plan.datasets, made.features, plan.target
                 )
+        if made.fitted is not None and design is not None:
+            accelerators.keep(context, stored.key, made.fitted)
         leavers.tidy(context, [each.id for each in plan.datasets])
         context.clean()
     chosen = None if made.features is None else list(made.features)

@@ -132,7 +132,7 @@ def preview(
             )
         for row, version, ids in affected(connection, batch):
             n = sum(map(len, ids.values()))
-            treatment, exactness = deleting.foresee(row, version, n)
+            treatment, exactness = deleting.foresee(context, row, version, n)
             seconds = estimates.of_model(connection, row.id, n)
             effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
     return Preview(tuple(effects), len(rows) - len(matched), tuple(types), tuple(searched))

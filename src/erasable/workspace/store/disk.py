@@ -10,7 +10,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -162,6 +162,23 @@ class Disk:
             self._remove(path)
             self._sync_folder(path.parent)
         return True
+
+    def patch(self, key: str, runs: Iterable[tuple[int, bytes | memoryview]]) -> None:
+        """Write runs of bytes at their offsets into a file, and sync it.
+
+        It is not done at once: what was begun is to be done again.
+        """
+        path = self.path(key)
+        with disk_errors(path):
+            with crash_point("open", str(path)):
+                handle = os.open(path, os.O_WRONLY)
+            try:
+                for offset, data in runs:
+                    os.lseek(handle, offset, os.SEEK_SET)
+                    self._append(path, handle, data)
+                self._sync(path, handle)
+            finally:
+                os.close(handle)
 
     def rename(self, key: str, new: str) -> None:
         """Give a file another name in its folder, in the place of what had it."""

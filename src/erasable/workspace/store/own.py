@@ -10,8 +10,8 @@ from erasable.workspace.store.disk import PARTIAL, Disk
 
 _OWN = frozenset(
     {
-        "artifacts", "keys.json", "ledger.json", "lock", "restoring.json", "restoring.lock",
-        "scratch", "store.json",
+        "accelerators", "artifacts", "keys.json", "ledger.json", "lock", "restoring.json",
+        "restoring.lock", "scratch", "store.json",
     }
 )  # fmt: skip
 _LEDGER = "ledger.db"  # and what SQLite keeps beside it

@@ -1,0 +1,83 @@
+"""Accelerators: what lets the models of a workspace delete without reading all of their records.
+
+Each is a folder of mapped files (see `erasable.core.mapped`), named after the artifact of its
+model's version: ``accelerators/07f3-2c...`` beside ``artifacts/models/risk/07f3-2c...``. It holds
+records, or what was derived from them, and is purged with the version. It can be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Any
+
+from erasable.workspace.store.artifacts import owner_of
+from erasable.workspace.store.disk import Disk
+
+FOLDER = "accelerators"
+
+
+def folder_of(key: str) -> str:
+    """Return the folder of the accelerator of an artifact.
+
+    Examples
+    --------
+    >>> folder_of("models/risk/07f3-2c")
+    'accelerators/07f3-2c'
+    """
+    return f"{FOLDER}/{key.rpartition('/')[2]}"
+
+
+def folders(disk: Disk) -> list[str]:
+    """Return the folders of all accelerators."""
+    root = disk.path(FOLDER)
+    return sorted(f"{FOLDER}/{each.name}" for each in root.iterdir()) if root.is_dir() else []
+
+
+def secret_of(keys: Any) -> bytes:
+    """Return what tells accelerators of a workspace from what others have written; of its keys."""
+    secret: str = keys.token("accelerator-secret/exact", "all")
+    return secret.encode()
+
+
+def settle_all(
+    disk: Disk,
+    found: Sequence[str],
+    current: Set[str],
+    kept: Set[str],
+    others: Set[str],
+    keys: Callable[[], Any],
+) -> None:
+    """Bring accelerators to the artifacts that the ledger refers to, and remove all others.
+
+    Parameters
+    ----------
+    disk : Disk
+        Of the workspace.
+    found : list of str
+        Folders; listed before it was looked what the ledger refers to.
+    current : set of str
+        Keys of the artifacts of models as they are; None stands for versions without one.
+    kept : set of str
+        Those and others that the ledger refers to: what is made for a batch.
+    others : set of str
+        Who is at work besides, whose accelerators are left alone; see `owner_of`.
+    keys : callable
+        Returns those of the workspace; called where there is an accelerator.
+    """
+    if not found:
+        return
+    from erasable.core.mapped.pages import labels, settle
+
+    secret = secret_of(keys())
+    for folder in found:
+        now, to = labels(disk, folder, secret)
+        makers = {owner_of(folder), *(owner_of(each) for each in (now, to) if each)}
+        if to is not None and to in current:
+            now = to
+        elif not makers.isdisjoint(others) or {now, to} & (kept - current):
+            continue
+        if now is None or now not in current or not settle(disk, folder, now, secret):
+            disk.remove_folder(folder)
+        elif folder != folder_of(now):
+            disk.remove_folder(folder_of(now))
+            disk.rename(folder, folder_of(now))

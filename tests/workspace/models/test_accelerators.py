@@ -1,0 +1,199 @@
+"""Models of a workspace delete from their accelerators, and where these are gone, without them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contexts import visits as visit_records
+from contexts import write_csv
+
+from erasable.core.mapped.pages import MappedFile
+from erasable.workspace import Workspace
+from erasable.workspace.models import reading
+from erasable.workspace.store.accelerators import FOLDER, folder_of, secret_of
+
+MODELS = {
+    "risk": ("naive_bayes.GaussianNB", "sick"),
+    "cost": ("preprocessing.StandardScaler,linear_model.Ridge", "weight"),
+    "tree": ("tree.DecisionTreeClassifier", "sick"),
+    "groups": ("cluster.KMeans", None),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "ws"
+
+
+@pytest.fixture
+def workspace(folder: Path, tmp_path: Path) -> Workspace:
+    made = Workspace.create(folder)
+    write_csv(tmp_path / "visits.csv", visit_records(120))
+    made.add_dataset("visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"])
+    for name, (estimator, target) in MODELS.items():
+        made.fit(name, estimator, datasets=["visits"], target=target, features=["age"])
+    return made
+
+
+def person(number: int) -> str:
+    return f"marker-patient-{number}"
+
+
+def _erase(workspace: Workspace, *people: str) -> Any:
+    workspace.request(people)
+    return workspace.process()
+
+
+def _arrays(folder: Path) -> list[Path]:
+    return sorted((folder / FOLDER).glob("*/arrays"))
+
+
+def _assert_equal(workspace: Workspace) -> None:
+    assert {each.verdict for each in workspace.verify()} == {"equal"}
+
+
+def test_nothing_is_read_but_what_a_person_has(
+    folder: Path, workspace: Workspace, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(reading, "table", lambda *args: pytest.fail("data was read"))
+    for each in map(person, (1, 2, 3)):
+        done = _erase(workspace, each)
+        assert {each["treatment"] for each in done.treatments} == {"deleted"}
+        assert len(_arrays(folder)) == len(MODELS)
+    monkeypatch.undo()
+    _assert_equal(workspace)
+
+
+def _truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-4096])
+
+
+def _flipped(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 8
+    path.write_bytes(data)
+
+
+def _of_another(path: Path) -> None:
+    other = next(each for each in path.parent.parent.iterdir() if each != path.parent)
+    shutil.rmtree(path.parent)
+    shutil.copytree(other, path.parent)
+
+
+def _garbled(path: Path) -> None:
+    (path.parent / "now").write_bytes(b"{}")
+
+
+def _emptied(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("damage", [_truncated, _flipped, _of_another, _garbled, _emptied])
+def test_a_damaged_accelerator_is_made_again(
+    folder: Path, workspace: Workspace, damage: Any
+) -> None:
+    twin = shutil.copytree(folder, f"{folder}-twin")
+    for path in _arrays(folder):
+        if path.exists():
+            damage(path)
+    for place in (folder, twin):
+        each = Workspace.open(place)
+        done = _erase(each, person(1), person(5))
+        assert len(done.treatments) == len(MODELS)
+        assert len(_arrays(Path(place))) == len(MODELS)
+        _assert_equal(each)
+        assert {each["treatment"] for each in _erase(each, person(2)).treatments} == {"deleted"}
+        _assert_equal(each)
+
+
+def test_what_others_have_written_is_not_taken(folder: Path, workspace: Workspace) -> None:
+    """Whoever writes into the folder, but has not the keys, changes no model."""
+    from erasable.workspace.context import Context
+    from erasable.workspace.models import accelerators, catalogue
+
+    context = Context.open(folder)
+    with context.ledger.reading() as connection:
+        version = catalogue.current(connection, catalogue.find(connection, "risk"))
+    assert version is not None
+    assert version.key is not None
+    found = accelerators.find(context, version)
+    assert not isinstance(found, str)
+    _, model = found
+    model._held.records.matrix[:] = 7.0
+    for secret, is_taken in ((b"", False), (b"guess", False), (secret_of(context.keys), True)):
+        MappedFile.make(context.disk, folder_of(version.key), version.key, model, secret)
+        assert isinstance(accelerators.find(context, version), str) is not is_taken
+
+
+def test_accelerators_go_with_their_models(folder: Path, workspace: Workspace) -> None:
+    workspace.retire("tree")
+    assert len(_arrays(folder)) == len(MODELS) - 1
+    before = set(_arrays(folder))
+    workspace.fit("risk")
+    assert len(before & set(_arrays(folder))) == len(MODELS) - 2
+    _erase(workspace, *map(person, range(40)))
+    assert not _arrays(folder)
+
+
+def test_a_restored_workspace_makes_them_again(
+    folder: Path, workspace: Workspace, tmp_path: Path
+) -> None:
+    workspace.back_up(tmp_path / "backup", with_keys=True)
+    Workspace.restore(tmp_path / "backup", tmp_path / "again", suppressions=None)
+    again = Workspace.open(tmp_path / "again")
+    assert not _arrays(tmp_path / "again")
+    _erase(again, person(1))
+    assert len(_arrays(tmp_path / "again")) == len(MODELS)
+    _assert_equal(again)
+
+
+def test_a_full_disk_costs_the_accelerator_alone(
+    folder: Path, workspace: Workspace, monkeypatch: Any
+) -> None:
+    from erasable.core.errors import WorkspaceDiskError
+
+    def full(*args: Any) -> None:
+        raise WorkspaceDiskError("full")
+
+    monkeypatch.setattr(MappedFile, "make", full)
+    workspace.fit("risk")
+    assert len(_arrays(folder)) == len(MODELS) - 1
+    _erase(workspace, person(1))
+    _assert_equal(workspace)
+
+
+def test_a_process_that_dies_between_the_model_and_its_accelerator(
+    folder: Path, workspace: Workspace, monkeypatch: Any
+) -> None:
+    """The ledger has the new model, and the accelerator of before is on the disk, with a change."""
+    from erasable.workspace.requests import process
+
+    def die(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "finish", die)
+        workspace.request([person(1)])
+        with pytest.raises(KeyboardInterrupt):
+            workspace.process()
+    # `finish` is called before a batch, too: what died there is done again.
+    again = Workspace.open(folder)
+    again.process()
+    assert not list(folder.glob(f"{FOLDER}/*/change"))
+    assert len(_arrays(folder)) == len(MODELS)
+    _assert_equal(again)
+    assert {each["treatment"] for each in _erase(again, person(2)).treatments} == {"deleted"}
+    _assert_equal(again)
+
+
+def test_files_that_were_copied_are_taken_for_what_they_are(
+    folder: Path, workspace: Workspace
+) -> None:
+    for path in _arrays(folder):
+        os.utime(path)
+    assert {each["treatment"] for each in _erase(workspace, person(1)).treatments} == {"deleted"}
+    _assert_equal(workspace)
