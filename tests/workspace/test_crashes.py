@@ -34,7 +34,7 @@ from erasable.workspace.identity import outside
 from erasable.workspace.ledger.schema import PASSING, metadata
 from erasable.workspace.store import crash_points
 
-PROCESS_POINTS = {"sqlite": 108, "postgres": 105, "objects": 22, "s3": 22}
+PROCESS_POINTS = {"sqlite": 134, "postgres": 133, "objects": 22, "s3": 22}
 """The last two are SQLite with an object store: one made of files, and a server that speaks S3."""
 
 TURNS = 8
@@ -74,7 +74,7 @@ def test_the_number_of_points_is_known(prepared: Path, tmp_path: Path, backend: 
 
 
 @pytest.mark.sampled(3)
-@every_point({"sqlite": 8, "postgres": 28, "objects": 16, "s3": 1000})
+@every_point({"sqlite": 10, "postgres": 38, "objects": 16, "s3": 1000})
 def test_killed_while_processing(prepared: Path, tmp_path: Path, number: int) -> None:
     path = copy_of(prepared, tmp_path / "ws")
     assert die_at(number, process, path)
