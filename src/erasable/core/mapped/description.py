@@ -53,21 +53,26 @@ class Description:
 
     def as_bytes(self, secret: bytes) -> bytes:
         """Pack it, under a hash that takes the secret to make."""
-        fields = {"tree": self.tree, "slots": self.slots, "size": self.size}
-        packed = json.dumps({**fields, "signature": self.signature}).encode()
-        head = {"format": _FORMAT, "label": self.label, "packed": len(packed)}
-        data = json.dumps(head).encode() + b"\n" + packed + self.hashes
-        return blake2b(data, digest_size=HASH, key=secret).hexdigest().encode() + b"\n" + data
+        packed = json.dumps({"tree": self.tree, "slots": self.slots, "size": self.size}).encode()
+        return _closed(self.label, self.signature, packed, self.hashes, secret)
 
     @classmethod
     def of_bytes(cls, data: bytes, secret: bytes) -> Description:
         """Unpack it; what is damaged, or was written without the secret, is a StaleError."""
-        label, packed, hashes = opened(data, secret)
-        return cls(label, hashes=hashes, **json.loads(packed))
+        head, packed, hashes = opened(data, secret)
+        return cls(head["label"], hashes=hashes, signature=head["signature"], **json.loads(packed))
 
 
-def opened(data: bytes, secret: bytes) -> tuple[str, bytes, bytes]:
-    """Return the label of a description, its other fields as they were packed, and the hashes."""
+def _closed(
+    label: str, signature: list[int] | None, packed: bytes, hashes: bytes, secret: bytes
+) -> bytes:
+    head = {"format": _FORMAT, "label": label, "signature": signature, "packed": len(packed)}
+    data = json.dumps(head).encode() + b"\n" + packed + hashes
+    return blake2b(data, digest_size=HASH, key=secret).hexdigest().encode() + b"\n" + data
+
+
+def opened(data: bytes, secret: bytes) -> tuple[dict[str, Any], bytes, bytes]:
+    """Return the head of a description, its other fields as they were packed, and the hashes."""
     told, _, body = data.partition(b"\n")
     expected = blake2b(body, digest_size=HASH, key=secret).hexdigest().encode()
     if not compare_digest(told, expected):
@@ -76,7 +81,7 @@ def opened(data: bytes, secret: bytes) -> tuple[str, bytes, bytes]:
     head = json.loads(first)
     if head["format"] != _FORMAT:
         raise StaleError("it is of another version")
-    return str(head["label"]), rest[: head["packed"]], rest[head["packed"] :]
+    return head, rest[: head["packed"]], rest[head["packed"] :]
 
 
 @dataclass(slots=True)
@@ -112,9 +117,9 @@ class Change:
         """Write it; from its first to its last step it can be read, and done again."""
         if self.runs:
             files.patch(f"{key}/{ARRAYS}", self.runs)
-        now = Description.of_bytes(self.described, secret)
-        now.signature = signature_of(files, key)
-        write(files, f"{key}/{NOW}", now.as_bytes(secret))
+        head, packed, hashes = opened(self.described, secret)
+        signed = _closed(head["label"], signature_of(files, key), packed, hashes, secret)
+        write(files, f"{key}/{NOW}", signed)
         files.remove(f"{key}/{CHANGE}")
 
 

@@ -272,7 +272,7 @@ def settle(files: Files, key: str, label: str, secret: bytes = b"") -> bool:
     if not files.path(key).exists():
         return False
     try:
-        now, _, _ = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)
+        now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]
         if now == label and not files.path(f"{key}/{CHANGE}").exists():
             return True
         change = Change.read(files, key)
@@ -292,7 +292,7 @@ def labels(files: Files, key: str, secret: bytes = b"") -> tuple[str | None, str
     """Return what a file belongs to, and what a change of it was prepared for; None for none."""
     now = to = None
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, StaleError):
-        now, _, _ = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)
+        now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]
         change = Change.read(files, key)
         to = None if change is None else change.to
     return now, to
