@@ -1,6 +1,6 @@
 """``python -m erasable`` is the command ``erasable``."""
 
-from erasable.cli import main
+from erasable.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

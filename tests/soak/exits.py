@@ -73,7 +73,7 @@ _IMPORTS = """
 import erasable.cli.app, erasable.workspace.facade, erasable.workspace.data.sources
 import erasable.workspace.models.fitting, erasable.workspace.requests.process
 import pyarrow.parquet, pyarrow.csv, sklearn.tree, pandas
-from erasable.cli import main
+from erasable.cli import run as main
 """
 
 

@@ -113,6 +113,7 @@ class LloydRun:
         self._room = new_room(self.points.X.shape[1], self.n_clusters)
         self._picks = np.zeros(self.alive.size if self._filed else 0, np.int64)
         self._n_picked = 0
+        self._followed = _PATIENCE  # one that is kept will delete again
 
     @property
     def centers(self) -> Floats:
