@@ -17,6 +17,11 @@ from numba.core.bytecode import FunctionIdentity
 
 F = TypeVar("F", bound=Callable[..., object])
 
+# Without Python's lock, so that several threads can run kernels: see `erasable.core.threads`.
+_OPTIONS: dict[str, Any] = {
+    "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True, "nogil": True,
+}  # fmt: skip
+
 # numba tells apart functions of one name, as those that one function makes, by counting what a
 # process has compiled. Two processes count alike: what is loaded of both caches has one name for
 # two functions, and the linker takes the first for both (numba/numba#10486). So numbers are drawn.
@@ -41,7 +46,12 @@ def kernel(function: F) -> F:
     No C function is made of it, which only code outside of Python could call, and which would
     take a tenth of the time to compile.
     """
-    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {
+        "cache": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "nogil": True,
+    }
     compiled = numba.njit(**options)(function)
     _share_cache(compiled)
     return cast(F, compiled)
@@ -53,7 +63,12 @@ def borrowing(function: F) -> F:
     The caller holds them, so that references to them need not be counted. In a kernel that takes
     many small views, counting takes a third of the time.
     """
-    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {
+        "cache": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "nogil": True,
+    }
     options["_nrt"] = False
     compiled = numba.njit(**options)(function)
     _share_cache(compiled)
@@ -67,7 +82,12 @@ def inlined(function: F) -> F:
     a small function does with them. Views may be returned only to what is borrowing as well.
     Python cannot call it: to take such arrays out of Python's objects would be most of the code.
     """
-    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {
+        "cache": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "nogil": True,
+    }
     options |= {"no_cpython_wrapper": True, "forceinline": True, "_nrt": False}
     compiled = numba.njit(**options)(function)
     _share_cache(compiled)

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from erasable.core.threads import N_JOBS
 from erasable.tree._kinds import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
 OF_FORESTS: dict[str, Any] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "bootstrap": ["boolean"],
+    "n_jobs": N_JOBS,
 }
 """Constraints of the parameters that forests have beside those of trees."""
 
@@ -22,6 +24,9 @@ OF_FORESTS: dict[str, Any] = {
 class Bagged:
     """Mixin of forests; what they are was fixed at `fit`."""
 
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
+
+    n_jobs: int | None
     _at_fit: Any
     _leaves: Any
 
@@ -39,6 +44,10 @@ class Bagged:
         """
         leaves: NDArray[np.int64] = self._leaves(X)
         return leaves
+
+    @property
+    def _n_jobs(self) -> int | None:
+        return self.n_jobs
 
     def _n_trees(self) -> int:
         return int(self._at_fit("n_estimators"))
@@ -81,6 +90,9 @@ class RandomForestClassifier(Bagged, TreeClassifier):
         weigh the same: the weights change with every deletion, which then is a refit.
     n_thresholds : int, default=16
         Thresholds that are tried in each feature of a node; at most 1,023.
+    n_jobs : int or None, default=None
+        Threads that grow trees, delete and predict; None is one, and -1 are all cores. The model
+        is the same with any number.
     random_state : int, RandomState or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
 
@@ -106,7 +118,7 @@ class RandomForestClassifier(Bagged, TreeClassifier):
 
     Parameters that scikit-learn has and this has not depend on the whole tree or on all records:
     pruning, `max_leaf_nodes`, `max_samples`, weights of single records (in `fit` there is no
-    ``sample_weight``). Trees grow in one thread; there is no `n_jobs`. Gaps and sparse data are
+    ``sample_weight``). Gaps and sparse data are
     refused: before a forest an encoder needs ``sparse_output=False``, and no scaler is needed.
     Behind one in a pipeline trees learn from the values as they came, so that a deletion, which
     changes the scales, does not make them grow again.
@@ -147,6 +159,7 @@ class RandomForestClassifier(Bagged, TreeClassifier):
         bootstrap: bool = True,
         class_weight: Any = None,
         n_thresholds: int = 16,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -159,6 +172,7 @@ class RandomForestClassifier(Bagged, TreeClassifier):
         self.bootstrap = bootstrap
         self.class_weight = class_weight
         self.n_thresholds = n_thresholds
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
 
@@ -190,6 +204,9 @@ class RandomForestRegressor(Bagged, TreeRegressor):
         Whether each tree learns from a bag of records.
     n_thresholds : int, default=16
         Thresholds that are tried in each feature of a node; at most 1,023.
+    n_jobs : int or None, default=None
+        Threads that grow trees, delete and predict; None is one, and -1 are all cores. The model
+        is the same with any number.
     random_state : int, RandomState or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
 
@@ -233,6 +250,7 @@ class RandomForestRegressor(Bagged, TreeRegressor):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = True,
         n_thresholds: int = 16,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -244,4 +262,5 @@ class RandomForestRegressor(Bagged, TreeRegressor):
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.n_thresholds = n_thresholds
+        self.n_jobs = n_jobs
         self.random_state = random_state

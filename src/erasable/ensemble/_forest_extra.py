@@ -41,6 +41,9 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
         weigh the same: the weights change with every deletion, which then is a refit.
     n_thresholds : int, default=2
         Thresholds that are tried in each feature of a node; at most 1,023.
+    n_jobs : int or None, default=None
+        Threads that grow trees, delete and predict; None is one, and -1 are all cores. The model
+        is the same with any number.
     random_state : int, RandomState or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
 
@@ -92,6 +95,7 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
         bootstrap: bool = False,
         class_weight: Any = None,
         n_thresholds: int = 2,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -104,6 +108,7 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
         self.bootstrap = bootstrap
         self.class_weight = class_weight
         self.n_thresholds = n_thresholds
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
 
@@ -135,6 +140,9 @@ class ExtraTreesRegressor(Bagged, TreeRegressor):
         Whether each tree learns from a bag of records.
     n_thresholds : int, default=2
         Thresholds that are tried in each feature of a node; at most 1,023.
+    n_jobs : int or None, default=None
+        Threads that grow trees, delete and predict; None is one, and -1 are all cores. The model
+        is the same with any number.
     random_state : int, RandomState or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
 
@@ -178,6 +186,7 @@ class ExtraTreesRegressor(Bagged, TreeRegressor):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
         n_thresholds: int = 2,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -189,4 +198,5 @@ class ExtraTreesRegressor(Bagged, TreeRegressor):
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.n_thresholds = n_thresholds
+        self.n_jobs = n_jobs
         self.random_state = random_state

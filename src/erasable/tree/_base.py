@@ -18,6 +18,7 @@ from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.params import decode_params
+from erasable.core.threads import in_threads
 from erasable.tree._columns import Columns
 from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
@@ -64,6 +65,10 @@ class TreeModel(Erasable):
 
     def _draws_bags(self) -> bool:
         return False
+
+    @property
+    def _n_jobs(self) -> int | None:
+        return None
 
     # -- learning and forgetting ---------------------------------------------------------------
 
@@ -116,6 +121,7 @@ class TreeModel(Erasable):
             targets.n_stats,
             targets.class_weight,
             known,
+            self._n_jobs,
         )
 
     def _delete_rows(self, rows: Ints) -> Outcome:
@@ -125,7 +131,9 @@ class TreeModel(Erasable):
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
             if targets.remove(held, rows) or self._rules() != forest.rules:
                 return self._learn_again()
-        nodes, records = forest.remove(rows, self._owner_keys(rows), held.live, held.live_rows)
+        nodes, records = forest.remove(
+            rows, self._owner_keys(rows), held.live, held.live_rows, self._n_jobs
+        )
         kept = targets.kept()
         if kept is not None:
             forest.keep_classes(kept, targets.class_weight)
@@ -241,10 +249,13 @@ class TreeModel(Erasable):
         if self._comes_mapped(X):
             with np.errstate(over="ignore"):
                 matrix = self._unmapped(matrix)
-        for flat in self._flats():
+
+        def leaves(flat: Flat) -> tuple[Flat, Ints]:
             found = np.empty(matrix.shape[0], dtype=np.int64)
             descend(matrix, flat.features, flat.thresholds, flat.rights, flat.places, found)
-            yield flat, found
+            return flat, found
+
+        return in_threads(leaves, self._flats(), self._n_jobs)
 
 
 MOST_WEIGHT = 255

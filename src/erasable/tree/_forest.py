@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.core.tape import Stream, Tape
+from erasable.core.threads import in_threads
 from erasable.tree._columns import Columns, turn
 from erasable.tree._flat import Flat, forest_hash
 from erasable.tree._grown import Grown, bag_of
@@ -100,6 +102,7 @@ class Forest:
         n_stats: int,
         class_weight: Floats,
         known: list[Flat] | None = None,
+        n_jobs: int | None = None,
     ) -> Self | None:
         """Grow all trees, or lay out those that are known; None if they do not fit.
 
@@ -113,21 +116,24 @@ class Forest:
         )  # fmt: skip
         n_trees = draws.keys.size
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
-        work = forest._room(n_stats)
         many = live.size > _MANY and columns.packed.nbytes <= _MOST
         if known is None and n_trees > 1 and many:
             table = table._replace(by_column=beside(columns.packed.shape[1], y.size))
             turn(columns.packed, table.by_column.T)
-        for t in range(n_trees):
+        rooms = threading.local()
+
+        def grown(t: int) -> Grown | None:
+            rooms.work = work = getattr(rooms, "work", None) or forest._room(n_stats)
             weights = draws.weights(record_keys, slice(t, t + 1))[0]
-            bag = bag_of(live, weights)
             forest.whole[t] = not weights.any()
             if forest.whole[t]:
-                bag = bag_of(live, np.ones(live.size, dtype=np.uint8))
+                weights = np.ones(live.size, dtype=np.uint8)
+            bag = bag_of(live, weights)
             if known is None:
-                forest.trees.append(Grown.of(bag, draws.keys[t], table, rules, work))
-                continue
-            tree = Grown.restored(known[t], bag, draws.keys[t], table, rules, work, columns)
+                return Grown.of(bag, draws.keys[t], table, rules, work)
+            return Grown.restored(known[t], bag, draws.keys[t], table, rules, work, columns)
+
+        for tree in in_threads(grown, range(n_trees), n_jobs):
             if tree is None:
                 return None
             forest.trees.append(tree)
@@ -137,7 +143,12 @@ class Forest:
         return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
 
     def remove(
-        self, rows: Ints, keys: Words, live: NDArray[np.bool_], live_rows: Callable[[], Ints]
+        self,
+        rows: Ints,
+        keys: Words,
+        live: NDArray[np.bool_],
+        live_rows: Callable[[], Ints],
+        n_jobs: int | None = None,
     ) -> tuple[int, int]:
         """Take rows out of all trees that learned from them.
 
@@ -158,22 +169,25 @@ class Forest:
         """
         weights = self.draws.weights(keys)
         weights[self.whole] = 1
-        work: Work | None = None
-        nodes = records = 0
-        for t in np.flatnonzero(weights.any(axis=1)).tolist():
+        rooms = threading.local()
+
+        def without(t: int) -> tuple[int, int]:
             tree = self.trees[t]
-            work = work or self._room(tree.plant.stats.shape[1])
+            rooms.work = work = getattr(rooms, "work", None) or self._room(
+                tree.plant.stats.shape[1]
+            )
             gone = bag_of(rows, weights[t])
-            if gone.size == tree.n_records:
-                self.whole[t] = True
-                left = live_rows()
-                bag = bag_of(left, np.ones(left.size, dtype=np.uint8))
-                self.trees[t] = Grown.of(bag, tree.key, self.table, self.rules, work)
-                nodes, records = nodes + 1, records + left.size
-                continue
-            changed, below = tree.remove(gone, live, self.table, self.rules, work)
-            nodes, records = nodes + changed, records + below
-        return nodes, records
+            if gone.size < tree.n_records:
+                return tree.remove(gone, live, self.table, self.rules, work)
+            self.whole[t] = True
+            left = live_rows()
+            bag = bag_of(left, np.ones(left.size, dtype=np.uint8))
+            self.trees[t] = Grown.of(bag, tree.key, self.table, self.rules, work)
+            return 1, left.size
+
+        concerned = np.flatnonzero(weights.any(axis=1)).tolist()
+        counts = list(in_threads(without, concerned, n_jobs))
+        return sum(nodes for nodes, _ in counts), sum(records for _, records in counts)
 
     def forget(self, rows: Ints) -> None:
         """Overwrite what is left of rows in the tables."""

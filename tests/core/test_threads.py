@@ -1,0 +1,84 @@
+"""Work in several threads: the same, in the same order, whatever happens in one of them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+
+from erasable.core.errors import InvalidParameterError
+from erasable.core.threads import in_threads
+from erasable.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 7, -1])
+def test_results_come_in_the_order_of_the_items(n_jobs: Any) -> None:
+    assert list(in_threads(lambda x: x * x, range(50), n_jobs)) == [x * x for x in range(50)]
+    assert list(in_threads(str, [], n_jobs)) == []
+
+
+def test_several_threads_are_at_work_at_once() -> None:
+    meeting = threading.Barrier(2, timeout=60)
+    assert sorted(in_threads(lambda _: meeting.wait(), range(2), 2)) == [0, 1]
+
+
+def test_no_more_is_begun_than_waits() -> None:
+    begun: list[int] = []
+    results = in_threads(lambda x: begun.append(x) or x, range(1000), 2)
+    assert next(results) == 0
+    results.close()
+    assert len(begun) < 10
+
+
+def test_an_error_in_one_is_raised() -> None:
+    def divide(x: int) -> float:
+        return 1 / (x - 20)
+
+    with pytest.raises(ZeroDivisionError):
+        list(in_threads(divide, range(40), 3))
+
+
+def test_none_follows_joblib() -> None:
+    names = set()
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        list(in_threads(lambda _: names.add(threading.get_ident()), range(20), None))
+    assert threading.get_ident() not in names
+    list(in_threads(lambda _: names.add(threading.get_ident()), range(2), None))
+    assert threading.get_ident() in names
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor],
+)
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_forests_are_the_same_with_any_number_of_threads(cls: Any, bootstrap: bool) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(600, 4))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
+    digests, outputs = set(), []
+    for n_jobs in (None, 2, 5):
+        model = cls(12, bootstrap=bootstrap, random_state=0, n_jobs=n_jobs).fit(X, y)
+        for gone in ([5], list(range(20, 60)), [0]):
+            model.delete(gone)
+        digests.add(model.digest())
+        outputs.append(model.predict(X).tobytes() + model.apply(X).tobytes())
+    left = np.delete(np.arange(600), [0, 5, *range(20, 60)])
+    fresh = cls(12, bootstrap=bootstrap, random_state=0).fit(X[left], y[left], ids=left)
+    assert digests == {fresh.digest()}
+    assert len(set(outputs)) == 1
+    assert model.state()["params"].get("n_jobs") is None
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2"])
+def test_what_is_no_number_of_threads_is_refused(n_jobs: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="n_jobs"):
+        RandomForestClassifier(2, n_jobs=n_jobs).fit([[0.0], [1.0]], [0, 1])
