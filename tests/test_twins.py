@@ -82,7 +82,6 @@ _OF_SINGLE_TREES = {**_OF_EACH_TREE, "splitter": "n_thresholds=1 draws one for e
 _OF_FORESTS = {
     **_OF_EACH_TREE,
     "max_samples": "bags are drawn record by record, so that their sizes are drawn, too",
-    "n_jobs": THREADS,
     "oob_score": "a score is not a part of the model",
     "verbose": QUIET,
     "warm_start": "more trees are a new fit",
@@ -107,8 +106,8 @@ PARAMETERS = {
         "n_init": "one run, of greedy seeding",
         "verbose": QUIET,
     },
-    "KNeighborsClassifier": {"metric_params": METRICS, "n_jobs": THREADS},
-    "KNeighborsRegressor": {"metric_params": METRICS, "n_jobs": THREADS},
+    "KNeighborsClassifier": {"metric_params": METRICS},
+    "KNeighborsRegressor": {"metric_params": METRICS},
     "LinearRegression": {
         "copy_X": COPIED,
         "n_jobs": THREADS,

@@ -17,6 +17,7 @@ from erasable.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from erasable.neighbors import KNeighborsClassifier
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 7, -1])
@@ -76,6 +77,19 @@ def test_forests_are_the_same_with_any_number_of_threads(cls: Any, bootstrap: bo
     assert digests == {fresh.digest()}
     assert len(set(outputs)) == 1
     assert model.state()["params"].get("n_jobs") is None
+
+
+@pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
+def test_neighbours_are_the_same_with_any_number_of_threads(algorithm: str) -> None:
+    rng = np.random.default_rng(3)
+    X, queries = rng.integers(0, 9, size=(500, 3)) / 4.0, rng.normal(size=(30_000, 3))
+    found = []
+    for n_jobs in (None, 4):
+        model = KNeighborsClassifier(algorithm=algorithm, n_jobs=n_jobs).fit(X, X[:, 0] > 1)
+        model.delete(list(range(7)))
+        distances, places = model.kneighbors(queries)
+        found.append((distances.tobytes(), places.tobytes(), model.digest()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "2"])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.threads import in_threads
 
 from . import _index_kernels as kernels
 
@@ -74,7 +75,12 @@ class Index:
         self.n_dead += rows.size
 
     def nearest(
-        self, queries: Floats, k: int, inverse: Floats | None = None, metric: int = 0
+        self,
+        queries: Floats,
+        k: int,
+        inverse: Floats | None = None,
+        metric: int = 0,
+        n_jobs: int | None = None,
     ) -> tuple[Floats, Ints]:
         """Find the nearest records of every query, by distance and then in order.
 
@@ -86,6 +92,8 @@ class Index:
             What the difference in a feature is multiplied by.
         metric : int
             See `_distance_kernels`.
+        n_jobs : int or None
+            Threads; see `erasable.core.threads`.
 
         Returns
         -------
@@ -99,9 +107,13 @@ class Index:
         scales = np.zeros(0) if inverse is None else inverse
         find = kernels.search if self.tree[2].size else kernels.scan
         portion = max(_LANES, _CACHED // max(1, queries.shape[1]))
-        for start in range(0, queries.shape[0], portion):
+
+        def answer(start: int) -> None:
             some = slice(start, start + portion)
             find(queries[some], self.tree, scales, metric, distances[some], ranks[some])
+
+        for _ in in_threads(answer, range(0, queries.shape[0], portion), n_jobs):
+            pass
         found = ranks != _NOBODY
         rows = np.where(found, self.order[np.where(found, ranks, 0)], -1)
         return distances, rows

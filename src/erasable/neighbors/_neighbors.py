@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
+from erasable.core.threads import N_JOBS
 
 from ._distance_kernels import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from ._lazy import Lazy
@@ -35,7 +36,9 @@ class Neighbors(Lazy):
         "leaf_size": [Interval(Integral, 1, None, closed="left")],
         "p": [Interval(Real, 1, None, closed="both")],
         "metric": [StrOptions({"minkowski", *_METRICS})],
+        "n_jobs": N_JOBS,
     }
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Neighbors(Lazy):
         leaf_size: int = 128,
         p: float = 2,
         metric: str = "minkowski",
+        n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
@@ -53,6 +57,7 @@ class Neighbors(Lazy):
         self.leaf_size = leaf_size
         self.p = p
         self.metric = metric
+        self.n_jobs = n_jobs
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -148,7 +153,9 @@ class Neighbors(Lazy):
         k = self._count(n_neighbors, memory.live, own is not None)
         index = memory.index(self._leaf_size())
         metric = self._distance()
-        distances, rows = index.nearest(queries, k if own is None else k + 1, self._inverse, metric)
+        distances, rows = index.nearest(
+            queries, k if own is None else k + 1, self._inverse, metric, self.n_jobs
+        )
         if own is not None:
             distances, rows = _without(own, distances, rows)
         if (rows < 0).any():

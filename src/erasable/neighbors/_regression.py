@@ -35,6 +35,8 @@ class KNeighborsRegressor(RegressorMixin, Neighbors):
         Power of the metric "minkowski".
     metric : {"minkowski", "euclidean", "manhattan", "chebyshev"}, default="minkowski"
         The distance.
+    n_jobs : int or None, default=None
+        Threads that look for neighbours; None is one, and -1 are all cores.
 
     Attributes
     ----------
