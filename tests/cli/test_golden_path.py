@@ -73,6 +73,14 @@ def run(*args: str, folder: Path, stdin: str | None = None) -> str:
     return result.stdout
 
 
+def test_a_process_can_be_profiled(tmp_path: Path) -> None:
+    run("init", folder=tmp_path)
+    phases = told("process", "--profile", folder=tmp_path)["phases"]
+    assert phases["starting, importing"] > 0.0
+    assert "phases" not in told("process", folder=tmp_path)
+    assert "starting, importing" in erasable("process", "--profile", folder=tmp_path).stdout
+
+
 def test_a_dry_run_changes_nothing(done: Done) -> None:
     assert done.foreseen["n_records"] == 9
     assert done.status[0]["requests"] == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +24,7 @@ REGULATIONS = ("gdpr", "ccpa", "none")
 
 STATE = option("S", f"Only those that are {', '.join(STATES)}.")
 REQUEST = argument("ID", "The request, as R-4VYK2J0QFT.")
+PROFILE = switch("--profile", "Show where the time went, the start of this command included.")
 REASON = option("R", "Why, in one line that does not name the person.", default=...)
 
 
@@ -80,9 +83,15 @@ def request(
 
 
 @command(app, "process", example="erasable process", panel=PANEL)
-def process(folder: str = FOLDER, as_json: bool = JSON) -> None:
+def process(profile: bool = PROFILE, folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Carry out every request that is pending, in every data set and model."""
-    done = opened(folder).process()
+    began = time.perf_counter()
+    workspace = opened(folder)
+    done = workspace.process()
+    phases = {
+        "starting, importing": time.perf_counter() - began - done.seconds + since_start(began),
+        **done.phases,
+    }
     show.warn(done.warnings)
     if as_json:
         show.print_json(
@@ -92,9 +101,14 @@ def process(folder: str = FOLDER, as_json: bool = JSON) -> None:
                 "models": done.treatments,
                 "resumed": done.n_resumed,
                 **show.picked(done, "hooks", "seconds", "warnings"),
+                **({"phases": phases} if profile else {}),
             }
         )
         return
+    if profile:
+        rows = [(name, show.seconds(each)) for name, each in phases.items()]
+        show.table(["phase", "time"], rows, right="time")
+        show.line()
     if done.treatments:
         show.table(
             ["model", "treatment", "exactness", "records", "time"],
@@ -124,6 +138,22 @@ def process(folder: str = FOLDER, as_json: bool = JSON) -> None:
             )
     elif not done.requests and not done.hooks:
         show.line("nothing to do")
+
+
+def since_start(moment: float) -> float:
+    """Return the seconds from the start of this process to a moment of `time.perf_counter`.
+
+    0 where the system does not tell when that was.
+    """
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        with open("/proc/uptime", "rb") as file:
+            up = float(file.read().split()[0])
+        age = up - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return max(0.0, age - (time.perf_counter() - moment))
 
 
 def _later(done: Any) -> str:

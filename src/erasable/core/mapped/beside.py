@@ -82,7 +82,9 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
         if not _settle(files, key, label):
             raise StaleError("they are missing, or those of another model")
         file, kept = MappedFile.open(files, key, label)
-    except StaleError as error:
+        if type(kept) is made:
+            kept.get_params()  # that it was made with, of which a newer class may have more
+    except (StaleError, AttributeError) as error:
         raise ArtifactError(
             f"the records that were saved with {_name(path)!r} cannot be used: {error}; expected "
             f"the folder {files.path(key).name!r} beside it as save(path, records=True) wrote it; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 from dataclasses import dataclass
 from hashlib import blake2b
 from hmac import compare_digest
@@ -15,7 +16,10 @@ from erasable.core.mapped.disk import Files
 
 __all__ = ["Change", "Description", "StaleError", "check_blocks", "opened", "signature_of", "write"]
 
-_FORMAT = 1
+_FORMAT = [
+    1,
+    sys.modules["erasable"].__version__,
+]  # what another version has written, its classes may not know
 BLOCK = 2**14
 HASH = 16  # bytes
 ARRAYS, NOW, CHANGE = "arrays", "now", "change"

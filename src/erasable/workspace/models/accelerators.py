@@ -45,9 +45,12 @@ def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | st
         return "it is kept in folders only"
     if version.software != software():
         return "other versions of software made it"
+    folder, secret = folder_of(version.key), secret_of(context.keys)
     try:
-        return MappedFile.open(
-            context.disk, folder_of(version.key), version.key, secret_of(context.keys)
-        )
+        file, model = MappedFile.open(context.disk, folder, version.key, secret)
+        model.get_params()  # that it was made with, of which a newer class may have more
     except StaleError as error:
         return str(error)
+    except AttributeError:
+        return "another version of its class made it"
+    return file, model

@@ -27,7 +27,7 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
-from erasable.workspace.requests import failures, outbox, steps
+from erasable.workspace.requests import failures, outbox, phases, steps
 from erasable.workspace.requests.batches import (
     Batch,
     affected,
@@ -66,6 +66,8 @@ class Processed:
     hooks : list of str
         Models whose hooks have ended well.
     seconds : float
+    phases : dict of str to float
+        Where they went.
     warnings : list of str
         What did not go well beside the erasure, such as a hook of the user's, or a clock that was
         set back.
@@ -84,6 +86,7 @@ class Processed:
     n_resumed: int = 0
     hooks: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -117,9 +120,11 @@ def process(
     WorkspaceError
         A model or data set cannot be read or rewritten; nothing has changed.
     """
-    done = carry_out(context, only, delivers=delivers)
+    with phases.measured() as seconds:
+        done = carry_out(context, only, delivers=delivers)
     if isinstance(done, Setback):
         done.reraise(advice)
+    done.phases = seconds
     return done
 
 
@@ -168,9 +173,10 @@ def carry_out(
         if delivers:
             updated = [each["model"] for each in done.treatments]
             erased = bool(done.requests)
-            done.hooks, messages = outbox.deliver(
-                context, erased=erased, before=before, updated=updated
-            )
+            with phases.phase("running hooks, publishing"):
+                done.hooks, messages = outbox.deliver(
+                    context, erased=erased, before=before, updated=updated
+                )
             done.warnings += messages
     done.warnings += tidied
     done.seconds = time.perf_counter() - began
@@ -231,7 +237,8 @@ def _carry_out_once(
             longest = None if patience is None else _LONGEST_ADMISSION
             with context.lock([locking.ADMISSION], wait=longest):
                 setback = check_claimed(context, batch, claimed)
-                matched = {} if setback is not None else swap(context, batch)
+                with phases.phase("putting all in place"):
+                    matched = {} if setback is not None else swap(context, batch)
     except ErasableError:
         with suppress(ErasableError):  # then they are taken up again as they are
             put_back(context, batch)
@@ -284,7 +291,7 @@ def _put_back(
 
 
 def _find_and_prepare(context: Context, batch: Batch, patience: Patience | None) -> Setback | None:
-    with context.ledger.reading() as connection:
+    with phases.phase("finding records"), context.ledger.reading() as connection:
         setback = look(context, connection, batch)
         if setback is not None:
             return setback
@@ -297,8 +304,9 @@ def _find_and_prepare(context: Context, batch: Batch, patience: Patience | None)
     found = steps.prepare_batch(context, batch, shared=shared)
     if isinstance(found, Setback):
         return found
-    for erasure in batch.erasures:
-        leavers.find_leavers(context, erasure)
+    with phases.phase("finding who has no record left"):
+        for erasure in batch.erasures:
+            leavers.find_leavers(context, erasure)
     for row, version, _ in batch.models:
         batch.prepared.append((row, found[row.id], batch.n_per_request(row, version)))
     batch.prepared.sort(key=lambda each: each[0].name)
@@ -314,8 +322,9 @@ def finish(context: Context) -> list[str]:
     Hold the lock. Safe to call again after a crash, at whatever point. The disk is purged even
     where no request waits for it: what a denied one asked for may be in the write-ahead log.
     """
-    context.clean()
-    context.ledger.purge()
+    with phases.phase("purging the disk"):
+        context.clean()
+        context.ledger.purge()
     waiting = _unfinished(context)
     if not waiting:
         return []
@@ -323,7 +332,7 @@ def finish(context: Context) -> list[str]:
         update_in(
             connection, request_table.c.state, ["swapped"], state="purged", changed_at=context.now()
         )
-    with context.ledger.transaction() as connection:
+    with phases.phase("signing receipts"), context.ledger.transaction() as connection:
         receipts.issue(context, connection, waiting, context.now())
     return waiting
 

@@ -25,6 +25,7 @@ from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.requests.batches import Batch
 from erasable.workspace.requests.failures import Setback
+from erasable.workspace.requests.phases import phase
 from erasable.workspace.store.artifacts import Stored
 
 _PATIENCE = 0.05  # seconds between two looks at what others have done
@@ -49,14 +50,16 @@ def prepare_batch(
     """
     if shared:
         return _share(context, batch)
-    for erasure in batch.erasures:
-        erasing.rewrite_fragments(context, erasure)
+    with phase("rewriting data"):
+        for erasure in batch.erasures:
+            erasing.rewrite_fragments(context, erasure)
     reader = Reader(context, batch.held())
     found = {}
     with context.progress("updating models", len(batch.models)) as advance:
         # Those that learn from the same columns come one after the other: they read them once.
         for row, version, ids in sorted(batch.models, key=lambda each: each[0].features or []):
-            prepared = _prepare_or_fail(context, row, version, ids, reader)
+            with phase(f"model {row.name}"):
+                prepared = _prepare_or_fail(context, row, version, ids, reader)
             if isinstance(prepared, Setback):
                 return prepared
             found[row.id] = prepared
