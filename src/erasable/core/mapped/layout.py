@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from erasable.core.mapped.description import BLOCK
 
-__all__ = ["PAGE", "blocks_of", "gaps", "in_a_row", "laid_out", "rounded"]
+__all__ = ["PAGE", "gaps", "in_a_row", "laid_out", "pieces_of", "rounded"]
 
 PAGE = 4096
+_PIECE = 256 * BLOCK
 
 
 def rounded(slot: Sequence[int]) -> list[int]:
@@ -42,19 +43,19 @@ def laid_out(arrays: Sequence[NDArray[np.uint8]], begin: int) -> tuple[list[list
     return slots, begin
 
 
-def blocks_of(
+def pieces_of(
     arrays: Sequence[NDArray[np.uint8]], slots: Sequence[Sequence[int]], size: int
 ) -> Iterator[memoryview]:
-    """Yield what a file is to hold, block by block."""
-    block = np.zeros(BLOCK, np.uint8)
-    for begin in range(0, size, BLOCK):
-        end = min(size, begin + BLOCK)
-        block[:] = 0
+    """Yield what a file is to hold, some blocks at a time."""
+    piece = np.zeros(_PIECE, np.uint8)
+    for begin in range(0, size, _PIECE):
+        end = min(size, begin + _PIECE)
+        piece[:] = 0
         for array, (offset, length) in zip(arrays, slots, strict=True):
             low, high = max(begin, offset), min(end, offset + length)
             if low < high:
-                block[low - begin : high - begin] = array[low - offset : high - offset]
-        yield block[: end - begin].data
+                piece[low - begin : high - begin] = array[low - offset : high - offset]
+        yield piece[: end - begin].data
 
 
 def in_a_row(pages: Iterable[int]) -> Iterator[tuple[int, int]]:

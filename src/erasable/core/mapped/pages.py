@@ -34,7 +34,7 @@ from erasable.core.mapped.description import (
     write,
 )
 from erasable.core.mapped.disk import Files
-from erasable.core.mapped.layout import PAGE, blocks_of, gaps, in_a_row, laid_out, rounded
+from erasable.core.mapped.layout import PAGE, gaps, in_a_row, laid_out, pieces_of, rounded
 from erasable.core.mapped.objects import UnkeptError, put_together, take_apart
 
 __all__ = ["MappedFile", "StaleError", "labels", "settle"]
@@ -100,9 +100,11 @@ class MappedFile:
         slots, size = laid_out(arrays, 0)
         hashes = bytearray()
         with files.writing(f"{key}/{ARRAYS}") as append:
-            for block in blocks_of(arrays, slots, size):
-                append(block)
-                hashes += blake2b(block, digest_size=HASH).digest()
+            for piece in pieces_of(arrays, slots, size):
+                append(piece)
+                for start in range(0, len(piece), BLOCK):
+                    block = piece[start : start + BLOCK]
+                    hashes += blake2b(block, digest_size=HASH).digest()
         now = Description(label, tree, slots, size, bytes(hashes))
         now.signature = signature_of(files, key)
         write(files, f"{key}/{NOW}", now.as_bytes(secret))
@@ -179,13 +181,15 @@ class MappedFile:
                 "runs": [[offset, len(data)] for offset, data in runs],
             }
         ).encode()  # fmt: skip
-        digest = blake2b(digest_size=HASH)
+        parts: list[Any] = [
+            len(head).to_bytes(8, "little"),
+            head,
+            described,
+            *(data for _, data in runs),
+        ]
+        change = b"".join(parts)
         with self._files.writing(f"{self._key}/{CHANGE}") as append:
-            parts: list[Any] = [len(head).to_bytes(8, "little"), head, described]
-            for part in [*parts, *(data for _, data in runs)]:
-                append(part)
-                digest.update(part)
-            append(digest.digest())
+            append(change + blake2b(change, digest_size=HASH).digest())
 
     def _place(
         self, arrays: Sequence[NDArray[np.uint8]]

@@ -173,9 +173,7 @@ class Disk:
             with crash_point("open", str(path)):
                 handle = os.open(path, os.O_WRONLY)
             try:
-                for offset, data in runs:
-                    os.lseek(handle, offset, os.SEEK_SET)
-                    self._append(path, handle, data)
+                self._patch(path, handle, runs)
                 self._sync(path, handle)
             finally:
                 os.close(handle)
@@ -238,6 +236,16 @@ class Disk:
         while rest:
             with crash_point("write", str(path)):
                 rest = rest[os.write(handle, rest) :]
+
+    def _patch(
+        self, path: Path, handle: int, runs: Iterable[tuple[int, bytes | memoryview]]
+    ) -> None:
+        with crash_point("write", str(path)):
+            for offset, data in runs:
+                os.lseek(handle, offset, os.SEEK_SET)
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(handle, rest) :]
 
     def _sync(self, path: Path, handle: int) -> None:
         with crash_point("sync", str(path)):
