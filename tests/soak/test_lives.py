@@ -48,12 +48,12 @@ def a_class_outlives_its_last_record(patch: pytest.MonkeyPatch) -> None:
 def a_batch_leaves_one_record_in_the_trees(patch: pytest.MonkeyPatch) -> None:
     right = Forest.remove
 
-    def remove(self: Forest, rows: Any, keys: Any, live: Any, live_rows: Any) -> Any:
+    def remove(self: Forest, rows: Any, keys: Any, live: Any, live_rows: Any, *rest: Any) -> Any:
         some = slice(0, max(1, rows.size - 1))
         stays = live.copy()
         stays[rows[some.stop :]] = True  # or kernels write where there is no room
         keys = None if keys is None else keys[some]
-        return right(self, rows[some], keys, stays, lambda: np.flatnonzero(stays))
+        return right(self, rows[some], keys, stays, lambda: np.flatnonzero(stays), *rest)
 
     patch.setattr(Forest, "remove", remove)
     # Found at once: nothing more is asked of a model that does not agree with itself.

@@ -32,7 +32,7 @@ from erasable.workspace.context import RESTORING
 from erasable.workspace.store import crash_points
 from erasable.workspace.store.objects import CLAIM
 
-POINTS = 125
+POINTS = 165
 """The effects of the restore below on SQLite, or a few less: each is tried by some soak."""
 
 
