@@ -110,7 +110,6 @@ PARAMETERS = {
     "KNeighborsRegressor": {"metric_params": METRICS},
     "LinearRegression": {
         "copy_X": COPIED,
-        "n_jobs": THREADS,
         "positive": "it has no closed solution",
         "tol": NUMBERS,
     },

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from effort import examples
 from erasable.core import _centring_kernels as centring
+from erasable.core import _gram_passes as passes
 from erasable.core import gram as module
 from erasable.core.errors import InvalidDataError
 from erasable.core.gram import MAX_FEATURES, Gram
@@ -132,7 +133,7 @@ def test_the_order_of_rows_and_the_size_of_blocks_do_not_count(
     rng = np.random.default_rng(3)
     both = rng.normal(size=(500, 4)), rng.normal(size=(500, 1))
     whole = pickle.dumps(fit(both).state())
-    monkeypatch.setattr(module, "_BLOCK", 64)
+    monkeypatch.setattr(passes, "_BLOCK", 64)
     for rows in (np.arange(500), np.arange(500)[::-1], rng.permutation(500)):
         assert pickle.dumps(fit(both, rows).state()) == whole
 

@@ -64,8 +64,11 @@ class ByClass(ClassifierMixin, Erasable):
 
     def _learn(self, classes: Classes) -> None:
         """Count the records of these classes."""
-        self._counted = self._count(LabelledRows.of(self._attached(), classes, self._weights))
+        self._counted = self._count(self._table(classes))
         self._take(classes)
+
+    def _table(self, classes: Classes) -> LabelledRows:
+        return LabelledRows.of(self._attached(), classes, self._weights, self._n_jobs)
 
     def _take(self, classes: Classes) -> None:
         self._labels, self._counts = classes.labels, classes.counts
@@ -73,7 +76,7 @@ class ByClass(ClassifierMixin, Erasable):
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, classes, weights = self._attached(), self._accelerator, self._weights
-        table = LabelledRows.of(held, classes, weights)
+        table = self._table(classes)
         self._counted.remove(table, rows)
         coarse = weights is not None and weights.remove(rows, classes.codes, held.live_rows)
         kept = classes.remove(rows)

@@ -12,7 +12,7 @@ import numpy as np
 
 from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel
-from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.arrays import Floats, Ints, Ints32, Matrix
 
 HALF = 2.0**13
 ROUND_HALF = 1.5 * 2.0**65
@@ -53,6 +53,42 @@ def accumulate(
             hl[j] += sign * (h[j] * m[j])
         for j in range(row.size):
             ll[j] += sign * (m[j] * m[j])
+
+
+@kernel
+def accumulate_by_class(
+    matrix: Matrix,
+    rows: Ints,
+    every: bool,
+    codes: Ints32,
+    columns: Floats,
+    sums: Floats,
+    scratch: Floats,
+) -> None:
+    """Add the rows to the sums (m, hh, hl, ll) of their classes, ``sums[codes[row]]``.
+
+    `columns` are the origin, the magic number and the quanta in a unit of every column.
+    """
+    m, h = scratch[0], scratch[1]
+    origin, magic, per_quantum = columns[0], columns[1], columns[2]
+    for i in range(matrix.shape[0] if every else rows.size):
+        r = i if every else rows[i]
+        row, own = matrix[r], sums[codes[r]]
+        s, hh, hl, ll = own[0], own[1], own[2], own[3]
+        for j in range(row.size):
+            m[j] = quantise(np.float64(row[j]) - origin[j], magic[j]) * per_quantum[j]
+        for j in range(row.size):
+            s[j] += m[j]
+        for j in range(row.size):
+            upper = (m[j] + ROUND_HALF) - ROUND_HALF
+            m[j] -= upper
+            h[j] = upper / HALF
+        for j in range(row.size):
+            hh[j] += h[j] * h[j]
+        for j in range(row.size):
+            hl[j] += h[j] * m[j]
+        for j in range(row.size):
+            ll[j] += m[j] * m[j]
 
 
 @kernel

@@ -12,10 +12,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core import _moment_kernels as kernels
+from erasable.core._grid_kernels import BITS
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
-from erasable.core.moments import Moments
+from erasable.core.moments import Moments, column_sums
+from erasable.core.passes import Block, Pass, run
 from erasable.core.records import Attachment
 from erasable.core.values import Values
 
@@ -35,6 +38,8 @@ class LabelledRows:
     weights : erasable.naive_bayes._weights.ClassWeights or None
     names : list of str or None
         Names of the columns.
+    n_jobs : int or None
+        Threads of a pass over all rows.
 
     Examples
     --------
@@ -49,12 +54,16 @@ class LabelledRows:
     live_rows: Callable[[], Ints]
     weights: Any = None
     names: list[str] | None = None
+    n_jobs: int | None = None
 
     @classmethod
-    def of(cls, held: Attachment, classes: Classes, weights: Any = None) -> Self:
+    def of(
+        cls, held: Attachment, classes: Classes, weights: Any = None, n_jobs: int | None = None
+    ) -> Self:
         """Return the rows of records that a model holds."""
         records = held.records
-        return cls(records.matrix, classes, held.live_rows, weights, records.feature_names)
+        names = records.feature_names
+        return cls(records.matrix, classes, held.live_rows, weights, names, n_jobs)
 
     @property
     def codes(self) -> Ints32:
@@ -95,10 +104,12 @@ class ClassMoments:
     @classmethod
     def fit(cls, table: LabelledRows) -> Self:
         """Sum the live rows."""
-        matrix, live = table.matrix, table.live_rows()
-        grid = Grid.fit(matrix, live, names=table.names)
-        rows = _rows_by_class(table.codes, live, table.classes.labels.size)
-        return cls(grid, [Moments.fit(grid, matrix, of_class) for of_class in rows])
+        counts = table.classes.counts.tolist()
+        grid, sums = Grid.fit_with(
+            lambda grid: _Sum(grid, table.codes, len(counts)),
+            table.matrix, table.live_rows(), names=table.names, n_jobs=table.n_jobs,
+        )  # fmt: skip
+        return cls(grid, [Moments(grid, n, own) for n, own in zip(counts, sums, strict=True)])
 
     @classmethod
     def from_state(cls, state: dict[str, Any], counts: Ints) -> Self:
@@ -156,9 +167,44 @@ class ClassMoments:
         return np.stack([each.variance() if each.n_rows else zero for each in self.moments])
 
     def _sum_again(self, table: LabelledRows, live: Ints, columns: NDArray[np.bool_]) -> None:
-        rows_left = _rows_by_class(table.codes, live, len(self.moments))
-        for moments, of_class in zip(self.moments, rows_left, strict=True):
-            moments.rederive(table.matrix, of_class, columns)
+        chosen = np.flatnonzero(columns).tolist()
+        again = _SumColumns(self.grid, table.codes, len(self.moments), chosen)
+        sums = run(again, table.matrix, live, columns=chosen)
+        for moments, own in zip(self.moments, sums, strict=True):
+            moments.sums[:, chosen] = own
+
+
+class _Sum(Pass[Floats]):
+    """Sum the rows of every class on a grid, as `Moments.sums`."""
+
+    def __init__(self, grid: Grid, codes: Ints32, n_classes: int) -> None:
+        self._grid, self._codes, self._n_classes = grid, codes, n_classes
+
+    def of_block(self, block: Block) -> Floats:
+        grid, d = self._grid, block.matrix.shape[1]
+        sums = np.zeros((self._n_classes, 4, d))
+        columns = np.stack([grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)])
+        kernels.accumulate_by_class(
+            block.matrix, block.rows, block.every, block.of(self._codes), columns, sums,
+            np.empty((2, d)),
+        )  # fmt: skip
+        return sums
+
+    def merge(self, one: Floats, other: Floats) -> Floats:
+        one += other
+        return one
+
+
+class _SumColumns(_Sum):
+    """Sum some columns."""
+
+    def __init__(self, grid: Grid, codes: Ints32, n_classes: int, columns: list[int]) -> None:
+        super().__init__(grid, codes, n_classes)
+        self._columns = columns
+
+    def of_block(self, block: Block) -> Floats:
+        by_class = _rows_by_class(block.of(self._codes), block.positions, self._n_classes)
+        return np.stack([column_sums(self._grid, self._columns, block, rows) for rows in by_class])
 
 
 def _rows_by_class(codes: Ints32, rows: Ints, n_classes: int) -> list[Ints]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as kernels
-from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.arrays import Floats, Ints
+from erasable.core.passes import Block, Pass, at_hand, run
 
 __all__ = ["Extremes"]
 
@@ -49,26 +50,102 @@ class Extremes:
     counts: Ints
 
     @classmethod
-    def fit(cls, matrix: Matrix, live_rows: Ints | None = None) -> Self:
+    def fit(cls, matrix: Any, live_rows: Ints | None = None, *, n_jobs: int | None = None) -> Self:
         """Find the extremes of the live rows.
 
         Parameters
         ----------
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32, C-contiguous
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32, C-contiguous; or Stored
             Finite values.
         live_rows : ndarray of int64, optional
             Distinct positions of the rows that count; all of them by default.
+        n_jobs : int or None
+            Threads.
 
         Returns
         -------
         Extremes
         """
-        n, d = matrix.shape
-        every, rows = kernels.which(matrix, live_rows)
+        low, high, counts = run(_Find(), matrix, live_rows, n_jobs=n_jobs)
+        some = low <= high
+        return cls(np.where(some, low, 0.0), np.where(some, high, 0.0), counts)
+
+    def remove(
+        self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]
+    ) -> NDArray[np.bool_] | None:
+        """Forget rows, in O(n_features) a row while no extreme goes with them.
+
+        Parameters
+        ----------
+        matrix : ndarray or Stored, of shape (n_rows, n_features), float64 or float32
+            The matrix of `fit`, in which the rows can still be read.
+        rows : ndarray of int64
+            Distinct positions of the rows to forget, all of them live until now.
+        live_rows : callable
+            Returns the positions of the rows that are left; called only if needed.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), bool, or None
+            The columns in which an extreme changed; None if none did.
+        """
+        if not kernels.forget_reached(*at_hand(matrix, rows), self.low, self.high, self.counts):
+            return None
+        changed: NDArray[np.bool_] = (self.counts == 0).any(axis=0)
+        columns = np.flatnonzero(changed).tolist()
+        low, high, counts = run(_FindAgain(columns), matrix, live_rows(), columns=columns)
+        some = low <= high
+        self.low[columns] = np.where(some, low, 0.0)
+        self.high[columns] = np.where(some, high, 0.0)
+        self.counts[:, columns] = counts
+        return changed
+
+
+_Found = tuple[Floats, Floats, Ints]
+
+
+class _FindAgain(Pass[_Found]):
+    """Find lowest and highest values of some columns, and how many reach them.
+
+    Without rows these are inf, -inf and 0.
+    """
+
+    def __init__(self, columns: list[int]) -> None:
+        self._columns = columns
+
+    def of_block(self, block: Block) -> _Found:
+        low, high = np.full((2, len(self._columns)), np.inf)
+        high *= -1.0
+        counts = np.zeros((2, low.size), dtype=np.int64)
+        if block.size:
+            rows = block.positions
+            for k, column in enumerate(self._columns):
+                found = kernels.rescan(block.matrix, rows, block.place(column))
+                low[k], high[k], *counts[:, k] = found
+        return low, high, counts
+
+    def merge(self, one: _Found, other: _Found) -> _Found:
+        low, high = np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
+        counts = sum(
+            np.stack([(found[0] == low) * found[2][0], (found[1] == high) * found[2][1]])
+            for found in (one, other)
+        )
+        return low, high, np.asarray(counts)
+
+
+class _Find(_FindAgain):
+    """Do the same for all columns, faster."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def of_block(self, block: Block) -> _Found:
+        d = block.matrix.shape[1]
         counts = np.zeros((2, d), dtype=np.int64)
-        if (n if every else rows.size) == 0:
-            return cls(low=np.zeros(d), high=np.zeros(d), counts=counts)
         bounds = np.full(d, np.inf), np.full(d, -np.inf)
+        if block.size == 0:
+            return *bounds, counts
+        matrix, rows, every, *_ = block
         lowest, highest = [], []
         for part, (low, high), _ in kernels.long_rows(matrix, every, bounds, None):
             lows, highs = low.copy(), high.copy()
@@ -81,31 +158,4 @@ class Extremes:
             reached = np.zeros(part.shape[1], dtype=np.int64)
             kernels.count_reached(part, rows, every, low, high, reached)
             counts += kernels.unpack(reached, d)
-        return cls(low=found[0], high=found[1], counts=counts)
-
-    def remove(
-        self, matrix: Matrix, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> NDArray[np.bool_] | None:
-        """Forget rows, in O(n_features) a row while no extreme goes with them.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32
-            The matrix of `fit`, in which the rows can still be read.
-        rows : ndarray of int64
-            Distinct positions of the rows to forget, all of them live until now.
-        live_rows : callable
-            Returns the positions of the rows that are left; called only if needed.
-
-        Returns
-        -------
-        ndarray of shape (n_features,), bool, or None
-            The columns in which an extreme changed; None if none did.
-        """
-        if not kernels.forget_reached(matrix, rows, self.low, self.high, self.counts):
-            return None
-        changed: NDArray[np.bool_] = (self.counts == 0).any(axis=0)
-        live = live_rows()
-        for j in np.flatnonzero(changed).tolist():
-            self.low[j], self.high[j], *self.counts[:, j] = kernels.rescan(matrix, live, j)
-        return changed
+        return *found, counts

@@ -7,27 +7,26 @@ solved from them is made of them in double-double, in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
 from scipy.sparse import issparse
 
 from erasable.core import _centring_kernels as centring
 from erasable.core import _gram_kernels as kernels
-from erasable.core._grid_kernels import NO_ROWS
+from erasable.core._gram_passes import Multiply, MultiplyColumns
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
+from erasable.core.passes import at_hand, run
 from erasable.core.sparse import SparseGrid, parts
 
 __all__ = ["MAX_FEATURES", "Gram"]
 
 MAX_FEATURES = 4096
-_BLOCK = 2**15  # values of a block: with its halves and what they give, it stays in cache
 _FEW = 64  # rows that are cheaper added one by one than multiplied as a block
 
 
@@ -97,8 +96,8 @@ class Gram:
         ----------
         grid : Grid or SparseGrid
             Fitted to the same rows.
-        matrix : ndarray or csr_array of shape (n_rows, n_features), float64 or float32
-            Values before the grid.
+        matrix : ndarray, csr_array or Stored, of shape (n_rows, n_features)
+            Values before the grid, float64 or float32.
         target_grid : Grid, optional
             Fitted to the targets.
         targets : ndarray of shape (n_rows, n_targets), float64, optional
@@ -116,17 +115,47 @@ class Gram:
             More than 4096 features, or targets: the sums would not fit memory.
         """
         targets = _targets(matrix, targets)
-        _check_width(matrix.shape[1], "features", "select or project features first")
-        _check_width(targets.shape[1], "targets", "learn them in several models")
-        if target_grid is None:
-            target_grid = Grid.from_state({"top": np.zeros(0), "origin": np.zeros(0)})
+        _check_widths(matrix, targets)
         gram = cls._empty(grid, target_grid)
         rows = np.arange(matrix.shape[0]) if live_rows is None else live_rows
         gram._add(matrix, targets, rows, 1.0)
         return gram
 
     @classmethod
-    def _empty(cls, grid: Grid | SparseGrid, target_grid: Grid) -> Self:
+    def fit_with_grid(
+        cls,
+        matrix: Any,
+        live_rows: Ints,
+        target_grid: Grid | None = None,
+        targets: Floats | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        warn: bool = True,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Fit the grid of the matrix, too, which takes two passes in all.
+
+        See `fit`, and `Grid.fit` for the other parameters.
+        """
+        targets = _targets(matrix, targets)
+        _check_widths(matrix, targets)
+        if issparse(matrix):
+            return cls.fit(
+                SparseGrid.fit(matrix, live_rows), matrix, target_grid, targets, live_rows
+            )
+        grid, found = Grid.fit_with(
+            lambda grid: Multiply(cls._empty(grid, target_grid).columns, targets),
+            matrix, live_rows, names=names, warn=warn, n_jobs=n_jobs,
+        )  # fmt: skip
+        gram = cls._empty(grid, target_grid)
+        gram.n_rows = grid.n_rows
+        gram._take(found, 1.0)
+        return gram
+
+    @classmethod
+    def _empty(cls, grid: Grid | SparseGrid, target_grid: Grid | None) -> Self:
+        if target_grid is None:
+            target_grid = Grid.from_state({"top": np.zeros(0), "origin": np.zeros(0)})
         p = grid.top.size + target_grid.top.size
         gram = cls(
             grid=grid,
@@ -272,11 +301,17 @@ class Gram:
             self._add_sparse(matrix, targets, rows, sign, every)
         elif rows.size < _FEW:
             kernels.update(
-                matrix, targets, rows, sign, self.columns, self.sums, self.products,
+                *_small(matrix, targets, rows), sign, self.columns, self.sums, self.products,
                 np.zeros((2, self.sums.size)),
             )  # fmt: skip
         else:
-            self._add_blocks(matrix, targets, rows, sign)
+            self._take(run(Multiply(self.columns, targets), matrix, rows), sign)
+
+    def _take(self, found: tuple[Floats, Floats], sign: float) -> None:
+        """Add what `Multiply` has found, or take it away."""
+        square, sums = found
+        self.sums[:] += sign * sums
+        kernels.pack(square, sign, self.products)
 
     def _add_sparse(
         self, matrix: Any, targets: Floats, rows: Ints, sign: float, wanted: NDArray[np.bool_]
@@ -285,15 +320,6 @@ class Gram:
             *parts(matrix), matrix.shape[1], targets, rows, sign, wanted,
             self.columns, self.sums, self.products,
         )  # fmt: skip
-
-    def _add_blocks(self, matrix: Any, targets: Floats, rows: Ints, sign: float) -> None:
-        """Multiply blocks of rows by BLAS: those of h and of l, side by side, by themselves."""
-        p = self.sums.size
-        square, sums = np.zeros((2 * p, 2 * p), order="F"), np.zeros(p)
-        for block in _blocks(matrix, targets, rows, self.columns, sums):
-            square = dsyrk(1.0, block.T, beta=1.0, c=square, overwrite_c=1)
-        self.sums[:] += sign * sums
-        kernels.pack(square, sign, self.products)
 
     def _sum_again(
         self, matrix: Any, targets: Floats, rows: Ints, wanted: NDArray[np.bool_]
@@ -304,17 +330,20 @@ class Gram:
             self._add_sparse(matrix, targets, rows, 1.0, wanted)
             return
         chosen = np.flatnonzero(wanted)
-        p = self.sums.size
-        sums, found = np.zeros(p), np.zeros((3, chosen.size, p))
-        for block in _blocks(matrix, targets, rows, self.columns, sums):
-            h, lower = block[:, :p], block[:, p:]
-            h_chosen, l_chosen = h[:, chosen].T, lower[:, chosen].T
-            found[0] += h_chosen @ h
-            found[1] += h_chosen @ lower
-            found[1] += l_chosen @ h
-            found[2] += l_chosen @ lower
+        found, sums = run(MultiplyColumns(self.columns, targets, chosen), matrix, rows)
         self.sums[chosen] = sums[chosen]
         kernels.put_columns(chosen, found, self.products)
+
+
+def _small(matrix: Any, targets: Floats, rows: Ints) -> tuple[Any, Floats, Ints]:
+    """Return what `at_hand` does, with the targets of the same rows."""
+    own, places = at_hand(matrix, rows)
+    return own, targets if own is matrix else targets[rows], places
+
+
+def _check_widths(matrix: Any, targets: Floats) -> None:
+    _check_width(matrix.shape[1], "features", "select or project features first")
+    _check_width(targets.shape[1], "targets", "learn them in several models")
 
 
 def _check_width(count: int, what: str, advice: str) -> None:
@@ -333,18 +362,3 @@ def _check_width(count: int, what: str, advice: str) -> None:
 
 def _targets(matrix: Any, targets: Floats | None) -> Floats:
     return np.zeros((matrix.shape[0], 0)) if targets is None else targets
-
-
-def _blocks(matrix: Any, targets: Floats, rows: Ints, columns: Floats, sums: Floats) -> Any:
-    """Yield h and l, side by side, of blocks of rows, in one array; add up `sums`."""
-    p = sums.size
-    size = min(max(_BLOCK // max(p, 1), 64), rows.size)
-    # Rows that follow each other need not be looked up.
-    through = bool(np.all(rows[1:] - rows[:-1] == 1))
-    block = np.zeros((size, 2 * p))
-    for start in range(0, rows.size, size):
-        part = block[: min(size, rows.size - start)]
-        chosen = NO_ROWS if through else rows[start : start + size]
-        first = int(rows[start])
-        kernels.cut_block(matrix, targets, chosen, first, columns, sums, part)
-        yield part

@@ -14,18 +14,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_kernels import NO_ROWS
+from erasable.core._grid_passes import Count, Regrid, Regridded, skewed_columns
 from erasable.core.arrays import Floats, Ints, Matrix
-from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
-from erasable.core.ids import shorten
-from erasable.core.messages import refuse_no_columns
+from erasable.core.messages import (
+    name_columns,
+    refuse_huge_columns,
+    refuse_many_rows,
+    refuse_no_columns,
+)
+from erasable.core.passes import Pass, Stored, Together, at_hand, run
 
 __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning"]
 
@@ -121,17 +126,18 @@ class Grid:
     @classmethod
     def fit(
         cls,
-        matrix: Matrix,
+        matrix: Any,
         live_rows: Ints | None = None,
         *,
         names: Sequence[str] | None = None,
         warn: bool = True,
+        n_jobs: int | None = None,
     ) -> Self:
         """Derive the grid from the live rows of a matrix.
 
         Parameters
         ----------
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32; or Stored
             Finite values.
         live_rows : ndarray of int64, optional
             Distinct positions of the rows that count; all of them by default.
@@ -139,6 +145,8 @@ class Grid:
             Names of the columns, for messages.
         warn : bool, default=True
             Warn of columns in which many small values become 0?
+        n_jobs : int or None
+            Threads.
 
         Returns
         -------
@@ -151,16 +159,42 @@ class Grid:
         InvalidDataError
             If there are no columns.
         """
+        return cls.fit_with(None, matrix, live_rows, names=names, warn=warn, n_jobs=n_jobs)[0]
+
+    @classmethod
+    def fit_with(
+        cls,
+        further: Callable[[Self], Pass[Any]] | None,
+        matrix: Any,
+        live_rows: Ints | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        warn: bool = True,
+        n_jobs: int | None = None,
+    ) -> tuple[Self, Any]:
+        """Derive the grid as `fit` does, and read the rows for something else in the same pass.
+
+        Parameters
+        ----------
+        further : callable or None
+            Makes a pass of the grid, whose `coarse` is not counted yet.
+        matrix, live_rows, names, warn, n_jobs
+            See `fit`.
+
+        Returns
+        -------
+        grid : Grid
+        found
+            By the pass; None without one.
+        """
         n_rows = matrix.shape[0] if live_rows is None else int(live_rows.size)
-        if n_rows > MAX_ROWS:
-            raise MagnitudeError(
-                f"{n_rows} rows were given; sums are exact for at most {MAX_ROWS} (2**27); "
-                "split the data, for instance with DivideAndConquerKMeans."
-            )
+        refuse_many_rows(n_rows, MAX_ROWS)
         refuse_no_columns(matrix, "a Grid")
         matrix = _contiguous(matrix)
-        extremes = Extremes.fit(matrix, live_rows)
-        _refuse_huge(extremes, names)
+        extremes = Extremes.fit(matrix, live_rows, n_jobs=n_jobs)
+        limit = 2.0**kernels.MAX_TOP
+        huge = (extremes.low < -limit) | (extremes.high > limit)
+        refuse_huge_columns(huge, f"2**{kernels.MAX_TOP}", names=names)
         d = matrix.shape[1]
         grid = cls(
             extremes=extremes,
@@ -171,10 +205,17 @@ class Grid:
             n_rows=n_rows,
         )
         kernels.brackets(extremes.low, extremes.high, grid.origin, grid.top, grid.magic)
-        grid._count(matrix, live_rows)
+        counting = Count(grid, max(1, -(-n_rows // SAMPLE)) if warn else 0)
+        found = None
+        if further is None:
+            counted = run(counting, matrix, live_rows, n_jobs=n_jobs)
+        else:
+            both = Together(counting, further(grid))
+            counted, found = run(both, matrix, live_rows, n_jobs=n_jobs)
+        grid.coarse, sampled = counted
         if warn and not grid.lossless:
-            grid._warn_of_skew(matrix, live_rows, names)
-        return grid
+            _warn_of_skew(skewed_columns(sampled), names)
+        return grid, found
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
@@ -274,14 +315,14 @@ class Grid:
             kernels.to_grid(part, chosen, every, origin, magic, target)
         return out
 
-    def remove(self, matrix: Matrix, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
+    def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
         """Forget rows, in O(n_features) a row while no extreme goes with them.
 
         A column that loses its last value at an extreme is scanned again.
 
         Parameters
         ----------
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+        matrix : ndarray or Stored, of shape (n_rows, n_features), float64 or float32
             The matrix of `fit`, in which the rows can still be read.
         rows : ndarray of int64
             Distinct positions of the rows to forget, all of them live until now.
@@ -294,44 +335,37 @@ class Grid:
             What changed.
         """
         self.n_rows -= rows.size
-        kernels.forget_coarse(matrix, rows, self.origin, self.magic, self.coarse)
+        kernels.forget_coarse(*at_hand(matrix, rows), self.origin, self.magic, self.coarse)
         extremes = self.extremes.remove(matrix, rows, live_rows)
         if extremes is None:
             return _unchanged(self.top.size)
-        live = live_rows()
         columns, values = np.zeros((2, self.top.size), dtype=np.bool_)
+        moved: list[Regridded] = []
         for j in np.flatnonzero(extremes).tolist():
             origin, top = kernels.bracket(self.low[j], self.high[j])
             if origin == self.origin[j] and top == self.top[j]:
                 continue
             columns[j] = True
             before, after = (self.origin[j], self.magic[j]), (origin, 2.0 ** (top + kernels.BITS))
-            *self.coarse[:, j], values[j] = kernels.regrid(matrix, live, j, before, after)
+            moved.append(Regridded(j, before, after))
             self.origin[j], self.magic[j] = after
             self.top[j] = top
+        if moved:
+            chosen = [each.column for each in moved]
+            found = run(Regrid(moved), matrix, live_rows(), columns=chosen)
+            self.coarse[:, chosen], values[chosen] = found[:, :2].T, found[:, 2] > 0
         return GridChange(bool(columns.any()), columns, values, extremes)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Return copies of what a model must keep: ``top`` (int64) and ``origin`` (float64)."""
         return {"top": self.top.copy(), "origin": self.origin.copy()}
 
-    def _count(self, matrix: Matrix, live_rows: Ints | None) -> None:
-        every, rows = kernels.which(matrix, live_rows)
-        for part, (origin, magic), _ in kernels.long_rows(
-            matrix, every, (self.origin, self.magic), None
-        ):
-            packed = np.zeros(part.shape[1], dtype=np.int64)
-            kernels.count_coarse(part, rows, every, origin, magic, packed)
-            self.coarse += kernels.unpack(packed, matrix.shape[1])
-
-    def skewed(self, matrix: Matrix, live_rows: Ints | None = None) -> Ints:
+    def skewed(self, matrix: Matrix) -> Ints:
         """Return the columns in which many small values become 0, by a sample of the rows.
 
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_features), float64 or float32
-        live_rows : ndarray of int64, optional
-            Positions of the rows that count; all of them by default.
 
         Returns
         -------
@@ -339,31 +373,25 @@ class Grid:
             Those in which more than 1 % of the values that are not at the origin are within half
             a quantum of it.
         """
-        n_rows = matrix.shape[0] if live_rows is None else live_rows.size
-        step = max(1, -(-n_rows // SAMPLE))
-        sample = matrix[::step] if live_rows is None else matrix[live_rows[::step]]
-        offsets = sample.astype(np.float64) - self.origin
-        nonzero = offsets != 0
-        vanished = (nonzero & (np.abs(offsets) <= self.quantum / 2)).sum(axis=0)
-        return np.flatnonzero(vanished > 0.01 * nonzero.sum(axis=0))
-
-    def _warn_of_skew(
-        self, matrix: Matrix, live_rows: Ints | None, names: Sequence[str] | None
-    ) -> None:
-        skewed = self.skewed(matrix, live_rows)
-        if skewed.size:
-            named = ", ".join(_name(j, names) for j in skewed[:3].tolist())
-            warnings.warn(
-                f"{skewed.size} skewed columns ({named}): more than 1 % of their nonzero values "
-                "are below 2**-27 of the largest magnitude and count as 0; "
-                "take a logarithm of such columns.",
-                PrecisionWarning,
-                stacklevel=3,
-            )
+        return skewed_columns(run(Count(self, max(1, -(-matrix.shape[0] // SAMPLE))), matrix)[1])
 
 
-def _contiguous(matrix: Matrix) -> Matrix:
-    return matrix if matrix.flags.c_contiguous else matrix.copy(order="C")
+def _warn_of_skew(skewed: Ints, names: Sequence[str] | None) -> None:
+    if skewed.size:
+        named = name_columns(skewed, names)
+        warnings.warn(
+            f"{skewed.size} skewed columns ({named}): more than 1 % of their nonzero values "
+            "are below 2**-27 of the largest magnitude and count as 0; "
+            "take a logarithm of such columns.",
+            PrecisionWarning,
+            stacklevel=4,
+        )
+
+
+def _contiguous(matrix: Any) -> Any:
+    if isinstance(matrix, Stored) or matrix.flags.c_contiguous:
+        return matrix
+    return matrix.copy(order="C")
 
 
 def _unchanged(n_features: int) -> GridChange:
@@ -376,18 +404,3 @@ def _unchanged(n_features: int) -> GridChange:
 
 
 _STILL: dict[int, GridChange] = {}
-
-
-def _refuse_huge(extremes: Extremes, names: Sequence[str] | None) -> None:
-    limit = 2.0**kernels.MAX_TOP
-    huge = np.flatnonzero((extremes.low < -limit) | (extremes.high > limit))
-    if huge.size:
-        named = ", ".join(_name(j, names) for j in huge[:3].tolist())
-        raise MagnitudeError(
-            f"{huge.size} columns hold values beyond 2**{kernels.MAX_TOP} ({named}); "
-            "exact sums need smaller magnitudes; divide such columns by a constant."
-        )
-
-
-def _name(j: int, names: Sequence[str] | None) -> str:
-    return f"column {j}" if names is None else shorten(names[j])

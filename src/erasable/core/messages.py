@@ -7,6 +7,7 @@ repeated, because it may print data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from erasable.core.errors import (
     MagnitudeError,
     TooFewRecordsError,
 )
+from erasable.core.ids import shorten
 
 __all__ = [
     "as_our_error",
+    "name_columns",
     "no_target",
     "refuse_dates",
     "refuse_huge_columns",
@@ -213,7 +216,24 @@ def refuse_many_rows(n_rows: int, most: int) -> None:
         )
 
 
-def refuse_huge_columns(huge: Any, limit: str, reason: str = "exact sums need") -> None:
+def name_columns(columns: Any, names: Sequence[str] | None) -> str:
+    """Name the first three of some columns, by their names or their positions.
+
+    Examples
+    --------
+    >>> name_columns(np.array([0, 2]), None), name_columns(np.array([1]), ["age", "pulse"])
+    ('column 0, column 2', "'pulse'")
+    """
+    chosen = columns[:3].tolist()
+    return ", ".join(f"column {j}" if names is None else shorten(names[j]) for j in chosen)
+
+
+def refuse_huge_columns(
+    huge: Any,
+    limit: str,
+    reason: str = "exact sums need",
+    names: Sequence[str] | None = None,
+) -> None:
     """Raise MagnitudeError where columns hold values beyond a limit.
 
     Parameters
@@ -222,6 +242,8 @@ def refuse_huge_columns(huge: Any, limit: str, reason: str = "exact sums need") 
     limit : str
     reason : str
         Why, and what is expected, up to "smaller magnitudes".
+    names : sequence of str, optional
+        Of the columns.
 
     Examples
     --------
@@ -232,6 +254,6 @@ def refuse_huge_columns(huge: Any, limit: str, reason: str = "exact sums need") 
     columns = np.flatnonzero(huge)
     if columns.size:
         raise MagnitudeError(
-            f"{columns.size} columns hold values beyond {limit} (column {int(columns[0])}); "
+            f"{columns.size} columns hold values beyond {limit} ({name_columns(columns, names)}); "
             f"{reason} smaller magnitudes; divide such columns by a constant"
         )

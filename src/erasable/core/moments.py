@@ -7,17 +7,18 @@ pure functions of the sums, computed in double-double in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _moment_kernels as kernels
-from erasable.core._grid_kernels import BITS, long_rows, which
-from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core._grid_kernels import BITS, long_rows
+from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import Grid
+from erasable.core.passes import Block, Pass, at_hand, run
 
 __all__ = ["Moments"]
 
@@ -56,56 +57,71 @@ class Moments:
     sums: Floats
 
     @classmethod
-    def fit(cls, grid: Grid, matrix: Matrix, live_rows: Ints | None = None) -> Self:
+    def fit(
+        cls, grid: Grid, matrix: Any, live_rows: Ints | None = None, *, n_jobs: int | None = None
+    ) -> Self:
         """Sum the live rows of a matrix.
 
         Parameters
         ----------
         grid : Grid
             Fitted to the same rows.
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32; or Stored
             Values before the grid.
         live_rows : ndarray of int64, optional
             Distinct positions of the rows that count; all of them by default.
+        n_jobs : int or None
+            Threads.
 
         Returns
         -------
         Moments
         """
-        moments = cls(grid=grid, n_rows=0, sums=np.zeros((4, matrix.shape[1])))
-        moments._accumulate(matrix, *which(matrix, live_rows), 1.0)
-        return moments
+        n_rows = matrix.shape[0] if live_rows is None else int(live_rows.size)
+        return cls(grid, n_rows, run(_Sum(grid), matrix, live_rows, n_jobs=n_jobs))
 
-    def add(self, matrix: Matrix, rows: Ints) -> None:
+    @classmethod
+    def fit_with_grid(
+        cls,
+        matrix: Any,
+        live_rows: Ints | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        warn: bool = True,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Fit the grid, too, which takes two passes in all; parameters as of `Grid.fit`."""
+        grid, sums = Grid.fit_with(_Sum, matrix, live_rows, names=names, warn=warn, n_jobs=n_jobs)
+        return cls(grid, grid.n_rows, sums)
+
+    def add(self, matrix: Any, rows: Ints) -> None:
         """Add rows, whose values must lie within the range of the grid."""
-        self._accumulate(matrix, False, rows, 1.0)
+        self._accumulate(matrix, rows, 1.0)
 
-    def remove(self, matrix: Matrix, rows: Ints) -> None:
+    def remove(self, matrix: Any, rows: Ints) -> None:
         """Take rows out, read on the grid on which they were added.
 
         Call it before :meth:`Grid.remove`, and :meth:`rederive` after, where that says that
         columns changed.
         """
-        self._accumulate(matrix, False, rows, -1.0)
+        self._accumulate(matrix, rows, -1.0)
 
-    def rederive(self, matrix: Matrix, live_rows: Ints, columns: NDArray[np.bool_]) -> None:
+    def rederive(self, matrix: Any, live_rows: Ints, columns: NDArray[np.bool_]) -> None:
         """Sum some columns again, because their grid changed.
 
         Parameters
         ----------
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+        matrix : ndarray or Stored, of shape (n_rows, n_features), float64 or float32
             Values before the grid.
         live_rows : ndarray of int64
             Positions of the rows that are left.
         columns : ndarray of shape (n_features,), bool
             The columns whose origin or top exponent changed.
         """
-        grid = self.grid
-        for j in np.flatnonzero(columns).tolist():
-            per_quantum = 2.0 ** (BITS - int(grid.top[j]))
-            self.sums[:, j] = kernels.column_sums(
-                matrix, live_rows, j, grid.origin[j], grid.magic[j], per_quantum
-            )
+        chosen = np.flatnonzero(columns).tolist()
+        if chosen:
+            again = _SumColumns(self.grid, chosen)
+            self.sums[:, chosen] = run(again, matrix, live_rows, columns=chosen)
 
     @property
     def sum(self) -> Floats:
@@ -152,15 +168,57 @@ class Moments:
         parts = [np.asarray(state[name], dtype=np.float64) for name in ("sum", "hh", "hl", "ll")]
         return cls(grid=grid, n_rows=n_rows, sums=np.array(parts))
 
-    def _accumulate(self, matrix: Matrix, every: bool, rows: Ints, sign: float) -> None:
-        grid = self.grid
-        n, d = matrix.shape
-        self.n_rows += int(sign) * (n if every else rows.size)
-        per_column = (grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top))
-        for part, (origin, magic, per_quantum), _ in long_rows(matrix, every, per_column, None):
-            width = part.shape[1]
-            sums = self.sums if width == d else np.zeros((4, width))
-            scratch = np.empty((2, width))
-            kernels.accumulate(part, rows, every, sign, origin, magic, per_quantum, sums, scratch)
-            if sums is not self.sums:
-                self.sums += sums.reshape(4, -1, d).sum(axis=1)
+    def _accumulate(self, matrix: Any, rows: Ints, sign: float) -> None:
+        self.n_rows += int(sign) * rows.size
+        accumulate(self.grid, *at_hand(matrix, rows), False, sign, self.sums)
+
+
+class _Sum(Pass[Floats]):
+    """Sum rows on a grid, as `Moments.sums`."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    def of_block(self, block: Block) -> Floats:
+        sums = np.zeros((4, block.matrix.shape[1]))
+        accumulate(self._grid, block.matrix, block.rows, block.every, 1.0, sums)
+        return sums
+
+    def merge(self, one: Floats, other: Floats) -> Floats:
+        one += other
+        return one
+
+
+class _SumColumns(_Sum):
+    """Sum some columns."""
+
+    def __init__(self, grid: Grid, columns: list[int]) -> None:
+        super().__init__(grid)
+        self._columns = columns
+
+    def of_block(self, block: Block) -> Floats:
+        return column_sums(self._grid, self._columns, block, block.positions)
+
+
+def column_sums(grid: Grid, columns: list[int], block: Block, rows: Ints) -> Floats:
+    """Return the sums of some columns over rows of a block, as lines of `Moments.sums`."""
+    sums = np.zeros((4, len(columns)))
+    for k, j in enumerate(columns):
+        per_quantum = 2.0 ** (BITS - int(grid.top[j]))
+        sums[:, k] = kernels.column_sums(
+            block.matrix, rows, block.place(j), grid.origin[j], grid.magic[j], per_quantum
+        )
+    return sums
+
+
+def accumulate(grid: Grid, matrix: Any, rows: Ints, every: bool, sign: float, sums: Floats) -> None:
+    """Add rows of a matrix in memory to sums, or take them away if `sign` is -1."""
+    d = matrix.shape[1]
+    per_column = (grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top))
+    for part, (origin, magic, per_quantum), _ in long_rows(matrix, every, per_column, None):
+        width = part.shape[1]
+        wide = sums if width == d else np.zeros((4, width))
+        scratch = np.empty((2, width))
+        kernels.accumulate(part, rows, every, sign, origin, magic, per_quantum, wide, scratch)
+        if wide is not sums:
+            sums += wide.reshape(4, -1, d).sum(axis=1)

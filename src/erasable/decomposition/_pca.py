@@ -23,10 +23,9 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.gram import MAX_FEATURES, Gram
-from erasable.core.grid import Grid
 from erasable.core.inputs import read_matrix
 from erasable.core.records import Attachment
-from erasable.core.sparse import SparseGrid
+from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 
 
@@ -76,6 +75,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         the variance; None: as many as there can be.
     whiten : bool, default=False
         Scale projections to variance 1?
+    n_jobs : int or None, default=None
+        Threads that read the records: None is one, -1 all cores. The model is the same with any
+        number.
 
     Attributes
     ----------
@@ -129,14 +131,23 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
             None,
         ],
         "whiten": ["boolean"],
+        "n_jobs": N_JOBS,
     }
+    _without_effect = ("n_jobs",)
     _takes_map: ClassVar[bool] = True
     _gram: Gram
     _solution: _Solved
 
-    def __init__(self, n_components: float | None = None, *, whiten: bool = False) -> None:
+    def __init__(
+        self,
+        n_components: float | None = None,
+        *,
+        whiten: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
         self.n_components = n_components
         self.whiten = whiten
+        self.n_jobs = n_jobs
 
     # -- what is learned -----------------------------------------------------------------------
 
@@ -162,11 +173,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
 
     def _moments(self) -> Gram:
         held = self._attached()
-        matrix, live = held.records.matrix, held.live_rows()
-        if issparse(matrix):
-            return Gram.fit(SparseGrid.fit(matrix, live), matrix, live_rows=live)
-        grid = Grid.fit(matrix, live, names=self._column_names)
-        return Gram.fit(grid, matrix, live_rows=live)
+        return Gram.fit_with_grid(
+            held.records.matrix, held.live_rows(), names=self._column_names, n_jobs=self._n_jobs
+        )
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()

@@ -45,10 +45,6 @@ class Bagged:
         leaves: NDArray[np.int64] = self._leaves(X)
         return leaves
 
-    @property
-    def _n_jobs(self) -> int | None:
-        return self.n_jobs
-
     def _n_trees(self) -> int:
         return int(self._at_fit("n_estimators"))
 

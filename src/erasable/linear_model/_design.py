@@ -20,7 +20,7 @@ from erasable.core.extremes import Extremes
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.records import Records
-from erasable.core.sparse import SparseGrid, blank_rows
+from erasable.core.sparse import blank_rows
 
 
 class WeightedTargets:
@@ -109,6 +109,8 @@ class LinearDesign(WeightedTargets):
         Names of the features, for messages.
     warn : bool, default=False
         Warn of columns in which many small values become 0?
+    n_jobs : int or None
+        Threads.
 
     Attributes
     ----------
@@ -128,6 +130,7 @@ class LinearDesign(WeightedTargets):
         live_rows: Ints,
         names: Sequence[str] | None = None,
         warn: bool = False,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(records, live_rows)
         self._matrix: Any = records.matrix
@@ -135,9 +138,10 @@ class LinearDesign(WeightedTargets):
         if records.weights is not None:
             self._weigh(records.weights, rows)
         of_targets = [f"y[{k}]" for k in range(self._targets.shape[1])]
-        grid = _grid(self._matrix, rows, names, warn)
         target_grid = Grid.fit(self._targets, rows, names=of_targets, warn=warn)
-        self.gram = Gram.fit(grid, self._matrix, target_grid, self._targets, rows)
+        self.gram = Gram.fit_with_grid(
+            self._matrix, rows, target_grid, self._targets, names=names, warn=warn, n_jobs=n_jobs
+        )
 
     def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
         """See `WeightedTargets`."""
@@ -203,12 +207,6 @@ def _as_columns(y: Any, rows: Ints) -> Floats:
     columns = np.zeros(table.shape)
     columns[rows] = table[rows]
     return columns
-
-
-def _grid(matrix: Any, rows: Ints, names: Sequence[str] | None, warn: bool) -> Grid | SparseGrid:
-    if issparse(matrix):
-        return SparseGrid.fit(matrix, rows)
-    return Grid.fit(matrix, rows, names=names, warn=warn)
 
 
 def _scaled(matrix: Any, rows: Ints, factors: Floats) -> csr_array:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from erasable.core.arrays import Floats
+from erasable.core.threads import N_JOBS
 from erasable.linear_model._linear import LinearModel
 
 
@@ -21,6 +22,9 @@ class LinearRegression(LinearModel):
     ----------
     fit_intercept : bool, default=True
         Learn a constant? If not, data are taken as centred.
+    n_jobs : int or None, default=None
+        Threads that read the records: None is one, -1 all cores. The model is the same with any
+        number.
 
     Attributes
     ----------
@@ -69,10 +73,15 @@ class LinearRegression(LinearModel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"fit_intercept": ["boolean"]}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "fit_intercept": ["boolean"],
+        "n_jobs": N_JOBS,
+    }
+    _without_effect = ("n_jobs",)
 
-    def __init__(self, *, fit_intercept: bool = True) -> None:
+    def __init__(self, *, fit_intercept: bool = True, n_jobs: int | None = None) -> None:
         self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
 
     @property
     def rank_(self) -> int:

@@ -57,7 +57,8 @@ class LinearModel(RegressorMixin, Weighted):
     def _new_design(self, warn: bool = False) -> Any:
         """Sum the records that are held, into an accelerator with the methods of `LinearDesign`."""
         held = self._attached()
-        return LinearDesign(held.records, held.live_rows(), self._column_names, warn)
+        names, n_jobs = self._column_names, self._n_jobs
+        return LinearDesign(held.records, held.live_rows(), names, warn, n_jobs)
 
     _always_has_origins: ClassVar[bool] = False
 

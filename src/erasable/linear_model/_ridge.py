@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
+from erasable.core.threads import N_JOBS
 from erasable.linear_model._linear import LinearModel
 
 
@@ -26,6 +27,9 @@ class Ridge(LinearModel):
         What a squared coefficient costs, 0 or more; of each target if it is an array.
     fit_intercept : bool, default=True
         Learn a constant, which is not penalised? If not, data are taken as centred.
+    n_jobs : int or None, default=None
+        Threads that read the records: None is one, -1 all cores. The model is the same with any
+        number.
 
     Attributes
     ----------
@@ -79,11 +83,16 @@ class Ridge(LinearModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
         "fit_intercept": ["boolean"],
+        "n_jobs": N_JOBS,
     }
+    _without_effect = ("n_jobs",)
 
-    def __init__(self, alpha: Any = 1.0, *, fit_intercept: bool = True) -> None:
+    def __init__(
+        self, alpha: Any = 1.0, *, fit_intercept: bool = True, n_jobs: int | None = None
+    ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
 
     def _suit_targets(self, n_targets: int) -> None:
         _check_alpha(self._penalties(), n_targets)

@@ -19,6 +19,7 @@ from erasable.core._schema_models import MOST_QUANTA
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.errors import InvalidParameterError
+from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs
 from erasable.naive_bayes._weights import ClassWeights
@@ -44,6 +45,9 @@ class GaussianNB(NaiveBayes):
         All classes there are. By default those of the records: a class goes with its last one.
         A class that is named here and has no records stays, with probability 0 whatever `priors`
         says: it is never predicted.
+    n_jobs : int or None, default=None
+        Threads that read the records: None is one, -1 all cores. The model is the same with any
+        number.
 
     Attributes
     ----------
@@ -121,17 +125,25 @@ class GaussianNB(NaiveBayes):
         "priors": ["array-like", None],
         "var_smoothing": [Interval(Real, 0, None, closed="left")],
         "classes": ["array-like", None],
+        "n_jobs": N_JOBS,
     }
+    _without_effect = ("n_jobs",)
     _takes_map = True
     _prior_name = "priors"
     _counted: ClassMoments
 
     def __init__(
-        self, *, priors: Any = None, var_smoothing: float = 1e-9, classes: Any = None
+        self,
+        *,
+        priors: Any = None,
+        var_smoothing: float = 1e-9,
+        classes: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.priors = priors
         self.var_smoothing = var_smoothing
         self.classes = classes
+        self.n_jobs = n_jobs
 
     # -- what is learned -----------------------------------------------------------------------
 

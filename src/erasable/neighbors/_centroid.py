@@ -16,6 +16,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
+from erasable.core.threads import N_JOBS
 
 
 class NearestCentroid(ByClass):
@@ -35,6 +36,9 @@ class NearestCentroid(ByClass):
         records, or these. Where they differ, distances are divided by
         `within_class_std_dev_`, and the more probable class is preferred. With an array, a
         deletion that takes the last record of a class is refused.
+    n_jobs : int or None, default=None
+        Threads that read the records: None is one, -1 all cores. The model is the same with any
+        number.
 
     Attributes
     ----------
@@ -94,13 +98,22 @@ class NearestCentroid(ByClass):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "shrink_threshold": [Interval(Real, 0, None, closed="neither"), None],
         "priors": [StrOptions({"uniform", "empirical"}), "array-like"],
+        "n_jobs": N_JOBS,
     }
+    _without_effect = ("n_jobs",)
     _takes_map = True
     _counted: ClassMoments
 
-    def __init__(self, *, shrink_threshold: float | None = None, priors: Any = "uniform") -> None:
+    def __init__(
+        self,
+        *,
+        shrink_threshold: float | None = None,
+        priors: Any = "uniform",
+        n_jobs: int | None = None,
+    ) -> None:
         self.shrink_threshold = shrink_threshold
         self.priors = priors
+        self.n_jobs = n_jobs
 
     # -- learning and deleting -----------------------------------------------------------------
 

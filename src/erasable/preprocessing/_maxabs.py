@@ -16,6 +16,7 @@ from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.changes import VALUES, Affine
 from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
+from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, ExtremesScaler
 
@@ -26,6 +27,12 @@ class MaxAbsScaler(ExtremesScaler):
     Zeros stay zeros, so that sparse data stays sparse. A deletion costs O(n_features) a record, or
     O(values of the record) in sparse data, unless it takes the last record at a column's extreme:
     then that column is scanned again. The other columns keep their scale, bit for bit.
+
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        Threads that read the records: None is one, -1 all cores. The model is the same with any
+        number.
 
     Attributes
     ----------
@@ -61,8 +68,12 @@ class MaxAbsScaler(ExtremesScaler):
     array([[2. , 0.5]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"n_jobs": N_JOBS}
+    _without_effect = ("n_jobs",)
     _names = "low", "high"
+
+    def __init__(self, *, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
 
     # -- what is learned -----------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from erasable.core.arrays import Floats
 from erasable.core.changes import Affine
 from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.ids import shorten
+from erasable.core.threads import N_JOBS
 from erasable.preprocessing._scaler import NARROWEST, ExtremesScaler
 
 _FARTHEST = 2.0**62  # so that a range over the narrowest spread is finite
@@ -32,6 +33,9 @@ class MinMaxScaler(ExtremesScaler):
         Range of the transformed training data, within ``2**62`` of 0.
     clip : bool, default=False
         Keep transformed values of other data within `feature_range`?
+    n_jobs : int or None, default=None
+        Threads that read the records: None is one, -1 all cores. The model is the same with any
+        number.
 
     Attributes
     ----------
@@ -80,12 +84,21 @@ class MinMaxScaler(ExtremesScaler):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "feature_range": [tuple],
         "clip": ["boolean"],
+        "n_jobs": N_JOBS,
     }
+    _without_effect = ("n_jobs",)
     _names = "data_min", "data_max"
 
-    def __init__(self, feature_range: tuple[float, float] = (0, 1), *, clip: bool = False) -> None:
+    def __init__(
+        self,
+        feature_range: tuple[float, float] = (0, 1),
+        *,
+        clip: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
         self.feature_range = feature_range
         self.clip = clip
+        self.n_jobs = n_jobs
 
     # -- what is learned -----------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,7 +133,7 @@ class ExtremesScaler(Scaler):
 
     def _extremes_of(self, matrix: Values) -> Any:
         """Return what finds the extremes of such a matrix, for `_accelerator`."""
-        return Extremes.fit
+        return partial(Extremes.fit, n_jobs=self._n_jobs)
 
     def _fit_rows(self) -> None:
         matrix, live = self._live_matrix()

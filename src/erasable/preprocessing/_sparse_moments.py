@@ -29,11 +29,13 @@ class SparseMoments(Moments):
     """
 
     @classmethod
-    def fit(cls, grid: Any, matrix: Any, live_rows: Ints | None = None) -> Self:
+    def fit(
+        cls, grid: Any, matrix: Any, live_rows: Ints | None = None, *, n_jobs: int | None = None
+    ) -> Self:
         """Sum the live rows of a matrix."""
         moments = cls(grid=grid, n_rows=0, sums=np.zeros((4, matrix.shape[1])))
         rows = np.arange(matrix.shape[0]) if live_rows is None else live_rows
-        moments._accumulate(matrix, False, rows, 1.0)
+        moments._accumulate(matrix, rows, 1.0)
         return moments
 
     def rederive(self, matrix: Any, live_rows: Ints, columns: Flags) -> None:
@@ -41,7 +43,7 @@ class SparseMoments(Moments):
         self.sums[:, columns] = 0.0
         self._sum(matrix, live_rows, columns, 1.0)
 
-    def _accumulate(self, matrix: Any, every: bool, rows: Ints, sign: float) -> None:
+    def _accumulate(self, matrix: Any, rows: Ints, sign: float) -> None:
         self.n_rows += int(sign) * rows.size
         self._sum(matrix, rows, np.ones(matrix.shape[1], dtype=np.bool_), sign)
 

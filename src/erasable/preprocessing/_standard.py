@@ -22,6 +22,7 @@ from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.sparse import SparseGrid
 from erasable.core.tape import Stream, Tape
+from erasable.core.threads import N_JOBS
 from erasable.preprocessing._scaler import Scaler
 from erasable.preprocessing._sparse_moments import SparseMoments
 
@@ -49,6 +50,9 @@ class StandardScaler(Scaler):
     random_state : int, RandomState or None, default=None
         With `quantize`, seed of the tape from which the phases of the lattices are drawn, by the
         columns' names. None draws one from the system, kept as ``seed_``.
+    n_jobs : int or None, default=None
+        Threads that read the records: None is one, -1 all cores. The model is the same with any
+        number.
 
     Attributes
     ----------
@@ -108,7 +112,9 @@ class StandardScaler(Scaler):
         "with_mean": ["boolean"],
         "with_std": ["boolean"],
         "quantize": ["boolean"],
+        "n_jobs": N_JOBS,
     }
+    _without_effect = ("n_jobs",)
     _moments: Moments
     _phases: tuple[Floats, Floats]
     _lattice: tuple[Floats, Floats]
@@ -120,11 +126,13 @@ class StandardScaler(Scaler):
         with_std: bool = True,
         quantize: bool = False,
         random_state: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.with_mean = with_mean
         self.with_std = with_std
         self.quantize = quantize
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     # -- what is learned -----------------------------------------------------------------------
 
@@ -145,8 +153,8 @@ class StandardScaler(Scaler):
         matrix, live = self._live_matrix()
         if issparse(matrix):
             return SparseMoments.fit(SparseGrid.fit(matrix, live), matrix, live)
-        grid = Grid.fit(matrix, live, names=self._column_names, warn=False)
-        return Moments.fit(grid, matrix, live)
+        names, n_jobs = self._column_names, self._n_jobs
+        return Moments.fit_with_grid(matrix, live, names=names, warn=False, n_jobs=n_jobs)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held = self._attached()

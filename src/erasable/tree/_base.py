@@ -66,10 +66,6 @@ class TreeModel(Erasable):
     def _draws_bags(self) -> bool:
         return False
 
-    @property
-    def _n_jobs(self) -> int | None:
-        return None
-
     # -- learning and forgetting ---------------------------------------------------------------
 
     def _learns_from(self) -> set[str]:

@@ -1,0 +1,77 @@
+"""What is counted of the values of columns on their grids, in passes over the rows.
+
+`Count` samples one row of every `step`, or none where that is 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from erasable.core import _grid_kernels as kernels
+from erasable.core.arrays import Ints
+from erasable.core.passes import Block, Pass
+
+if TYPE_CHECKING:
+    from erasable.core.grid import Grid
+
+
+class Count(Pass[tuple[Ints, Ints]]):
+    """Count the values off a grid and beyond float32; sample rows for `skewed_columns`."""
+
+    def __init__(self, grid: Grid, step: int) -> None:
+        self._grid, self._step = grid, step
+
+    def of_block(self, block: Block) -> tuple[Ints, Ints]:
+        matrix, rows, every, *_ = block
+        grid, d = self._grid, matrix.shape[1]
+        coarse, sampled = np.zeros((2, 2, d), dtype=np.int64)
+        per_column = grid.origin, grid.magic
+        for part, (origin, magic), _ in kernels.long_rows(matrix, every, per_column, None):
+            packed = np.zeros(part.shape[1], dtype=np.int64)
+            kernels.count_coarse(part, rows, every, origin, magic, packed)
+            coarse += kernels.unpack(packed, d)
+        if self._step:
+            first = -block.rank % self._step
+            sample = matrix[first :: self._step] if every else matrix[rows[first :: self._step]]
+            offsets = sample.astype(np.float64) - grid.origin
+            nonzero = offsets != 0
+            vanished = nonzero & (np.abs(offsets) <= grid.quantum / 2)
+            sampled += np.stack([nonzero.sum(axis=0), vanished.sum(axis=0)])
+        return coarse, sampled
+
+    def merge(self, one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+        return one[0] + other[0], one[1] + other[1]
+
+
+class Regridded(NamedTuple):
+    """A column, and its origin and magic number before and after."""
+
+    column: int
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+
+class Regrid(Pass[Ints]):
+    """Count values of columns off their new grid, beyond float32, and whether some have moved."""
+
+    def __init__(self, moved: list[Regridded]) -> None:
+        self._moved = moved
+
+    def of_block(self, block: Block) -> Ints:
+        rows = block.positions
+        found = [
+            kernels.regrid(block.matrix, rows, block.place(column), before, after)
+            for column, before, after in self._moved
+        ]
+        return np.array(found, dtype=np.int64)
+
+    def merge(self, one: Ints, other: Ints) -> Ints:
+        return one + other
+
+
+def skewed_columns(sampled: Ints) -> Ints:
+    """Return the columns of whose values, not at the origin, more than 1 % become 0."""
+    nonzero, vanished = sampled
+    return np.flatnonzero(vanished > 0.01 * nonzero)

@@ -1,0 +1,224 @@
+"""Passes over records, block by block: in memory, by threads, or from where the records lie.
+
+The law kept here: what a pass finds is made of exact integers, extremes and counts. Partial results
+merge in any order, so that neither the number of blocks nor the number of threads can show.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import reduce as fold
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from erasable.core._grid_kernels import NO_ROWS
+from erasable.core.arrays import Ints, Matrix
+from erasable.core.threads import in_threads
+
+__all__ = ["Block", "Pass", "Stored", "Together", "at_hand", "run"]
+
+_VALUES = 2**20
+"""So many values of a matrix in memory are a block for a thread: one or two milliseconds."""
+
+Partial = TypeVar("Partial")
+
+
+class Stored:
+    """A matrix of finite numbers that is not in memory, but can be read in blocks of rows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    dtype : dtype
+        float64 or float32.
+    starts : ndarray of shape (n_blocks + 1,), int64
+        Where blocks begin, and at last the number of rows.
+    """
+
+    ndim = 2
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    starts: Ints
+
+    def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
+        """Read the rows of a block: all columns, or some of them, in this order."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement block()")
+
+    def __getitem__(self, rows: Ints) -> Matrix:
+        """Read rows at some positions, in this order."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement __getitem__()")
+
+
+class Block(NamedTuple):
+    """Rows that a pass looks at, in memory.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_rows, n_features)
+        Contiguous, or of shape (n_rows, n_columns) where the pass needs few of stored columns.
+    rows : ndarray of int64
+        Positions in `matrix` of the rows that count, where not `every` one does.
+    every : bool
+    first : int
+        Position of the first row of `matrix` among all rows.
+    rank : int
+        How many rows that count are in blocks before this.
+    columns : tuple of int, or None
+        Which columns `matrix` has; None for all.
+    """
+
+    matrix: Matrix
+    rows: Ints
+    every: bool
+    first: int = 0
+    rank: int = 0
+    columns: tuple[int, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many rows count."""
+        return int(self.matrix.shape[0] if self.every else self.rows.size)
+
+    @property
+    def positions(self) -> Ints:
+        """Positions in `matrix` of the rows that count, whether or not all do."""
+        return np.arange(self.matrix.shape[0]) if self.every else self.rows
+
+    def of(self, column: Any) -> Any:
+        """Return the part of an array of all rows that belongs to the rows of `matrix`."""
+        return column[self.first : self.first + self.matrix.shape[0]]
+
+    def place(self, column: int) -> int:
+        """Return where a column is in `matrix`."""
+        return column if self.columns is None else self.columns.index(column)
+
+
+class Pass(ABC, Generic[Partial]):
+    """What is to be found in records, in one reading of them.
+
+    It is made of what earlier passes have found, and is not changed by running.
+    """
+
+    @abstractmethod
+    def of_block(self, block: Block) -> Partial:
+        """Look at a block; also at one of no rows."""
+
+    @abstractmethod
+    def merge(self, one: Partial, other: Partial) -> Partial:
+        """Join what was found in two sets of rows; `one` may be changed and returned."""
+
+
+class Together(Pass[tuple[Any, ...]]):
+    """Several passes in one reading.
+
+    Parameters
+    ----------
+    *passes : Pass
+    """
+
+    def __init__(self, *passes: Pass[Any]) -> None:
+        self._passes = passes
+
+    def of_block(self, block: Block) -> tuple[Any, ...]:
+        """Look at a block for each pass, in their order."""
+        return tuple([each.of_block(block) for each in self._passes])
+
+    def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Join what each pass has found."""
+        parts = zip(self._passes, one, other, strict=True)
+        return tuple([each.merge(left, right) for each, left, right in parts])
+
+
+def run(
+    pass_: Pass[Partial],
+    matrix: Any,
+    live_rows: Ints | None = None,
+    *,
+    n_jobs: int | None = None,
+    columns: Sequence[int] | None = None,
+) -> Partial:
+    """Find what a pass finds in the live rows of a matrix.
+
+    Parameters
+    ----------
+    pass_ : Pass
+    matrix : ndarray of shape (n_rows, n_features), C-contiguous, or Stored
+    live_rows : ndarray of int64, optional
+        Distinct positions of the rows that count, ascending; all of them by default.
+    n_jobs : int or None
+        Threads; see `erasable.core.threads.N_JOBS`.
+    columns : sequence of int, optional
+        The only columns that are looked at; others of a stored matrix are not read.
+
+    Examples
+    --------
+    >>> class Largest(Pass[float]):
+    ...     def of_block(self, block):
+    ...         return float(block.matrix[block.positions].max(initial=0.0))
+    ...     def merge(self, one, other):
+    ...         return max(one, other)
+    >>> run(Largest(), np.array([[3.0], [9.0], [5.0]]), np.array([0, 2]))
+    5.0
+    """
+    if isinstance(matrix, Stored):
+        blocks = range(len(matrix.starts) - 1)
+
+        def of_block(number: int) -> Partial:
+            return pass_.of_block(_read(matrix, number, live_rows, columns))
+
+        return fold(pass_.merge, in_threads(of_block, blocks, n_jobs))
+    spans = list(_spans(matrix, live_rows, n_jobs))
+    if len(spans) == 1:
+        return pass_.of_block(spans[0])
+    return fold(pass_.merge, in_threads(pass_.of_block, spans, n_jobs))
+
+
+def _read(
+    matrix: Stored, number: int, live_rows: Ints | None, columns: Sequence[int] | None
+) -> Block:
+    first, stop = matrix.starts[number : number + 2].tolist()
+    own, rank = NO_ROWS, first
+    if live_rows is not None:
+        rank, end = np.searchsorted(live_rows, (first, stop)).tolist()
+        own = live_rows[rank:end] - first
+    every = live_rows is None or own.size == stop - first
+    chosen = None if columns is None else tuple(columns)
+    if not every and own.size == 0:  # nothing of it counts
+        width = matrix.shape[1] if chosen is None else len(chosen)
+        return Block(np.empty((0, width), matrix.dtype), own, False, first, rank, chosen)
+    values = matrix.block(number, chosen)
+    return Block(values, NO_ROWS if every else own, every, first, rank, chosen)
+
+
+def _spans(matrix: Matrix, live_rows: Ints | None, n_jobs: int | None) -> Iterator[Block]:
+    """Cut a matrix in memory into blocks, or leave it whole where one thread does all."""
+    n, d = matrix.shape
+    every = live_rows is None or live_rows.size == n
+    size = n if every or live_rows is None else live_rows.size
+    step = max(1, _VALUES // max(d, 1))
+    if size < 2 * step or effective_n_jobs(n_jobs) == 1:
+        yield Block(matrix, NO_ROWS if every or live_rows is None else live_rows, every)
+        return
+    for start in range(0, size, step):
+        if every or live_rows is None:
+            yield Block(matrix[start : start + step], NO_ROWS, True, start, start)
+        else:
+            yield Block(matrix, live_rows[start : start + step], False, 0, start)
+
+
+def at_hand(matrix: Any, rows: Ints) -> tuple[Any, Ints]:
+    """Return a matrix in memory that has some rows, and their positions in it.
+
+    Examples
+    --------
+    >>> matrix = np.zeros((3, 2))
+    >>> at_hand(matrix, np.array([2]))[0] is matrix
+    True
+    """
+    if not isinstance(matrix, Stored):
+        return matrix, rows
+    return matrix[rows], np.arange(rows.size)
