@@ -22,8 +22,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 from twins import UnlikeTwinError, hold
 
 from erasable.compose import ColumnTransformer
+from erasable.core.attachment import Attachment
 from erasable.core.changes import Change, union
-from erasable.core.records import Attachment
 from erasable.linear_model import LogisticRegression
 from erasable.model_selection import _leave_one_out
 from erasable.pipeline import _engine, _layout, _maps, _nodes, _selection, make_pipeline

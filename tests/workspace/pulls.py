@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from erasable.core import arrow_files
 from erasable.workspace.context import Context
 from erasable.workspace.data import (
     admission,
-    arrow_files,
     catalogue,
     datasets,
     fragments,

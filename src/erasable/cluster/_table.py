@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core.arrays import Ints, Words
+from erasable.core.attachment import Attachment
 from erasable.core.grid import Grid
-from erasable.core.records import Attachment
 
 from ._distances import Points
 

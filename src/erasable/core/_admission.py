@@ -15,6 +15,7 @@ from erasable.core.ids import name_some
 from erasable.core.inputs import read_table, refuse_records
 from erasable.core.messages import no_target
 from erasable.core.params import class_path, find_class
+from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.targets import check_target
 from erasable.core.unsettled import refuse_rows_without_text
@@ -38,6 +39,7 @@ def read_records(
         raise no_target(model)
     if isinstance(X, Records):
         _refuse_besides(model, X, (y, sample_weight, ids, groups))
+        _refuse_stored(model, X)
         refuse_records(model, X)
         model._take_features(X.n_features, X.feature_names)
         records = X
@@ -56,6 +58,14 @@ def read_records(
     if "X" in records.unsettled and model._heeds_objects:
         refuse_rows_without_text(type(model).__name__)
     return records
+
+
+def _refuse_stored(model: Stateful, records: Records) -> None:
+    if isinstance(records.matrix, Stored) and not model._reads_blocks:
+        raise InvalidInputError(
+            f"the features of the records lie in files; {type(model).__name__} expected them in "
+            "memory; pass records.in_memory()"
+        )
 
 
 def _refuse_besides(model: Erasable, records: Records, given: tuple[Any, ...]) -> None:
@@ -91,6 +101,7 @@ def records_for(model: Stateful, records: Records | tuple[Any, ...]) -> Records:
             "those it was fitted on, with their targets; pass Records(X, y, ids=...) or a tuple "
             "(X, y, ids)"
         )
+    _refuse_stored(model, records)
     if records.n_features != model.n_features_in_:
         raise ArtifactError(
             f"the records have {records.n_features} features; expected "

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, ErasableError
 from erasable.core.grid import PrecisionWarning
-from erasable.core.records import Attachment
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
 from erasable.core.errors import DetachedError
 from erasable.core.params import decode_param, keep_objects
-from erasable.core.records import Attachment
 from erasable.core.value_hash import ValueHash
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import draw2, sip_round, siphash24_integers
-from erasable.core.arrays import Floats, Ints, Ints32, Words
+from erasable.core.arrays import Floats, Ints, Ints32, Matrix, Words
 
 _State: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
@@ -74,7 +74,7 @@ def _factors(width: int, purpose: np.uint64) -> Words:
 
 
 @kernel
-def sum_dense(X: Floats, rows: Ints, keys: Words, purpose: np.uint64, sums: Words) -> None:
+def sum_dense(X: Matrix, rows: Ints, keys: Words, purpose: np.uint64, sums: Words) -> None:
     """Add to `sums` the hashes of rows of numbers; `keys[i]` is that of the record of `rows[i]`."""
     factors = _factors(X.shape[1], purpose)
     for i in range(rows.size):

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from erasable.core import _moment_kernels as kernels
 from erasable.core._grid_kernels import BITS
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments, column_sums
 from erasable.core.passes import Block, Pass, run
-from erasable.core.records import Attachment
 from erasable.core.values import Values
 
 __all__ = ["ClassMoments", "LabelledRows"]

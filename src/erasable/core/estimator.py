@@ -18,6 +18,7 @@ from erasable.core._admission import read_records
 from erasable.core._deleting import delete_or_undo
 from erasable.core._fit_info import FitInfo
 from erasable.core.artifact import Place
+from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import InvalidIdsError, KeyCollisionError
@@ -25,7 +26,8 @@ from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix
 from erasable.core.messages import too_few
 from erasable.core.params import encode_params
-from erasable.core.records import Attachment, Records
+from erasable.core.passes import Stored
+from erasable.core.records import Records
 from erasable.core.rows import Rows, matrix_of
 from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
@@ -311,6 +313,8 @@ class Erasable(Stateful):
         if rows.size == 0:
             seconds = time.perf_counter() - began
             return Deletion(deleted, self.exactness, "none", {}, 0, before, before, seconds)
+        if isinstance(matrix := held.records.matrix, Stored):
+            matrix.prepare(rows)
         self._make_ready()
         self._check_deletion(rows)
         self._prepare_deletion(rows)

@@ -15,7 +15,7 @@ from erasable.core.ids import name_some
 from erasable.core.mapped.texts import Names
 from erasable.core.tape import Tape
 
-__all__ = ["GroupIndex", "HashIndex", "IdIndex", "not_there"]
+__all__ = ["GroupIndex", "HashIndex", "IdIndex", "counts_up", "not_there"]
 
 _MANY = 32  # more are looked up as an array
 _HASHES = Tape(0x510E527FADE682D1)  # fixed and public: of the square root of 11
@@ -42,7 +42,7 @@ class IdIndex:
         self._n_rows = ids.shape[0]
         self._start: int | None = None
         self._rows: dict[int | str, int] = {}
-        if present.all() and _counts_up(ids):
+        if present.all() and counts_up(ids):
             self._start = int(ids[0])
             return
         rows = np.flatnonzero(present)
@@ -249,7 +249,14 @@ def not_there(
     )
 
 
-def _counts_up(ids: NDArray[Any]) -> bool:
+def counts_up(ids: NDArray[Any]) -> bool:
+    """Tell whether ids follow each other, so that they are found by arithmetic.
+
+    Examples
+    --------
+    >>> counts_up(np.array([7, 8, 9])), counts_up(np.array([7, 9]))
+    (True, False)
+    """
     if ids.dtype != np.int64 or ids.size == 0 or int(ids[-1]) - int(ids[0]) != ids.size - 1:
         return False
     return bool(np.all(ids[1:] == ids[:-1] + 1))

@@ -48,9 +48,46 @@ class Stored:
         """Read the rows of a block: all columns, or some of them, in this order."""
         raise NotImplementedError(f"{type(self).__name__} does not implement block()")
 
-    def __getitem__(self, rows: Ints) -> Matrix:
+    def __getitem__(self, rows: Any) -> Any:
         """Read rows at some positions, in this order."""
         raise NotImplementedError(f"{type(self).__name__} does not implement __getitem__()")
+
+    def prepare(self, rows: Ints) -> None:
+        """Read rows that are to be deleted; raise where these or others cannot be read any more."""
+
+    def forget(self, rows: Ints) -> None:
+        """Keep no copy of rows that no model holds any more."""
+
+    def take(self, rows: Ints) -> Stored:
+        """Return a matrix of some rows, ascending, which stay where they are."""
+        return _Some(self, rows)
+
+
+class _Some(Stored):
+    """Some rows of a matrix."""
+
+    def __init__(self, whole: Stored, rows: Ints) -> None:
+        self._whole, self._rows, self.dtype = whole, rows, whole.dtype
+        self.starts = np.searchsorted(rows, whole.starts)
+        self.shape = rows.size, whole.shape[1]
+
+    def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
+        first, stop = self.starts[number : number + 2].tolist()
+        own = self._rows[first:stop] - self._whole.starts[number]
+        if own.size == 0:
+            width = self.shape[1] if columns is None else len(columns)
+            return np.empty((0, width), self.dtype)
+        found: Matrix = self._whole.block(number, columns)[own]
+        return found
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self._whole[self._rows[rows]]
+
+    def prepare(self, rows: Ints) -> None:
+        self._whole.prepare(self._rows[rows])
+
+    def forget(self, rows: Ints) -> None:
+        self._whole.forget(self._rows[rows])
 
 
 class Block(NamedTuple):

@@ -13,24 +13,24 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.digest import id_set_hash
-from erasable.core.errors import InvalidIdsError, UnknownIdError
-from erasable.core.ids import as_request
+from erasable.core.attachment import Attachment
+from erasable.core.errors import InvalidIdsError
 from erasable.core.inputs import Table, read_table
-from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, not_there
+from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, counts_up
 from erasable.core.mapped.texts import Names, as_array
+from erasable.core.passes import Stored
 from erasable.core.sparse import blank_of, blank_rows, take_rows, writeable
 
-__all__ = ["Attachment", "Records"]
+__all__ = ["Records"]
 
-_Index = TypeVar("_Index", IdIndex, GroupIndex)
+_Index = TypeVar("_Index")
 
 
 class Records:
@@ -54,8 +54,8 @@ class Records:
 
     Attributes
     ----------
-    matrix : ndarray of shape (n_rows, n_features), float64, float32 or object; or csr_array
-        Erased rows are 0, or "" among objects.
+    matrix : ndarray of shape (n_rows, n_features), float64, float32 or object; csr_array; Stored
+        Erased rows are 0, or "" among objects; of a matrix that is stored elsewhere, not read.
     y : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
     weights : ndarray of shape (n_rows,), float64, or None
     ids : ndarray of shape (n_rows,), int64, uint64 or object
@@ -92,6 +92,108 @@ class Records:
         groups: str | Iterable[Any] | None = None,
     ) -> None:
         self._adopt(read_table(X, y, sample_weight=sample_weight, ids=ids, groups=groups))
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Any,
+        *,
+        ids: str | None = None,
+        target: str | None = None,
+        groups: str | None = None,
+        sample_weight: str | None = None,
+        features: Iterable[str] | None = None,
+        memory: int | None = None,
+    ) -> Records:
+        """Make records whose features stay in Parquet files, and are read block by block.
+
+        A block is a row group. Ids, targets, groups and weights are in memory: 8 bytes a record
+        each, where they are numbers, and some 20 more. Files are read and never written: what
+        models have deleted has to be removed from them, too.
+
+        Parameters
+        ----------
+        path : path-like, or a list of them
+            Files, or folders with files, of the same columns; sorted by path.
+        ids : str, default=None
+            Column that names the records; by default they are 0 to n - 1, in the order of rows.
+        target : str, default=None
+            Column of the targets.
+        groups : str, default=None
+            Column that says which records leave together.
+        sample_weight : str, default=None
+            Column that says how much each record counts.
+        features : list of str, default=None
+            Columns of numbers to learn from; by default all other columns of numbers.
+        memory : int, default=None
+            Bytes that a block may take while it is read.
+
+        Returns
+        -------
+        Records
+
+        Raises
+        ------
+        InvalidInputError
+            No such file or column.
+        InvalidDataError
+            Files of other columns or types than the first, columns that are no numbers, blocks
+            that take more than `memory`. Gaps are found when a model is fitted.
+        InvalidIdsError
+            Ids that repeat.
+
+        Notes
+        -----
+        They are for estimators whose deletions need no more of what is left than sums; others ask
+        for records `in_memory`. Files must not change while models hold the records: one that has
+        changed is refused. Threads (`n_jobs`) read blocks of their own.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> table = pa.table({"visit": ["a", "b", "c"], "age": [40, 50, 61], "ill": [0, 1, 1]})
+        >>> from erasable.naive_bayes import GaussianNB
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pq.write_table(table, f"{folder}/visits.parquet", row_group_size=2)
+        ...     records = Records.from_parquet(folder, ids="visit", target="ill")
+        ...     model = GaussianNB().fit(records)
+        ...     model.delete(["c"]).action, model.theta_.tolist(), records
+        ('updated', [[40.0], [50.0]], Records(n_records=2, n_features=1))
+        """
+        from erasable.core.parquet import table_of  # which imports pyarrow
+
+        return cls.from_table(
+            table_of(
+                path,
+                ids=ids,
+                target=target,
+                groups=groups,
+                sample_weight=sample_weight,
+                features=features,
+                memory=memory,
+            )
+        )
+
+    def in_memory(self) -> Records:
+        """Copy the records that no model has deleted, with their features in memory.
+
+        Returns
+        -------
+        Records
+
+        Examples
+        --------
+        >>> Records([[1.0], [2.0]]).in_memory().matrix.shape
+        (2, 1)
+        """
+        made = self.take(np.flatnonzero(~self._withdrawn))
+        if isinstance(made.matrix, Stored):
+            blocks = [made.matrix.block(number) for number in range(len(made.matrix.starts) - 1)]
+            made.matrix = np.concatenate(blocks)
+            made.ids, made.groups = as_array(made.ids), as_array(made.groups)
+        return made
 
     @classmethod
     def from_table(cls, table: Table) -> Records:
@@ -162,8 +264,11 @@ class Records:
 
     def _rows_of_ids(self, ids: list[int | str]) -> NDArray[np.int64]:
         if self._id_index is None:
-            self._id_index = self._indexed(IdIndex, self.ids)
-        return self._id_index.find(ids)
+            sparing = isinstance(self.matrix, Stored) and not counts_up(self.ids)
+            index: Any = HashIndex.of if sparing else IdIndex
+            self._id_index = self._indexed(index, self.ids)
+        found: NDArray[np.int64] = self._id_index.find(ids)
+        return found
 
     def _rows_of_groups(self, groups: list[int | str]) -> list[NDArray[np.int64]]:
         if self.groups is None:
@@ -175,7 +280,7 @@ class Records:
             self._group_index = self._indexed(GroupIndex, self.groups)
         return [self._group_index.find(group) for group in groups]
 
-    def _indexed(self, index: type[_Index], names: NDArray[Any]) -> _Index:
+    def _indexed(self, index: Callable[..., _Index], names: NDArray[Any]) -> _Index:
         while True:
             self._sweep()  # an erasure that was interrupted has left blank names
             present = ~self._erased
@@ -248,148 +353,6 @@ class Records:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Hold arrays that can be erased, even where joblib mapped them read-only."""
         self._adopt(Table(**{name: writeable(value) for name, value in state.items()}))
-
-
-class Attachment:
-    """One model's hold on records: which of them it has not deleted.
-
-    Attributes
-    ----------
-    records : Records
-    live : ndarray of shape (n_rows,), bool
-        Rows of `records` that the model has learned from and not deleted.
-    n_live : int
-    vouched : bool
-        Whether the caller answers for the values, see `Erasable.load`.
-
-    Notes
-    -----
-    When the model is garbage collected its hold ends. A pickle has only what it has not deleted.
-
-    Examples
-    --------
-    >>> records = Records([[1.5], [2.5]], ids=["a", "b"])
-    >>> held = records.attach()
-    >>> rows = held.select(["b"])
-    >>> held.exclude(rows)
-    >>> held.release(rows)
-    >>> records.matrix.tolist(), records.ids.tolist()
-    ([[1.5], [0.0]], ['a', ''])
-    """
-
-    def __init__(self, records: Records) -> None:
-        self.records = records
-        self.vouched = False
-        self.live: NDArray[np.bool_] = ~records._withdrawn
-        self.n_live = int(np.count_nonzero(self.live))
-        # Apart from `live`: what is excluded can be read, and come back, until it is released.
-        self._unreleased = self.live.copy()
-        self._after_reading()
-
-    def _after_reading(self) -> None:
-        """Be known to the records; also where a file has brought both back."""
-        weakref.finalize(self, Records._detach, self.records).atexit = False
-        self.records._holders.append(weakref.ref(self))
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        """Ids of the live rows, in row order; a copy."""
-        return self.records.ids[self.live]
-
-    def id_set(self) -> NDArray[np.uint64]:
-        """Hash the set of live ids; see `erasable.core.digest.id_set_hash`."""
-        if self.n_live < self.records.n_rows:
-            return id_set_hash(self.ids)
-        if self.records._id_set is None:
-            self.records._id_set = id_set_hash(self.records.ids)
-        return self.records._id_set.copy()
-
-    def live_rows(self) -> NDArray[np.int64]:
-        """Positions of the live rows, ascending."""
-        return np.flatnonzero(self.live)
-
-    def select(
-        self, ids: Iterable[Any] | None = None, groups: Iterable[Any] | None = None
-    ) -> NDArray[np.int64]:
-        """Find the rows of ids, of groups, or of both together.
-
-        Returns
-        -------
-        ndarray of shape (n_selected,), int64
-            Positions in `records`, ascending, each once.
-
-        Raises
-        ------
-        InvalidIdsError
-            Ids or groups that repeat or have a wrong type.
-        UnknownIdError
-            Ids or groups that are not there, or not any more.
-        """
-        if groups is None:
-            rows = self.rows([] if ids is None else ids)
-            return rows if rows.size < 2 else np.sort(rows)
-        found = [self.rows_of_groups(groups)]
-        if ids is not None:
-            found.append(self.rows(ids))
-        return np.unique(np.concatenate(found))
-
-    def rows(self, ids: Iterable[Any]) -> NDArray[np.int64]:
-        """Find the row of each id; see `select`."""
-        wanted = as_request(ids)
-        rows = self.records._rows_of_ids(wanted)
-        known = self.live[rows] & (rows >= 0)
-        if not known.all():
-            unknown = [wanted[i] for i in np.flatnonzero(~known).tolist()]
-            groups = [] if self.records.groups is None else self.records._rows_of_groups(unknown)
-            mistaken = [unknown[i] for i, rows in enumerate(groups) if self.live[rows].any()]
-            raise UnknownIdError(not_there(unknown, "ids", self.records.ids, mistaken))
-        return rows
-
-    def rows_of_groups(self, groups: Iterable[Any]) -> NDArray[np.int64]:
-        """Find the live rows of all the groups together; see `select`."""
-        wanted = as_request(groups, name="groups")
-        found = self.records._rows_of_groups(wanted)
-        found = [rows[self.live[rows]] for rows in found]
-        unknown = [group for group, rows in zip(wanted, found, strict=True) if rows.size == 0]
-        if unknown:
-            rows = self.records._rows_of_ids(unknown)
-            mistaken = [unknown[i] for i in np.flatnonzero(self.live[rows] & (rows >= 0)).tolist()]
-            raise UnknownIdError(not_there(unknown, "groups", self.records.groups, mistaken))
-        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
-
-    def exclude(self, rows: NDArray[np.int64]) -> None:
-        """Take rows out of `live`; they can still be read until `release`."""
-        self.live[rows] = False
-        self.n_live -= int(rows.size)
-
-    def readmit(self, rows: NDArray[np.int64]) -> None:
-        """Undo `exclude`, even where that was interrupted."""
-        self.live[rows] = True
-        self.n_live = int(np.count_nonzero(self.live))
-
-    def release(self, rows: NDArray[np.int64]) -> None:
-        """Let go of excluded rows; those that no other model holds are overwritten."""
-        self._unreleased[rows] = False
-        self.records._let_go(rows)
-
-    def detach(self) -> None:
-        """Let go of everything without deleting anything."""
-        self.live[:] = self._unreleased[:] = False
-        self.n_live = 0
-        self.records._sweep()
-
-    def copy_records(self) -> Records:
-        """Copy what is live into records of its own."""
-        return self.records.take(self.live_rows())
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Attachment:
-        """Copy the records too: a deletion in one model is not one in its copy."""
-        return self.copy_records().attach()
-
-    def __reduce__(self) -> tuple[Any, tuple[Records]]:
-        """Pickle what is live; models pickled together share records where they hold the same."""
-        shared = np.array_equal(self.live, ~self.records._withdrawn)
-        return Records.attach, (self.records if shared else self.copy_records(),)
 
 
 def _unheld(rows: NDArray[np.int64], holders: list[Attachment | None]) -> NDArray[np.int64]:

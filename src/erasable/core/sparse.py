@@ -20,6 +20,7 @@ from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
 from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import MAX_ROWS, GridChange
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
+from erasable.core.passes import Stored
 
 __all__ = [
     "SparseGrid",
@@ -86,6 +87,8 @@ def blank_rows(matrix: Any, rows: Ints) -> None:
     """
     if issparse(matrix):
         kernels.erase(*parts(matrix), rows)
+    elif isinstance(matrix, Stored):  # its file is the caller's
+        matrix.forget(rows)
     else:
         matrix[rows] = "" if matrix.dtype == object else 0
 
@@ -118,11 +121,15 @@ def writeable(value: Any) -> Any:
 def take_rows(matrix: Any, rows: Any) -> Any:
     """Copy rows of a dense or sparse matrix; sparse ones come in canonical form.
 
+    Those of a stored matrix stay where they are.
+
     Examples
     --------
     >>> take_rows(canonical(csr_array([[0.0, 5.0], [6.0, 7.0]])), np.array([1])).toarray()
     array([[6., 7.]])
     """
+    if isinstance(matrix, Stored):
+        return matrix.take(rows)
     return canonical(matrix[rows]) if issparse(matrix) else matrix[rows]
 
 

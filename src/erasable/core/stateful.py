@@ -25,13 +25,14 @@ from erasable.core._fit_info import (
 from erasable.core._foreign import check_base, check_learned, read_model
 from erasable.core._schema import Part
 from erasable.core.artifact import Place, write_artifact
+from erasable.core.attachment import Attachment
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, DetachedError, ErasableError
 from erasable.core.inputs import refuse_records
 from erasable.core.mapped import beside
 from erasable.core.params import check_params, class_path, decode_param, is_encoded
 from erasable.core.protocol import Learner, Transformer
-from erasable.core.records import Attachment, Records
+from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.core.unsettled import refuse_mixed_numbers
 from erasable.core.value_hash import ValueHash
@@ -56,6 +57,8 @@ class Stateful(Learner, Transformer, BaseEstimator):
     """
 
     algorithm_version: ClassVar[int] = 1
+    _reads_blocks: ClassVar[bool] = False
+    """Whether it learns from records whose features are not in memory, see `passes.Stored`."""
     _fault: str = ""  # what an earlier version learned otherwise, see `outdated`
 
     seed_: int

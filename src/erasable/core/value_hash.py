@@ -21,8 +21,10 @@ from scipy.sparse import issparse
 
 from erasable.core import _value_kernels as kernels
 from erasable.core.arrays import Words, of_objects
+from erasable.core.attachment import Attachment
 from erasable.core.errors import ArtifactError
-from erasable.core.records import Attachment, Records
+from erasable.core.passes import Block, Pass, Stored, run
+from erasable.core.records import Records
 from erasable.core.sparse import parts
 from erasable.core.tape import Tape
 
@@ -193,10 +195,28 @@ def _sums(records: Records, rows: NDArray[np.int64], names: tuple[str, ...]) -> 
     return sums
 
 
+class _Hash(Pass[Words]):
+    """Hash the values of records, which have these keys."""
+
+    def __init__(self, keys: Words, purpose: np.uint64) -> None:
+        self._keys, self._purpose = keys, purpose
+
+    def of_block(self, block: Block) -> Words:
+        sums = np.zeros(2, dtype=np.uint64)
+        own = self._keys[block.rank : block.rank + block.size]
+        kernels.sum_dense(block.matrix, block.positions, own, self._purpose, sums)
+        return sums
+
+    def merge(self, one: Words, other: Words) -> Words:
+        return one + other
+
+
 def _add_values(
     values: Any, rows: NDArray[np.int64], keys: Words, purpose: np.uint64, sums: Words
 ) -> None:
-    if issparse(values):
+    if isinstance(values, Stored):
+        sums += run(_Hash(keys, purpose), values, rows)
+    elif issparse(values):
         kernels.sum_sparse(*parts(values), values.shape[1], rows, keys, purpose, sums)
     elif values.dtype.kind == "f":
         kernels.sum_dense(values, rows, keys, purpose, sums)

@@ -22,6 +22,7 @@ from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some
 from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns
+from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
 from erasable.core.sparse import canonical
 from erasable.core.surrogates import refuse_surrogates
@@ -170,7 +171,7 @@ def refuse_unsuited(
         raise InvalidDataError(
             f"the records hold numbers; {name} expected one text for each; pass a list of strings"
         )
-    if matrix.dtype != object:
+    if matrix.dtype != object and not isinstance(matrix, Stored):  # which looks when it is read
         with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(matrix.sum()):
                 _refuse_not_finite(matrix[live], names, accepts.missing)

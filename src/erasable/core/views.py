@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from erasable.core.records import Attachment, Records
+from erasable.core.attachment import Attachment
+from erasable.core.records import Records
 from erasable.core.values import Values
 
 __all__ = ["View"]

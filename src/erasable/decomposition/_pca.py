@@ -19,12 +19,12 @@ from erasable.core._fit_info import FitInfo
 from erasable.core._schema import Fields, OneOf, Part, refuse
 from erasable.core._schema_models import column_map, gram, refuse_many
 from erasable.core.arrays import Floats, Ints
+from erasable.core.attachment import Attachment
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.inputs import read_matrix
-from erasable.core.records import Attachment
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 
@@ -134,6 +134,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
+    _reads_blocks = True
     _takes_map: ClassVar[bool] = True
     _gram: Gram
     _solution: _Solved

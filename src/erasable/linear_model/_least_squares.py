@@ -78,6 +78,7 @@ class LinearRegression(LinearModel):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
+    _reads_blocks = True
 
     def __init__(self, *, fit_intercept: bool = True, n_jobs: int | None = None) -> None:
         self.fit_intercept = fit_intercept

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
-from erasable.core.records import Attachment
 
 WEIGHTS = 2.0**-480, 2.0**480
 """Least and largest weight: so no sum, ratio or product of two overflows, whatever is deleted."""

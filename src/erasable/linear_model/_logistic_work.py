@@ -16,8 +16,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.attachment import Attachment
 from erasable.core.errors import MagnitudeError
-from erasable.core.records import Attachment
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
 from erasable.linear_model._logistic_classes import TaughtClasses

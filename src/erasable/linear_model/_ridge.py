@@ -86,6 +86,7 @@ class Ridge(LinearModel):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
+    _reads_blocks = True
 
     def __init__(
         self, alpha: Any = 1.0, *, fit_intercept: bool = True, n_jobs: int | None = None

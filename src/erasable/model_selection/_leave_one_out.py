@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.attachment import Attachment
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.protocol import Learner
-from erasable.core.records import Attachment, Records
+from erasable.core.records import Records
 from erasable.core.rows import Rows
 from erasable.model_selection._scores import Scoring, choose_scoring
 from erasable.model_selection._snapshot import OpaqueError, Snapshot

@@ -128,6 +128,7 @@ class GaussianNB(NaiveBayes):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
+    _reads_blocks = True
     _takes_map = True
     _prior_name = "priors"
     _counted: ClassMoments

@@ -101,6 +101,7 @@ class NearestCentroid(ByClass):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
+    _reads_blocks = True
     _takes_map = True
     _counted: ClassMoments
 

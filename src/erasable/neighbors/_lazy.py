@@ -12,10 +12,11 @@ from sklearn.utils import Tags
 from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
+from erasable.core.attachment import Attachment
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
-from erasable.core.records import Attachment, Records
+from erasable.core.records import Records
 from erasable.core.values import refuse_unsuited
 
 from ._memory import Memory

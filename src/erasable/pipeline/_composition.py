@@ -14,12 +14,12 @@ from sklearn.utils.metaestimators import _BaseComposition
 from erasable.core._fit_info import base_state
 from erasable.core._schema import DictOf, Fields, Integer, Part, Sizes, Within, refuse
 from erasable.core.arrays import Ints
+from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.params import as_encoded, check_params, encoded_parts
-from erasable.core.records import Attachment
 from erasable.core.values import Values
 from erasable.pipeline._earlier import MARK, learned_wrong
 from erasable.pipeline._engine import Engine

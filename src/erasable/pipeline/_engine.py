@@ -15,12 +15,12 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from erasable.core._deleting import forget_rows, learn_anew
 from erasable.core.arrays import Flags, Ints
+from erasable.core.attachment import Attachment
 from erasable.core.changes import ANYTHING, Change
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import ArtifactError, UnsupportedStepError
 from erasable.core.estimator import Erasable
 from erasable.core.messages import refuse_no_columns
-from erasable.core.records import Attachment
 from erasable.core.sparse import blank_rows
 from erasable.core.values import Values
 from erasable.core.views import View

@@ -70,6 +70,7 @@ class MaxAbsScaler(ExtremesScaler):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"n_jobs": N_JOBS}
     _without_effect = ("n_jobs",)
+    _reads_blocks = True
     _names = "low", "high"
 
     def __init__(self, *, n_jobs: int | None = None) -> None:

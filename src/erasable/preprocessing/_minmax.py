@@ -87,6 +87,7 @@ class MinMaxScaler(ExtremesScaler):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
+    _reads_blocks = True
     _names = "data_min", "data_max"
 
     def __init__(

@@ -115,6 +115,7 @@ class StandardScaler(Scaler):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
+    _reads_blocks = True
     _moments: Moments
     _phases: tuple[Floats, Floats]
     _lattice: tuple[Floats, Floats]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
-from erasable.core.records import Attachment
 
 
 class Targets(Protocol):

@@ -17,8 +17,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from erasable.core import arrow_files
 from erasable.core.errors import SourceError
-from erasable.workspace.data import arrow_files, delimited, parquet
+from erasable.workspace.data import delimited, parquet
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.sources import Source
 from erasable.workspace.data.widening import Widening

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from erasable.core.arrow_files import csv_bytes, csv_reader
 from erasable.core.errors import SourceError
-from erasable.workspace.data.arrow_files import csv_bytes, csv_reader
 from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
 from erasable.workspace.data.files import check_there
 

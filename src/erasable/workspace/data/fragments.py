@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from erasable.core import arrow_files
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.context import Context
-from erasable.workspace.data import arrow_files
 from erasable.workspace.store.artifacts import Stored
 
 PARTS = 256

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
+from erasable.core import arrow_files
 from erasable.core.errors import SourceError
-from erasable.workspace.data import arrow_files
 from erasable.workspace.data.files import check_there
 from erasable.workspace.data.stores import unreached
 from erasable.workspace.data.widening import cast

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from erasable.core.arrow_files import ipc_batches, ipc_writer
 from erasable.core.errors import SourceError
 from erasable.workspace.context import Context
-from erasable.workspace.data.arrow_files import ipc_batches, ipc_writer
 from erasable.workspace.data.fragments import PARTS
 from erasable.workspace.data.widening import Widening
 from erasable.workspace.store.disk import disk_errors

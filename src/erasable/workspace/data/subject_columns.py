@@ -16,8 +16,8 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from erasable.core.arrow_files import CSV_NULLS
 from erasable.core.errors import InvalidIdsError
-from erasable.workspace.data.arrow_files import CSV_NULLS
 from erasable.workspace.identity.looks import Looks
 
 _GAPS = pa.array(sorted({each.casefold() for each in CSV_NULLS if each} | {"none"}))

@@ -62,6 +62,19 @@ def parquet_schema(file: pa.NativeFile) -> pa.Schema:
     return pq.ParquetFile(file, pre_buffer=False).schema_arrow.remove_metadata()
 
 
+def parquet_footer(path: str) -> pq.FileMetaData:
+    """Read what a Parquet file says of itself."""
+    return pq.ParquetFile(path, pre_buffer=False).metadata
+
+
+def parquet_row_group(
+    path: str, footer: pq.FileMetaData, number: int, columns: Sequence[str]
+) -> pa.Table:
+    """Read some columns of a row group, in the thread that calls."""
+    file = pq.ParquetFile(path, metadata=footer, pre_buffer=False)
+    return file.read_row_group(number, list(columns), use_threads=False)
+
+
 def parquet_batches(file: pa.NativeFile) -> Iterator[pa.RecordBatch]:
     """Read a Parquet file some records at a time; it may be one of Python's in `pyarrow.fs`.
 

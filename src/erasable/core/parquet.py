@@ -1,0 +1,364 @@
+"""Records whose numbers stay in Parquet files, and are read block by block.
+
+The law kept here: what is read of a record does not depend on how records are divided into files
+and row groups. Files are the caller's: they are read and never written, and one that has changed
+since the records were made is refused, as a model of both would be one of neither.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from erasable.core.arrays import Ints, Matrix
+from erasable.core.arrow_files import parquet_footer, parquet_row_group
+from erasable.core.errors import InvalidDataError, InvalidInputError
+from erasable.core.ids import as_id_array, name_some, refuse_repeats
+from erasable.core.inputs import Table
+from erasable.core.mapped.texts import as_texts
+from erasable.core.passes import Stored
+from erasable.core.surrogates import refuse_surrogates
+from erasable.core.targets import read_target, read_weights
+
+__all__ = ["Piece", "RowGroup", "StoredColumns", "table_of"]
+
+
+class Piece(Protocol):
+    """Some rows of a table, which lie elsewhere."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many."""
+
+    def check(self) -> None:
+        """Raise InvalidDataError if they cannot be read any more."""
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Read some of their columns."""
+
+
+class RowGroup(NamedTuple):
+    """A row group of a Parquet file.
+
+    Attributes
+    ----------
+    path : str
+    signature : tuple of int
+        What the system says of the file, and changes when it is written.
+    file, number : int
+        Which of the files, sorted by path, and which of its row groups it is.
+    n_rows : int
+    """
+
+    path: str
+    signature: tuple[int, ...]
+    file: int
+    number: int
+    n_rows: int
+
+    def check(self) -> None:
+        """Refuse a file that has changed."""
+        try:
+            if signature_of(self.path) == self.signature:
+                return
+            told = "has changed since the records were made of it"
+        except FileNotFoundError:
+            told = "is not there any more"
+        except OSError:
+            told = "cannot be read any more"
+        raise self._changed(told)
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Read some columns; refuse a file that has changed."""
+        self.check()
+        try:
+            footer = _footer(self.path, self.signature)
+            return parquet_row_group(self.path, footer, self.number, columns)
+        except (pa.ArrowException, OSError):
+            raise self._changed("cannot be read any more") from None
+
+    def _changed(self, told: str) -> InvalidDataError:
+        return InvalidDataError(
+            f"Parquet file {self.file + 1}, sorted by path, {told}; expected it unchanged while "
+            "models learn from it; call Records.from_parquet again"
+        )
+
+
+@lru_cache(maxsize=64)
+def _footer(path: str, signature: tuple[int, ...]) -> Any:
+    return parquet_footer(path)
+
+
+class StoredColumns(Stored):
+    """Columns of numbers of a table that lies in pieces.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        Each is a block.
+    names : sequence of str
+        Of the columns.
+    dtype : float64 or float32
+        To which the numbers are converted.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], names: Sequence[str], dtype: Any) -> None:
+        self._pieces, self._names, self.dtype = list(pieces), list(names), np.dtype(dtype)
+        sizes = [piece.n_rows for piece in self._pieces]
+        self.starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self.shape = int(self.starts[-1]), len(self._names)
+        self._last: tuple[Ints, Matrix] | None = None
+
+    def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
+        """Read a piece; raise InvalidDataError where it has gaps, or values that are infinite."""
+        names = self._names if columns is None else [self._names[j] for j in columns]
+        piece = self._pieces[number]
+        table = piece.read(names)
+        values: Matrix = np.empty((piece.n_rows, len(names)), self.dtype)
+        for j, name in enumerate(names):
+            values[:, j] = numbers_of(table[name])
+        values += 0.0  # -0.0 becomes 0.0, as in records in memory
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(values.sum()):
+                _refuse_not_finite(values, names)
+        return values
+
+    def __getitem__(self, rows: Ints) -> Matrix:
+        """Read rows, and remember them until `forget`: a deletion asks for the same ones again."""
+        if self._last is not None and np.array_equal(self._last[0], rows):
+            return self._last[1]
+        found: Matrix = np.empty((rows.size, self.shape[1]), self.dtype)
+        blocks = np.searchsorted(self.starts, rows, side="right") - 1
+        for number in np.unique(blocks).tolist():
+            own = blocks == number
+            found[own] = self.block(number)[rows[own] - self.starts[number]]
+        self._last = rows.copy(), found
+        return found
+
+    def prepare(self, rows: Ints) -> None:
+        """Read rows that are to be deleted, and see whether the others can be read."""
+        for piece in self._pieces:
+            piece.check()
+        self[rows]
+
+    def forget(self, rows: Ints) -> None:
+        """Keep no copy of rows that were deleted; in their files they stay."""
+        self._last = None
+
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
+        return {**self.__dict__, "_last": None}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the rows that were read last."""
+        return {**self.__dict__, "_last": None}
+
+
+def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column of numbers or booleans; gaps are NaN."""
+    if pa.types.is_decimal(column.type) or (column.null_count and _is_whole(column.type)):
+        column = column.cast(pa.float64())
+    found: NDArray[Any] = column.to_numpy()
+    return found if found.dtype != object else found.astype(np.float64)  # booleans with gaps
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether a column has numbers or booleans."""
+    return bool(_is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _refuse_not_finite(values: Matrix, names: Sequence[str]) -> None:
+    wrong = ~np.isfinite(values)
+    counts = wrong.sum(axis=0)
+    if not counts.any():
+        return  # only the sum overflowed
+    kinds = " and ".join(
+        kind
+        for kind, there in (("NaN", np.isnan(values).any()), ("inf", np.isinf(values).any()))
+        if there
+    )
+    named = [names[j] for j in np.flatnonzero(counts).tolist()]
+    columns = "column" if len(named) == 1 else "columns"
+    raise InvalidDataError(
+        f"X contains {kinds}: {int(counts.sum())} values in {columns} {name_some(named)} of a "
+        "block; expected finite numbers; fill or drop them first"
+    )
+
+
+# -- from files to records -------------------------------------------------------------------------
+
+
+def table_of(
+    path: Any,
+    *,
+    ids: str | None,
+    target: str | None,
+    groups: str | None,
+    sample_weight: str | None,
+    features: Iterable[str] | None,
+    memory: int | None,
+) -> Table:
+    """Read all but the features of Parquet files, see `erasable.core.records.Records`."""
+    files = _files(path)
+    pieces, schema = _row_groups(files)
+    named = {"ids": ids, "target": target, "groups": groups, "sample_weight": sample_weight}
+    others = [name for name in named.values() if name is not None]
+    missing = [name for name in [*others, *(features or ())] if name not in schema.names]
+    if missing:
+        raise InvalidInputError(
+            f"the files have no column {name_some(missing)}; expected some of "
+            f"{name_some(schema.names)}"
+        )
+    if features is None:
+        chosen = [f.name for f in schema if is_number(f.type) and f.name not in others]
+    else:
+        chosen = list(features)
+    _refuse_features(chosen, schema, others)
+    kinds = {schema.field(name).type for name in chosen}
+    narrow = all(pa.types.is_float16(kind) or pa.types.is_float32(kind) for kind in kinds)
+    matrix = StoredColumns(pieces, chosen, np.float32 if narrow else np.float64)
+    if memory is not None:
+        _refuse_large(matrix, memory)
+    n = matrix.shape[0]
+    if n == 0:
+        raise InvalidDataError("the files hold no rows; expected one or more; check the path")
+
+    def read(name: str) -> Any:
+        columns = [piece.read([name])[name] for piece in pieces]
+        return pa.chunked_array([chunk for column in columns for chunk in column.chunks])
+
+    id_array = np.arange(n) if ids is None else _labels(read(ids), "ids")
+    refuse_repeats(id_array)
+    return Table(
+        matrix=matrix,
+        y=None if target is None else _target(read(target), n),
+        ids=as_texts(id_array),
+        groups=None if groups is None else as_texts(_labels(read(groups), "groups")),
+        feature_names=chosen,
+        weights=None if sample_weight is None else read_weights(numbers_of(read(sample_weight)), n),
+    )
+
+
+def _files(path: Any) -> list[str]:
+    """List Parquet files, sorted: of a folder all that are in it, but hidden ones."""
+    given = [path] if isinstance(path, str | os.PathLike) else list(path)
+    found: list[Path] = []
+    for each in map(Path, given):
+        if not each.is_dir():
+            found.append(each)
+            continue
+        inside = [one for one in each.rglob("*") if one.is_file()]
+        hidden = [
+            any(part.startswith((".", "_")) for part in one.relative_to(each).parts)
+            for one in inside
+        ]
+        found += [one for one, hide in zip(inside, hidden, strict=True) if not hide]
+    if not found:
+        raise InvalidInputError(
+            f"there are no files in {name_some([str(each) for each in given])}; expected Parquet "
+            "files, or folders of them"
+        )
+    return sorted({str(each.resolve()) for each in found})
+
+
+def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
+    """Return the row groups of files, and their columns, which are the same in each."""
+    schema: pa.Schema | None = None
+    groups: list[RowGroup] = []
+    for number, file in enumerate(files):
+        try:
+            signature, footer = signature_of(file), parquet_footer(file)
+        except FileNotFoundError:
+            raise InvalidInputError(f"{file!r} is not there; expected a Parquet file") from None
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidDataError(
+                f"{file!r} cannot be read ({type(error).__name__}); expected a Parquet file"
+            ) from None
+        own = footer.schema.to_arrow_schema().remove_metadata()
+        if schema is None:
+            schema = own
+        _refuse_others(schema, own, number)
+        groups += [
+            RowGroup(file, signature, number, group, footer.row_group(group).num_rows)
+            for group in range(footer.num_row_groups)
+        ]
+    assert schema is not None
+    return groups, schema
+
+
+def signature_of(path: str) -> tuple[int, ...]:
+    """Return what changes when a file is written to, or another is put in its place."""
+    told = os.stat(path)
+    return told.st_size, told.st_mtime_ns, told.st_ino
+
+
+def _refuse_others(schema: pa.Schema, own: pa.Schema, number: int) -> None:
+    differing = sorted(set(schema.names) ^ set(own.names))
+    if not differing:
+        differing = [
+            name for name in schema.names if schema.field(name).type != own.field(name).type
+        ]
+        if not differing:
+            return
+        told = f"has another type in {name_some(differing)}"
+    else:
+        told = f"differs in the columns {name_some(differing)}"
+    raise InvalidDataError(
+        f"Parquet file {number + 1}, sorted by path, {told}; expected the columns and types of the "
+        "first; write them alike"
+    )
+
+
+def _refuse_features(chosen: Sequence[str], schema: pa.Schema, others: Sequence[str]) -> None:
+    if not chosen:
+        raise InvalidDataError(
+            "no column of the files is left to learn from; expected one or more of numbers; name "
+            "them: features=[...]"
+        )
+    if repeated := sorted({name for name in chosen if list(chosen).count(name) > 1}):
+        raise InvalidInputError(f"features= names {name_some(repeated)} twice; expected each once")
+    if both := [name for name in chosen if name in others]:
+        raise InvalidInputError(
+            f"{name_some(both)} is named as a feature and for another use; expected one of these"
+        )
+    if texts := [name for name in chosen if not is_number(schema.field(name).type)]:
+        raise InvalidDataError(
+            f"the columns {name_some(texts)} are no numbers; expected numbers; encode or drop them"
+        )
+
+
+def _refuse_large(matrix: StoredColumns, memory: int) -> None:
+    most = int(np.diff(matrix.starts).max(initial=0))
+    a_row = 2 * matrix.shape[1] * matrix.dtype.itemsize  # as the file has it, and as an array
+    if most * a_row > memory:
+        raise InvalidDataError(
+            f"a block of {most} rows takes {most * a_row} bytes while it is read; expected at most "
+            f"memory={memory}; write the files with row_group_size={max(1, memory // a_row)}"
+        )
+
+
+def _labels(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return as_id_array(column.to_numpy(), name=name)
+    return as_id_array(column.to_pylist(), name=name)
+
+
+def _target(column: pa.ChunkedArray, n: int) -> NDArray[Any]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not column.null_count and is_number(column.type):
+        return read_target(numbers_of(column), n)
+    values = column.to_pylist()
+    refuse_surrogates([value for value in values if isinstance(value, str)], "y holds")
+    return read_target(values, n)

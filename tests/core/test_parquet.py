@@ -1,0 +1,268 @@
+"""Records whose features lie in Parquet files make the models that records in memory make."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+
+import erasable
+from erasable import Records
+from erasable.cluster import KMeans
+from erasable.core.errors import (
+    ArtifactError,
+    ErasableError,
+    InvalidDataError,
+    InvalidIdsError,
+    InvalidInputError,
+)
+from erasable.utils import all_estimators
+
+N, D = 900, 4
+BLOCKWISE = {name: cls for name, cls, _ in all_estimators() if cls._reads_blocks}
+
+
+class Visits:
+    """A table, and how it is cut into files and row groups."""
+
+    def __init__(self, folder: Path, *, texts: bool, narrow: bool, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        kind = np.float32 if narrow else np.float64
+        X = rng.normal([0.0, 3.0, 1e6, 0.0], size=(N, D)).astype(kind)
+        X[:, 3] = rng.integers(0, 3, N)
+        numbers = rng.permutation(10 * N)[:N]
+        self.ids = np.array([f"visit-{i}" for i in numbers], object) if texts else numbers
+        self.y, self.groups = rng.integers(0, 3, N), np.arange(N) // 7
+        self.frame = pd.DataFrame({f"x{j}": X[:, j] for j in range(D)})
+        columns = {name: self.frame[name].to_numpy() for name in self.frame}
+        others = {"id": self.ids.tolist(), "label": self.y, "person": self.groups}
+        self.table = pa.table({**columns, **others, "city": ["Bonn"] * N})
+        self.folder = folder
+        self.furthest = self.ids[np.abs(X - X.mean(axis=0)).argmax(axis=0)]
+
+    def write(self, cuts: list[int], row_group: int) -> Records:
+        self.folder.mkdir(exist_ok=True)
+        for number, (first, stop) in enumerate(zip([0, *cuts], [*cuts, N], strict=True)):
+            part = self.table.slice(first, stop - first)
+            pq.write_table(part, self.folder / f"{number:03}.parquet", row_group_size=row_group)
+        (self.folder / "_SUCCESS").write_text("a note of another program")
+        return Records.from_parquet(self.folder, ids="id", target="label", groups="person")
+
+    def in_memory(self) -> Records:
+        return Records(self.frame, self.y, ids=self.ids, groups=self.groups)
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Visits:
+    return Visits(tmp_path / "visits", texts=True, narrow=False)
+
+
+def live(model: Any, ids: Any) -> list[Any]:
+    held = set(model.ids_.tolist())
+    return [each for each in dict.fromkeys(np.asarray(ids, object).tolist()) if each in held]
+
+
+@pytest.mark.parametrize("name", BLOCKWISE)
+@pytest.mark.parametrize(
+    ("texts", "narrow", "cuts", "row_group"),
+    [(True, False, [130, 131, 600], 64), (False, True, [], 7), (False, False, [450], 1000)],
+)
+def test_digests_are_those_of_memory(
+    name: str, texts: bool, narrow: bool, cuts: list[int], row_group: int, tmp_path: Path
+) -> None:
+    visits = Visits(tmp_path / "visits", texts=texts, narrow=narrow)
+    model = BLOCKWISE[name](n_jobs=2).fit(visits.write(cuts, row_group))
+    twin = BLOCKWISE[name]().fit(visits.in_memory())
+    assert model.digest() == twin.digest()
+    for gone in (visits.ids[:1], visits.furthest, visits.ids[100:130], visits.ids[::3]):
+        gone = live(model, gone)
+        assert model.delete(gone).action == twin.delete(gone).action
+        assert model.digest() == twin.digest()
+    for each in (model, twin):
+        each.delete(groups=[100])
+    left = ~np.isin(visits.ids, live(model, visits.ids), invert=True)
+    fresh = BLOCKWISE[name]().fit(Records(visits.frame[left], visits.y[left], ids=visits.ids[left]))
+    assert model.digest() == twin.digest() == fresh.digest()
+    model.save(tmp_path / "stored")
+    twin.save(tmp_path / "memory")
+    assert (tmp_path / "stored").read_bytes() == (tmp_path / "memory").read_bytes()
+
+
+@pytest.mark.parametrize("name", BLOCKWISE)
+def test_copies_and_files_go_on_reading(name: str, visits: Visits, tmp_path: Path) -> None:
+    model = BLOCKWISE[name]().fit(visits.write([400], 50))
+    model.delete(live(model, visits.ids[5:25]))
+    path = tmp_path / "model"
+    model.save(path, records=True)
+    kept = sum(each.stat().st_size for each in Path(f"{path}.records").iterdir())
+    assert kept < 200 * N + 40_000  # not the features
+    others = [
+        copy.deepcopy(model),
+        pickle.loads(pickle.dumps(model)),
+        erasable.load(path, records=True),
+        erasable.load(path, model._held.copy_records()),
+    ]
+    for each in [model, *others]:
+        each.delete(live(each, visits.furthest))
+    assert len({each.digest() for each in [model, *others]}) == 1
+    refit = erasable.audit.refit(model)
+    assert refit.digest() == model.digest()
+
+
+def test_records_come_into_memory(visits: Visits) -> None:
+    records = visits.write([300], 100)
+    model = BLOCKWISE["Ridge"]().fit(records)
+    model.delete([visits.ids[3]])
+    found = records.in_memory()
+    left = np.delete(np.arange(N), 3)
+    assert found.matrix.tobytes() == visits.frame.to_numpy()[left].tobytes()
+    assert found.ids.tolist() == visits.ids[left].tolist()
+    KMeans(2, random_state=0).fit(found)
+
+
+def test_numbers_of_all_kinds_are_read_as_frames_are(tmp_path: Path) -> None:
+    columns = {
+        "whole": pa.array([1, -2, 3], pa.int16()), "large": pa.array([1, 2**63, 5], pa.uint64()),
+        "yes": [True, False, True], "half": pa.array([0.5, -0.0, 1.0], pa.float32()),
+        "price": pa.array([1, 2, 3], pa.decimal128(5, 1)), "text": ["a", "b", "c"],
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "one.parquet")
+    records = Records.from_parquet(tmp_path / "one.parquet")
+    assert records.feature_names == ["whole", "large", "yes", "half", "price"]
+    assert records.ids.tolist() == [0, 1, 2]
+    expected = [[1, 1, 1, 0.5, 1], [-2, 2.0**63, 0, 0.0, 2], [3, 5, 1, 1.0, 3]]
+    found = records.in_memory().matrix
+    assert found.tolist() == expected
+    assert found.dtype == np.float64
+    assert not np.signbit(found[1, 3])
+    some = Records.from_parquet([tmp_path / "one.parquet"], features=["half"], ids="text")
+    assert some.in_memory().matrix.dtype == np.float32
+
+
+# --------------------------------------------------------------------------- bad input
+
+
+def rewrite(change: Callable[[pa.Table], pa.Table], number: int = 1) -> Callable[[Path], None]:
+    def act(folder: Path) -> None:
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(change(pq.read_table(path)), path)
+
+    return act
+
+
+def with_gap(table: pa.Table) -> pa.Table:
+    gone = [None, *table["x1"].to_pylist()[1:]]
+    return table.set_column(table.column_names.index("x1"), "x1", pa.array(gone, pa.float64()))
+
+
+WRONG: dict[str, tuple[Callable[[Path], None], type[ErasableError], str]] = {
+    "other columns": (
+        rewrite(lambda t: t.drop_columns(["x1"])), InvalidDataError,
+        "file 2, sorted by path, differs in the columns 'x1'",
+    ),
+    "other types": (
+        rewrite(lambda t: t.set_column(0, "x0", t["x0"].cast(pa.float32()))), InvalidDataError,
+        "file 2, sorted by path, has another type in 'x0'",
+    ),
+    "repeated ids": (
+        lambda folder: (folder / "copy.parquet").write_bytes((folder / "000.parquet").read_bytes())
+        and None, InvalidIdsError, "are repeated",
+    ),
+    "no Parquet": (
+        lambda folder: (folder / "001.parquet").write_text("id,age\n") and None, InvalidDataError,
+        "cannot be read",
+    ),
+    "no rows": (
+        lambda folder: [rewrite(lambda t: t.slice(0, 0), n)(folder) for n in (0, 1)] and None,
+        InvalidDataError, "no rows",
+    ),
+    "no files": (
+        lambda folder: [each.unlink() for each in folder.iterdir()] and None, InvalidInputError,
+        "no files",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_files_that_are_no_records_are_refused(wrong: str, visits: Visits) -> None:
+    visits.write([500], 100)
+    act, error, told = WRONG[wrong]
+    act(visits.folder)
+    with pytest.raises(error, match=told) as caught:
+        Records.from_parquet(visits.folder, ids="id", target="label")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        ({"ids": "key"}, InvalidInputError, "no column 'key'"),
+        ({"features": ["x0", "x9"]}, InvalidInputError, "no column 'x9'"),
+        ({"features": ["x0", "city"]}, InvalidDataError, "'city' are no numbers"),
+        ({"features": ["x0", "x0"]}, InvalidInputError, "'x0' twice"),
+        ({"features": ["label"], "target": "label"}, InvalidInputError, "another use"),
+        ({"features": []}, InvalidDataError, "no column of the files is left"),
+        ({"memory": 3200}, InvalidDataError, "row_group_size=40"),
+        ({"sample_weight": "x0"}, InvalidDataError, "negative"),
+    ],
+)
+def test_what_the_files_do_not_have_is_refused(
+    given: dict[str, Any], error: type[ErasableError], told: str, visits: Visits
+) -> None:
+    visits.write([500], 100)
+    features = {"features": ["x0", "x1", "x2", "x3", "label"]} if "memory" in given else {}
+    with pytest.raises(error, match=told):
+        Records.from_parquet(visits.folder, **features, **given)
+
+
+def test_a_block_that_fits_is_taken(visits: Visits) -> None:
+    visits.write([500], 40)
+    features = ["x0", "x1", "x2", "x3", "label"]
+    assert len(Records.from_parquet(visits.folder, features=features, memory=3200)) == N
+
+
+def test_a_gap_is_named_and_nothing_is_changed(visits: Visits) -> None:
+    visits.write([500], 100)
+    rewrite(with_gap)(visits.folder)
+    records = Records.from_parquet(visits.folder, ids="id", target="label")
+    model = BLOCKWISE["GaussianNB"]()
+    with pytest.raises(InvalidDataError, match="NaN: 1 values in column 'x1'"):
+        model.fit(records)
+    assert vars(model) == vars(clone(model))
+
+
+@pytest.mark.parametrize("change", ["touched", "removed", "damaged"])
+def test_a_file_that_changes_between_passes_is_found(change: str, visits: Visits) -> None:
+    records = visits.write([500], 100)
+    model = BLOCKWISE["StandardScaler"]().fit(records)
+    digest, path = model.digest(), visits.folder / "001.parquet"
+    before = path.read_bytes()
+    if change == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(before[::-1] if change == "damaged" else before)
+        os.utime(path, ns=(7, 7))
+    last = visits.ids[-1]
+    with pytest.raises(InvalidDataError, match=r"Parquet file 2, sorted by path, (has|is) "):
+        model.delete([last])
+    assert model.digest() == digest
+    assert last in model.ids_.tolist()
+
+
+def test_who_learns_otherwise_asks_for_memory(visits: Visits, tmp_path: Path) -> None:
+    records = visits.write([500], 100)
+    with pytest.raises(InvalidInputError, match=r"pass records.in_memory\(\)"):
+        KMeans(2).fit(records)
+    KMeans(2, random_state=0).fit(visits.in_memory()).save(tmp_path / "model")
+    with pytest.raises((InvalidInputError, ArtifactError), match=r"records.in_memory\(\)"):
+        erasable.load(tmp_path / "model", records)
