@@ -29,6 +29,8 @@ from erasable.core.targets import read_target, read_weights
 
 __all__ = ["Piece", "RowGroup", "StoredColumns", "table_of"]
 
+_AT_ONCE = 2**15  # values
+
 
 class Piece(Protocol):
     """Some rows of a table, which lie elsewhere."""
@@ -119,16 +121,25 @@ class StoredColumns(Stored):
     def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
         """Read a piece; raise InvalidDataError where it has gaps, or values that are infinite."""
         names = self._names if columns is None else [self._names[j] for j in columns]
-        piece = self._pieces[number]
-        table = piece.read(names)
-        values: Matrix = np.empty((piece.n_rows, len(names)), self.dtype)
-        for j, name in enumerate(names):
-            values[:, j] = numbers_of(table[name])
-        values += 0.0  # -0.0 becomes 0.0, as in records in memory
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(values.sum()):
-                _refuse_not_finite(values, names)
+        values, finite = self._side_by_side(self._pieces[number].read(names), names)
+        if not finite:
+            _refuse_not_finite(values, names)
         return values
+
+    def _side_by_side(self, table: pa.Table, names: Sequence[str]) -> tuple[Matrix, bool]:
+        """Put columns together, some rows at a time, which stay in cache; are sums finite?"""
+        columns = [numbers_of(table[name]) for name in names]
+        values: Matrix = np.empty((table.num_rows, len(names)), self.dtype)
+        finite = True
+        step = max(1, _AT_ONCE // len(names))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, table.num_rows, step):
+                part = values[start : start + step]
+                for j, column in enumerate(columns):
+                    # -0.0 becomes 0.0, as in records in memory
+                    np.add(column[start : start + step], 0.0, out=part[:, j], casting="unsafe")
+                finite = finite and bool(np.isfinite(part.sum()))
+        return values, finite
 
     def __getitem__(self, rows: Ints) -> Matrix:
         """Read rows, and remember them until `forget`: a deletion asks for the same ones again."""
@@ -138,7 +149,9 @@ class StoredColumns(Stored):
         blocks = np.searchsorted(self.starts, rows, side="right") - 1
         for number in np.unique(blocks).tolist():
             own = blocks == number
-            found[own] = self.block(number)[rows[own] - self.starts[number]]
+            places = pa.array(rows[own] - self.starts[number])
+            table = self._pieces[number].read(self._names).take(places)
+            found[own] = self._side_by_side(table, self._names)[0]
         self._last = rows.copy(), found
         return found
 
