@@ -201,8 +201,8 @@ def command(
     return app.command(name, cls=Command, epilog=f"Example: `{example}`", rich_help_panel=panel)
 
 
-def opened(folder: str) -> Any:
-    """Open the workspace, and have it tell how far it is.
+def opened(folder: str, memory: int | None = None) -> Any:
+    """Open the workspace, and have it tell how far it is; `memory` is that of `Workspace.open`.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def opened(folder: str) -> Any:
     from erasable.cli.progress import Meter
     from erasable.workspace import Workspace
 
-    workspace = Workspace.open(folder)
+    workspace = Workspace.open(folder, memory=memory)
     workspace.context.progress = Meter(sys.stderr)
     return workspace
 

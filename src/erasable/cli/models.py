@@ -11,7 +11,7 @@ import typer
 from erasable.cli import show
 from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import Group, command, fail, opened
-from erasable.cli.options import FOLDER, JSON, argument, columns, option, switch
+from erasable.cli.options import FOLDER, JSON, MEMORY, argument, columns, option, size, switch
 
 app = typer.Typer()
 
@@ -35,11 +35,12 @@ def verify(
         "--allow-other-version",
         "Take models that other software made, and that it cannot compare, as equal.",
     ),
+    memory: str | None = MEMORY,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Fit models again on what is left, and compare; exit code 1 if any is not equal."""
-    found = opened(folder).verify(list(names or ()) or None, retrain=retrain)
+    found = opened(folder, size(memory)).verify(list(names or ()) or None, retrain=retrain)
     unknown = [each.model for each in found if each.verdict == "other version"]
     if unknown and not allow_other_version:
         show.warn(
@@ -86,12 +87,13 @@ def fit(
         "--param",
     ),
     hook: str | None = HOOK,
+    memory: str | None = MEMORY,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Train a model; under a name that is known, train it again on the newest data."""
     _print_fitted(
-        opened(folder).fit(
+        opened(folder, size(memory)).fit(
             name,
             estimator,
             datasets=_split(dataset),

@@ -13,6 +13,8 @@ from erasable.cli.frame import fail
 
 _TEXTS = (".txt", ".csv")
 _PLOTS = (".svg", ".png", ".pdf")
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([KMGT]?B?)")
+_UNITS = {f"{unit.strip()}{b}": 1000**p for p, unit in enumerate(" KMGT") for b in ("", "B")}
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _LISTED = re.compile(rf"(?:(?<=,)|^)(?:\s*{_QUOTED.pattern}\s*(?=,|$)|[^,]*)")
 
@@ -42,6 +44,11 @@ FILL = option(
     "HOW",
     "Fill gaps in features in, as an imputer does before a model: mean, median or most_frequent. "
     "By default gaps are refused.",
+)
+MEMORY = option(
+    "SIZE",
+    "What the features of a model's records may take in memory, such as 500MB or 4GB; above it "
+    "they are read block by block, where the model can learn so. By default half of the machine's.",
 )
 SEED = option("N", "For what is drawn: the same, the same choice.", default="0")
 DATABASE = option(
@@ -87,6 +94,22 @@ def whole(text: str, option: str, least: int = 1) -> int:
     if not plain or int(text) < least:
         fail(f"{option} is {show.one_line(text)[:60]!r}; expected a whole number, {least} or more")
     return int(text)
+
+
+def size(text: str | None) -> int | None:
+    """Return the bytes of a size of memory.
+
+    Examples
+    --------
+    >>> size("1.5 GB"), size("20kb"), size("512"), size(None)
+    (1500000000, 20000, 512, None)
+    """
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text.strip().upper())
+    if found is None or float(found[1]) <= 0:
+        fail(f"--memory is {show.one_line(text)[:60]!r}; expected a size such as 500MB or 4GB")
+    return int(float(found[1]) * _UNITS[found[2]])
 
 
 def number(text: str, option: str) -> float:

@@ -12,7 +12,7 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import command, fail, opened, request_id
 from erasable.cli.identities import gathered
-from erasable.cli.options import FOLDER, JSON, argument, option, switch
+from erasable.cli.options import FOLDER, JSON, MEMORY, argument, option, size, switch
 
 app = typer.Typer()
 
@@ -83,10 +83,15 @@ def request(
 
 
 @command(app, "process", example="erasable process", panel=PANEL)
-def process(profile: bool = PROFILE, folder: str = FOLDER, as_json: bool = JSON) -> None:
+def process(
+    profile: bool = PROFILE,
+    memory: str | None = MEMORY,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
     """Carry out every request that is pending, in every data set and model."""
     began = time.perf_counter()
-    workspace = opened(folder)
+    workspace = opened(folder, size(memory))
     done = workspace.process()
     phases = {
         "starting, importing": time.perf_counter() - began - done.seconds + since_start(began),

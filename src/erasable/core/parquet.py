@@ -116,6 +116,7 @@ class StoredColumns(Stored):
         sizes = [piece.n_rows for piece in self._pieces]
         self.starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.shape = int(self.starts[-1]), len(self._names)
+        self.lasting = all(isinstance(piece, RowGroup) for piece in self._pieces)
         self._last: tuple[Ints, Matrix] | None = None
 
     def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
@@ -127,7 +128,7 @@ class StoredColumns(Stored):
         return values
 
     def _side_by_side(self, table: pa.Table, names: Sequence[str]) -> tuple[Matrix, bool]:
-        """Put columns together, some rows at a time, which stay in cache; are sums finite?"""
+        """Put columns together, some rows at a time to stay in cache; tell if all are finite."""
         columns = [numbers_of(table[name]) for name in names]
         values: Matrix = np.empty((table.num_rows, len(names)), self.dtype)
         finite = True
@@ -142,7 +143,7 @@ class StoredColumns(Stored):
         return values, finite
 
     def __getitem__(self, rows: Ints) -> Matrix:
-        """Read rows, and remember them until `forget`: a deletion asks for the same ones again."""
+        """Read rows, and remember them until `forget`: a deletion asks for them several times."""
         if self._last is not None and np.array_equal(self._last[0], rows):
             return self._last[1]
         found: Matrix = np.empty((rows.size, self.shape[1]), self.dtype)
@@ -161,8 +162,8 @@ class StoredColumns(Stored):
             piece.check()
         self[rows]
 
-    def forget(self, rows: Ints) -> None:
-        """Keep no copy of rows that were deleted; in their files they stay."""
+    def drop_copies(self) -> None:
+        """Keep no rows that were read; in their files they stay."""
         self._last = None
 
     def _kept_attributes(self) -> dict[str, Any]:
@@ -239,8 +240,7 @@ def table_of(
         chosen = list(features)
     _refuse_features(chosen, schema, others)
     kinds = {schema.field(name).type for name in chosen}
-    narrow = all(pa.types.is_float16(kind) or pa.types.is_float32(kind) for kind in kinds)
-    matrix = StoredColumns(pieces, chosen, np.float32 if narrow else np.float64)
+    matrix = StoredColumns(pieces, chosen, _joint_type(kinds))
     if memory is not None:
         _refuse_large(matrix, memory)
     n = matrix.shape[0]
@@ -261,6 +261,16 @@ def table_of(
         feature_names=chosen,
         weights=None if sample_weight is None else read_weights(numbers_of(read(sample_weight)), n),
     )
+
+
+def _joint_type(kinds: Iterable[pa.DataType]) -> Any:
+    """Return the type of a table of columns: float32 where pandas and NumPy come to that.
+
+    >>> _joint_type([pa.float32(), pa.int16()]), _joint_type([pa.float32(), pa.int64()])
+    (<class 'numpy.float32'>, <class 'numpy.float64'>)
+    """
+    own = [np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
+    return np.float32 if np.result_type(*own) == np.float32 else np.float64
 
 
 def _files(path: Any) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from erasable.core._grid_kernels import NO_ROWS
-from erasable.core.arrays import Ints, Matrix
+from erasable.core.arrays import Flags, Ints, Matrix
 from erasable.core.threads import in_threads
 
 __all__ = ["Block", "Pass", "Stored", "Together", "at_hand", "run"]
@@ -37,9 +37,15 @@ class Stored:
         float64 or float32.
     starts : ndarray of shape (n_blocks + 1,), int64
         Where blocks begin, and at last the number of rows.
+    lasting : bool
+        Whether a model's files may refer to what it reads, in the place of a copy.
+    gone : ndarray of shape (n_rows,), bool, or None
+        Rows that were forgotten; None while there are none.
     """
 
     ndim = 2
+    lasting = False
+    gone: Flags | None = None
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     starts: Ints
@@ -57,6 +63,13 @@ class Stored:
 
     def forget(self, rows: Ints) -> None:
         """Keep no copy of rows that no model holds any more."""
+        if self.gone is None:
+            self.gone = np.zeros(self.shape[0], dtype=np.bool_)
+        self.gone[rows] = True
+        self.drop_copies()
+
+    def drop_copies(self) -> None:
+        """Keep no rows that were read."""
 
     def take(self, rows: Ints) -> Stored:
         """Return a matrix of some rows, ascending, which stay where they are."""
@@ -70,6 +83,7 @@ class _Some(Stored):
         self._whole, self._rows, self.dtype = whole, rows, whole.dtype
         self.starts = np.searchsorted(rows, whole.starts)
         self.shape = rows.size, whole.shape[1]
+        self.lasting = whole.lasting
 
     def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
         first, stop = self.starts[number : number + 2].tolist()
@@ -86,8 +100,8 @@ class _Some(Stored):
     def prepare(self, rows: Ints) -> None:
         self._whole.prepare(self._rows[rows])
 
-    def forget(self, rows: Ints) -> None:
-        self._whole.forget(self._rows[rows])
+    def drop_copies(self) -> None:
+        self._whole.drop_copies()
 
 
 class Block(NamedTuple):

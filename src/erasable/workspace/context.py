@@ -71,6 +71,9 @@ class Context:
     keys : Keys
     progress : callable
         See `Progress`; it says nothing unless a user interface sets it.
+    memory : int or None
+        Bytes that the features of a model's records may take; above that they are read block by
+        block, where the model can. By default half of what the machine has.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Context:
         self.ledger.sealer = self._seal_setting
         self.locks = self._make_locks()
         self.progress: Progress = _silent
+        self.memory: int | None = None
         self._wait = wait
         self._keys: Keys | None = None
 

@@ -88,9 +88,15 @@ class Workspace(RequestMethods, BackupMethods):
         return cls(context)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] = ".") -> Self:
-        """Open a workspace; see `erasable.workspace.context.Context.open` for what may be wrong."""
-        return cls(Context.open(path))
+    def open(cls, path: str | os.PathLike[str] = ".", *, memory: int | None = None) -> Self:
+        """Open a workspace; see `erasable.workspace.context.Context.open` for what may be wrong.
+
+        `memory` is how many bytes the features of a model's records may take; above that they are
+        read block by block, where the model can learn so. By default half of the machine's.
+        """
+        context = Context.open(path)
+        context.memory = memory
+        return cls(context)
 
     @classmethod
     def migrate(cls, path: str | os.PathLike[str] = ".") -> tuple[str, str]:

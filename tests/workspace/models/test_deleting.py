@@ -80,8 +80,9 @@ def test_what_is_left_is_what_a_fit_without_the_records_makes(visits, tmp_path, 
     from erasable.workspace.models.training import train
 
     add_visits(visits, tmp_path, "never", LEFT)
-    tables = Reader(visits).tables([2])
-    again = train(visits, given(model.recipe), tables, deleting.design_of(model))
+    reader, design = Reader(visits), deleting.design_of(model)
+    tables = reader.to_learn_from([2], design=design)
+    again = train(visits, given(model.recipe), tables, design, reader.records)
     assert loaded(visits, name).digest() == again.digest
     untouched = recipes.make(model.recipe)
     assert untouched.get_params().keys() == loaded(visits, name).get_params().keys()

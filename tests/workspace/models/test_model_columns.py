@@ -6,12 +6,20 @@ import pytest
 
 from erasable.cluster import KMeans
 from erasable.core.errors import InvalidDataError, TooFewRecordsError, WorkspaceError
+from erasable.core.targets import read_target
 from erasable.feature_extraction import CountVectorizer
 from erasable.linear_model import Ridge
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import SimpleImputer
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.models.model_columns import ModelColumns, ids_of, joined, without
+from erasable.workspace.models.model_columns import (
+    ModelColumns,
+    ids_of,
+    joined,
+    named,
+    target_of,
+    without,
+)
 
 TYPES = {
     "visit": "string", "who": "string", "age": "int64", "dose": "double", "on": "bool",
@@ -22,6 +30,14 @@ TYPES = {
 def described(name="visits", number=1, columns=None, subjects=(("who", "id"),)):
     columns = TYPES if columns is None else columns
     return DataSet(number, name, {}, "visit", subjects, tuple(columns.items()), 1, 1, None)
+
+
+def records_of(design, tables, estimator):
+    design.check(tables, estimator)
+    made = named(tables)
+    labels = target_of(tables, design.target)
+    target = None if labels is None else read_target(labels, made.n_rows)
+    return made.twin(design.values(tables), target)
 
 
 def table(ids=("a", "b", "c"), **columns):
@@ -36,7 +52,7 @@ def table(ids=("a", "b", "c"), **columns):
 
 def test_features_are_all_numbers_but_ids_subjects_and_target():
     chosen = ModelColumns.choose([described()], Ridge(), None, "cost")
-    assert chosen == ModelColumns(("age", "dose", "on"), "cost", False)
+    assert chosen == ModelColumns(("age", "dose", "on"), "cost", False, True)
     numbers = {**TYPES, "visit": "int64", "who": "int64"}
     assert ModelColumns.choose([described(columns=numbers)], KMeans(), None, None).features == (
         "age", "dose", "on", "cost",
@@ -76,7 +92,9 @@ def test_an_estimator_that_needs_a_target_asks_for_it():
 
 
 def test_records_have_ids_groups_values_and_targets():
-    records = ModelColumns(("age", "on"), "cost", False).records([(described(), table())], Ridge())
+    records = records_of(
+        ModelColumns(("age", "on"), "cost", False), [(described(), table())], Ridge()
+    )
     assert records.ids.tolist() == ["a", "b", "c"]
     assert records.groups.tolist() == ["p", "record b", "p"]
     assert records.matrix.tolist() == [[30.0, 1.0], [40.0, 0.0], [50.0, 1.0]]
@@ -88,7 +106,7 @@ def test_classes_are_text_or_numbers_and_documents_are_text():
     design = ModelColumns(("note",), "note2", True)
     columns = {**TYPES, "note2": "string"}
     made = table(note2=["yes", "no", "yes"])
-    records = design.records([(described(columns=columns), made)], CountVectorizer())
+    records = records_of(design, [(described(columns=columns), made)], CountVectorizer())
     assert records.matrix[:, 0].tolist() == ["x", "y z", "x"]
     assert records.y.tolist() == ["yes", "no", "yes"]
 
@@ -96,7 +114,7 @@ def test_classes_are_text_or_numbers_and_documents_are_text():
 def test_integer_ids_stay_integers_and_no_subject_means_no_groups():
     known = described(columns={**TYPES, "visit": "int64"}, subjects=())
     made = table().set_column(0, "visit", pa.array([7, 8, 9]))
-    records = ModelColumns(("age",), None, False).records([(known, made)], KMeans())
+    records = records_of(ModelColumns(("age",), None, False), [(known, made)], KMeans())
     assert records.ids.dtype == np.int64
     assert records.groups is None
 
@@ -104,24 +122,30 @@ def test_integer_ids_stay_integers_and_no_subject_means_no_groups():
 def test_gaps_are_counted_and_named():
     made = table(age=[None, 40, 50], dose=[None, float("nan"), 1.0], cost=[1.0, 2.0, 3.0])
     with pytest.raises(InvalidDataError, match="2 of 3 records have gaps, in 'age', 'dose'"):
-        ModelColumns(("age", "dose"), "cost", False).records([(described(), made)], Ridge())
+        records_of(ModelColumns(("age", "dose"), "cost", False), [(described(), made)], Ridge())
     filled = make_pipeline(SimpleImputer(), Ridge())
-    records = ModelColumns(("age", "dose"), "cost", False).records([(described(), made)], filled)
+    records = records_of(
+        ModelColumns(("age", "dose"), "cost", False), [(described(), made)], filled
+    )
     assert np.isnan(records.matrix).sum() == 3
     with pytest.raises(InvalidDataError, match="1 of 3 records have gaps, in 'cost'"):
-        ModelColumns(("age",), "cost", False).records(
-            [(described(), table(cost=[None, 2.0, 3.0]))], filled
+        records_of(
+            ModelColumns(("age",), "cost", False),
+            [(described(), table(cost=[None, 2.0, 3.0]))],
+            filled,
         )
 
 
 def test_no_records_are_too_few():
     with pytest.raises(TooFewRecordsError):
-        ModelColumns(("age",), None, False).records([(described(), table().slice(0, 0))], KMeans())
+        records_of(
+            ModelColumns(("age",), None, False), [(described(), table().slice(0, 0))], KMeans()
+        )
 
 
 def test_several_data_sets_share_columns_and_keep_ids_apart():
     both = [(described("a", 1), table()), (described("b", 2), table(ids=("a",)))]
-    records = ModelColumns(("age", "dose"), None, False).records(both, KMeans())
+    records = records_of(ModelColumns(("age", "dose"), None, False), both, KMeans())
     assert records.ids.tolist() == ["a/a", "a/b", "a/c", "b/a"]
     assert records.groups.tolist() == ["p", "record a/b", "p", "p"]
     assert ids_of([each for each, _ in both], {2: ["a"], 1: ["c"]}) == ["a/c", "b/a"]

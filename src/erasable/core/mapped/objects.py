@@ -19,7 +19,9 @@ from scipy.sparse import csr_array
 
 from erasable.core.arrays import of_objects
 from erasable.core.errors import ErasableError
+from erasable.core.mapped.block_bytes import BlockBytes
 from erasable.core.mapped.texts import Names, as_texts
+from erasable.core.passes import Stored
 
 __all__ = ["UnkeptError", "put_together", "take_apart"]
 
@@ -46,8 +48,8 @@ def take_apart(root: Any) -> tuple[Any, list[NDArray[np.uint8]]]:
     Returns
     -------
     description : plain values
-    arrays : list of ndarray of uint8
-        The memory of the arrays that own theirs.
+    arrays : list of ndarray of uint8, or BlockBytes
+        The memory of the arrays that own theirs, and of matrices that are stored elsewhere.
 
     Raises
     ------
@@ -111,7 +113,7 @@ class _Apart:
         self._alive: list[Any] = []  # so that no `id` is given twice
         self._bases: dict[int, Any] = {}
         self._texts: dict[int, Any] = {}
-        self.arrays: list[NDArray[np.uint8]] = []
+        self.arrays: list[Any] = []
 
     def describe(self, value: Any) -> Any:
         if isinstance(value, _PLAIN) and type(value) in _PLAIN:
@@ -135,6 +137,8 @@ class _Apart:
             return [kind.__name__, number, [self.describe(each) for each in value]]
         if isinstance(value, np.ndarray):
             return self._array(value, number)
+        if isinstance(value, Stored) and not value.lasting:
+            return self._stored(value, number)
         if isinstance(value, np.generic):
             return ["scalar", number, value.dtype.str, base64.b64encode(value.tobytes()).decode()]
         if isinstance(value, bytes):
@@ -179,6 +183,13 @@ class _Apart:
         offset = _address(array) - _address(base)
         place = ["view", number, array.dtype.str, shape, list(array.strides), offset]
         return [*place, self._base(base)]
+
+    def _stored(self, matrix: Stored, number: int) -> Any:
+        """Have a matrix copied, block by block, so that it is an array when it comes back."""
+        shape, width = list(matrix.shape), matrix.dtype.itemsize
+        strides = [shape[1] * width, width]
+        self.arrays.append(BlockBytes(matrix))
+        return ["view", number, matrix.dtype.str, shape, strides, 0, len(self.arrays) - 1]
 
     def _base(self, base: NDArray[Any]) -> Any:
         """Return which of the arrays a base is; of a small one, its bytes, the first time."""

@@ -160,7 +160,7 @@ def table(
     """
     known = get(connection, dataset_id)
     if version is not None:
-        known = _as_it_was(connection, known, version)
+        known = as_it_was(connection, known, version)
     found = parts(connection, dataset_id, known.version)
     schema = known.schema
     if columns is not None:
@@ -175,7 +175,7 @@ def table(
     return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in read)])
 
 
-def _as_it_was(connection: Connection, known: DataSet, version: int) -> DataSet:
+def as_it_was(connection: Connection, known: DataSet, version: int) -> DataSet:
     """Return a data set with the types of a version: a model learned from these."""
     at = (version_table.c.dataset_id == known.id) & (version_table.c.number == version)
     columns = connection.execute(select(version_table.c.columns).where(at)).scalar()

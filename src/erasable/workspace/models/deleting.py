@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from erasable.core.errors import ArtifactError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.core.mapped.pages import MappedFile
+from erasable.core.records import Records
 from erasable.refit import Refit
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
@@ -215,20 +216,21 @@ def _without(
         outcome = _deleted_at_rest(context, model, version, gone)
         if outcome is not None:
             return outcome
-    tables = reader.tables(model.datasets, version.dataset_versions, design)
+    tables = reader.to_learn_from(model.datasets, version.dataset_versions, design)
     if design is not None:
         outcome = _deleted(context, model, version, reader, tables, design, gone)
         if outcome is not None:
             return outcome
     left = without(tables, gone)
-    records = None
-    if design is not None and any(table.num_rows for _, table in left):
-        records = reader.records(design, recipes.make(model.recipe))
+
+    def records_left(design: ModelColumns, estimator: Erasable) -> Records:
+        records = reader.records(design, estimator)
         own = ids_of([known for known, _ in tables], gone)
         rows = records.attach().select(own)
-        records = records.take(np.delete(np.arange(records.n_rows), rows))
+        return records.take(np.delete(np.arange(records.n_rows), rows))
+
     recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
-    made = train(context, recipe, left, design, records)
+    made = train(context, recipe, left, design, records_left)
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
     if model.kind == "estimator":
@@ -304,7 +306,8 @@ def design_of(model: Model) -> ModelColumns | None:
     """Return which columns a model learns from; None where its program chooses."""
     if model.kind != "estimator":
         return None
-    tags = recipes.make(model.recipe).__sklearn_tags__().input_tags
-    return ModelColumns(
-        tuple(model.features or ()), model.target, tags.string and not tags.two_d_array
-    )
+    estimator = recipes.make(model.recipe)
+    tags = estimator.__sklearn_tags__().input_tags
+    documents = tags.string and not tags.two_d_array
+    features = tuple(model.features or ())
+    return ModelColumns(features, model.target, documents, estimator._reads_blocks)

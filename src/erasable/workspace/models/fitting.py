@@ -240,9 +240,10 @@ def _fit(
     with _planned(context, name, recipe, datasets, features, target, hook) as plan:
         context.clean()
         design = _design(plan)
-        tables = Reader(context).tables([each.id for each in plan.datasets], design=design)
+        reader = Reader(context)
+        tables = reader.to_learn_from([each.id for each in plan.datasets], design=design)
         with context.progress(f"fitting {name}", 1) as advance:
-            made = train(context, _trusted(context, name, plan), tables, design)
+            made = train(context, _trusted(context, name, plan), tables, design, reader.records)
             advance()
         stored = context.store.put(f"models/{name}", made.data)
         salt, commitment = commitments.commit(made.digest)

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from erasable.core.errors import TooFewRecordsError, WorkspaceError
+from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
 from erasable.core.records import Records
 from erasable.workspace.data.catalogue import DataSet
@@ -42,6 +43,8 @@ class ModelColumns:
     target : str or None
     documents : bool
         Whether the one feature is text, of which the model takes every value for a document.
+    reads_blocks : bool
+        Whether the model learns from features that are not all in memory.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class ModelColumns:
     features: tuple[str, ...]
     target: str | None
     documents: bool
+    reads_blocks: bool = False
 
     @classmethod
     def choose(
@@ -92,8 +96,9 @@ class ModelColumns:
                 "expected the name of a column; pass --target"
             )
         documents = tags.input_tags.string and not tags.input_tags.two_d_array
+        by_blocks = isinstance(estimator, Erasable) and estimator._reads_blocks
         if features:
-            return cls(tuple(features), target, documents)
+            return cls(tuple(features), target, documents, by_blocks)
         taken = _identifying(datasets) | {target}
         chosen = default_columns(types, taken, [TEXT] if documents else NUMBERS)
         if not chosen or (documents and len(chosen) > 1):
@@ -102,27 +107,23 @@ class ModelColumns:
                 f"subjects and the target; expected {'one' if documents else 'one or more'}; "
                 "name the features with --features"
             )
-        return cls(tuple(chosen), target, documents)
+        return cls(tuple(chosen), target, documents, by_blocks)
 
     def columns(self, dataset: DataSet) -> list[str]:
         """Return the columns to read of a data set."""
         wanted = [dataset.id_column, *dataset.subject_columns[:1], *self.features]
         return wanted if self.target is None else [*wanted, self.target]
 
-    def records(self, tables: Tables, estimator: BaseEstimator) -> Records:
-        """Make records of tables.
+    def check(self, tables: Tables, estimator: BaseEstimator, *, stored: bool = False) -> None:
+        """Refuse tables that the model cannot learn from.
 
         Parameters
         ----------
         tables : sequence of (DataSet, pyarrow.Table)
-            Several have their ids prefixed by the name of the data set.
         estimator : estimator
             Whether it takes gaps, its tags say.
-
-        Returns
-        -------
-        Records
-            Grouped by the first subject.
+        stored : bool, default=False
+            Whether features are stored elsewhere; their gaps are found when they are read.
 
         Raises
         ------
@@ -131,19 +132,13 @@ class ModelColumns:
         TooFewRecordsError
             There are no records.
         """
-        self.check(tables, estimator)
-        ids, groups = _ids(tables), _groups(tables)
-        return Records(self._given(tables), target_of(tables, self.target), ids=ids, groups=groups)
-
-    def check(self, tables: Tables, estimator: BaseEstimator) -> None:
-        """Refuse tables without records, and with gaps where there must be none; see `records`."""
         if not sum(table.num_rows for _, table in tables):
             raise TooFewRecordsError(
                 "there is no record to learn from; expected one or more; add data first"
             )
         labels = [] if self.target is None else [self.target]
         takes_gaps = get_tags(estimator).input_tags.allow_nan and not self.documents
-        names = labels if takes_gaps else [*self.features, *labels]
+        names = labels if takes_gaps or stored else [*self.features, *labels]
         advice = "put preprocessing.SimpleImputer first, choose other features, or leave them out"
         refuse_gaps(_stacked(tables, names), names, advice)
 

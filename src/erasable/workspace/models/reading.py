@@ -7,16 +7,20 @@ one moment, which are immutable, and dropped with the batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from sklearn.base import BaseEstimator
 
+from erasable.core.inputs import Table
 from erasable.core.records import Records
 from erasable.core.targets import read_target
 from erasable.workspace.context import Context
-from erasable.workspace.data.catalogue import get, table
+from erasable.workspace.data.catalogue import DataSet, Part, as_it_was, get, parts, table
 from erasable.workspace.models.model_columns import ModelColumns, Tables, named, target_of
+from erasable.workspace.models.stored_features import are_too_many, features_of
 
 
 class Reader:
@@ -38,10 +42,33 @@ class Reader:
         self._site = context
         self._held = held
         self._of: Any = None
+        self._found: list[tuple[DataSet, list[Part]]] = []
         self._tables: Tables = []
         self._features: Any = None
         self._named: Records | None = None  # whose ids and groups are read
         self._values: Records | None = None
+
+    def to_learn_from(
+        self,
+        datasets: Sequence[int],
+        versions: Sequence[int] | None = None,
+        design: ModelColumns | None = None,
+    ) -> Tables:
+        """Read data sets as `tables` does, without features that are too many for memory."""
+        if design is not None and design.features:
+            with self._site.ledger.reading() as connection:
+                found = [get(connection, each) for each in datasets]
+                if versions is not None:
+                    found = [
+                        as_it_was(connection, known, number)
+                        for known, number in zip(found, versions, strict=True)
+                    ]
+                self._found = [
+                    (known, parts(connection, known.id, known.version)) for known in found
+                ]
+            if are_too_many(self._site, self._found, design.features, design.reads_blocks):
+                design = replace(design, features=())
+        return self.tables(datasets, versions, design)
 
     def tables(
         self,
@@ -91,12 +118,22 @@ class Reader:
 
     def records(self, design: ModelColumns, estimator: BaseEstimator) -> Records:
         """Make records of the tables that were read last, for one model alone."""
-        design.check(self._tables, estimator)
-        key = (design.features, design.documents)
-        if self._values is None or self._features != key:
-            self._values, self._features = design.values(self._tables), key
+        read = set(self._tables[0][1].column_names)
+        stored = not set(design.features) <= read
+        design.check(self._tables, estimator, stored=stored)
+        key = (design.features, design.documents, stored)
         if self._named is None:
             self._named = named(self._tables)
+        if self._values is None or self._features != key:
+            self._values, self._features = self._read(design, stored), key
         labels = target_of(self._tables, design.target)
         target = None if labels is None else read_target(labels, self._named.n_rows)
         return self._named.twin(self._values, target)
+
+    def _read(self, design: ModelColumns, stored: bool) -> Records:
+        if not stored:
+            return design.values(self._tables)
+        features = list(design.features)
+        matrix = features_of(self._site, self._found, self._held, features)
+        ids = np.arange(matrix.shape[0])
+        return Records.from_table(Table(matrix, None, ids, None, feature_names=features))

@@ -14,6 +14,7 @@ import platform
 import shlex
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,8 @@ def train(
     context: Context,
     trusted: Trusted[dict[str, Any]],
     tables: Tables,
-    design: ModelColumns | None = None,
-    records: Records | None = None,
+    design: ModelColumns | None,
+    records_for: Callable[[ModelColumns, Erasable], Records],
 ) -> Made:
     """Train a model.
 
@@ -85,10 +86,10 @@ def train(
     trusted : Trusted of dict
         The recipe.
     tables : sequence of (DataSet, pyarrow.Table)
-    design : Design, default=None
+    design : ModelColumns or None
         Which columns an estimator learns from.
-    records : Records, default=None
-        What an estimator learns from, where it is made of the tables already.
+    records_for : callable
+        Makes the records of the tables that an estimator learns from.
 
     Returns
     -------
@@ -110,7 +111,7 @@ def train(
     if kind == "estimator":
         assert design is not None
         model = recipes.make(recipe)
-        model.fit(design.records(tables, model) if records is None else records)
+        model.fit(records_for(design, model))
         made = to_bytes(model)
         return Made(
             made, model.digest(), algorithm_of(model), recipes.with_seeds(recipe, model),

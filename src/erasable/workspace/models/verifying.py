@@ -161,9 +161,10 @@ def _judge(
 
 def _again(context: Context, model: Model, version: Version) -> Made:
     design = design_of(model)
-    tables = Reader(context).tables(model.datasets, version.dataset_versions, design)
+    reader = Reader(context)
+    tables = reader.to_learn_from(model.datasets, version.dataset_versions, design)
     recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
-    return train(context, recipe, tables, design)
+    return train(context, recipe, tables, design, reader.records)
 
 
 def _compare(made: Made, digest: str, stored: Erasable | None) -> str | None:
