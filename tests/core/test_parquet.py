@@ -26,6 +26,11 @@ from erasable.core.errors import (
     InvalidIdsError,
     InvalidInputError,
 )
+from erasable.decomposition import PCA
+from erasable.linear_model import Ridge
+from erasable.naive_bayes import GaussianNB
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from erasable.utils import all_estimators
 
 N, D = 900, 4
@@ -117,6 +122,34 @@ def test_copies_and_files_go_on_reading(name: str, visits: Visits, tmp_path: Pat
     assert len({each.digest() for each in [model, *others]}) == 1
     refit = erasable.audit.refit(model)
     assert refit.digest() == model.digest()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [(StandardScaler(), Ridge()), (MinMaxScaler(), make_pipeline(MaxAbsScaler()), GaussianNB())],
+)
+def test_models_of_sums_learn_behind_maps(steps: Any, visits: Visits) -> None:
+    model = make_pipeline(*map(clone, steps)).fit(visits.write([300], 50))
+    twin = make_pipeline(*map(clone, steps)).fit(visits.in_memory())
+    for gone in (visits.ids[:1], visits.furthest, visits.ids[100:300]):
+        for each in (model, twin):
+            each.delete(live(each, gone))
+        assert model.digest() == twin.digest()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(MinMaxScaler(clip=True), Ridge()),
+        make_pipeline(PCA(2), Ridge()),
+        make_pipeline(StandardScaler(), KMeans(2)),
+    ],
+)
+def test_tables_that_steps_would_make_are_for_memory(model: Any, visits: Visits) -> None:
+    records = visits.write([300], 50)
+    with pytest.raises(InvalidInputError, match=r"pass records.in_memory\(\)"):
+        model.fit(records)
+    model.fit(records.in_memory())
 
 
 def test_records_come_into_memory(visits: Visits) -> None:

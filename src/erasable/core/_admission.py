@@ -61,7 +61,7 @@ def read_records(
 
 
 def _refuse_stored(model: Stateful, records: Records) -> None:
-    if isinstance(records.matrix, Stored) and not model._reads_blocks:
+    if isinstance(records.matrix, Stored) and not model._can_read_blocks():
         raise InvalidInputError(
             f"the features of the records lie in files; {type(model).__name__} expected them in "
             "memory; pass records.in_memory()"

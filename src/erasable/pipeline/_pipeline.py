@@ -20,7 +20,7 @@ from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.values import Values
 from erasable.pipeline._composition import Composition
-from erasable.pipeline._layout import Layout, lay_out
+from erasable.pipeline._layout import Layout, fuses, lay_out
 from erasable.pipeline._maps import StepMap, compose
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Node, Source
@@ -147,6 +147,13 @@ class Pipeline(Composition):
     @property
     def _hands_on(self) -> bool:
         return all(isinstance(step, Nested) and step._hands_on for _, step in self._parts())
+
+    def _can_read_blocks(self) -> bool:
+        """Tell whether a model of sums learns behind maps, which need no table of their own."""
+        steps = [step for _, step in self._parts()]
+        if not all(isinstance(step, Erasable) and step._can_read_blocks() for step in steps):
+            return False
+        return fuses() and bool(steps) and all(step._is_map for step in steps[:-1])
 
     @property
     def _is_map(self) -> bool:

@@ -28,6 +28,10 @@ MODELS = {
     "scaler": ("preprocessing.StandardScaler", None),
     "axes": ("decomposition.PCA", None),
     "nearest": ("neighbors.NearestCentroid", "sick"),
+    "scaled": (
+        "preprocessing.MinMaxScaler,preprocessing.StandardScaler,linear_model.Ridge",
+        "cost",
+    ),
 }
 
 

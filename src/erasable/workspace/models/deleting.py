@@ -310,4 +310,4 @@ def design_of(model: Model) -> ModelColumns | None:
     tags = estimator.__sklearn_tags__().input_tags
     documents = tags.string and not tags.two_d_array
     features = tuple(model.features or ())
-    return ModelColumns(features, model.target, documents, estimator._reads_blocks)
+    return ModelColumns(features, model.target, documents, estimator._can_read_blocks())

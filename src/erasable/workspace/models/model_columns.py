@@ -96,7 +96,7 @@ class ModelColumns:
                 "expected the name of a column; pass --target"
             )
         documents = tags.input_tags.string and not tags.input_tags.two_d_array
-        by_blocks = isinstance(estimator, Erasable) and estimator._reads_blocks
+        by_blocks = isinstance(estimator, Erasable) and estimator._can_read_blocks()
         if features:
             return cls(tuple(features), target, documents, by_blocks)
         taken = _identifying(datasets) | {target}
