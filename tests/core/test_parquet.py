@@ -26,6 +26,7 @@ from erasable.core.errors import (
     InvalidIdsError,
     InvalidInputError,
 )
+from erasable.core.stored_columns import StoredColumns
 from erasable.decomposition import PCA
 from erasable.linear_model import Ridge
 from erasable.naive_bayes import GaussianNB
@@ -101,6 +102,31 @@ def test_digests_are_those_of_memory(
     model.save(tmp_path / "stored")
     twin.save(tmp_path / "memory")
     assert (tmp_path / "stored").read_bytes() == (tmp_path / "memory").read_bytes()
+
+
+def test_files_that_say_what_is_wrong_are_found_out(
+    visits: Visits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What footers say of extremes saves a reading where it is right, and costs one where not."""
+    records = visits.write([500], 100)
+    twin = StandardScaler().fit(visits.in_memory())
+    read: list[Any] = []
+    right = StoredColumns.block
+
+    def block(self: StoredColumns, number: int, columns: Any = None) -> Any:
+        read.append(number)
+        return right(self, number, columns)
+
+    monkeypatch.setattr(StoredColumns, "block", block)
+    assert StandardScaler().fit(records).digest() == twin.digest()
+    n_blocks = len(read)
+    assert n_blocks == len(records.matrix.starts) - 1
+    low, high = records.matrix.bounds()
+    for wrong in [(low - 1.0, high), (low, high * 0.5), (low, high * 1e200), None]:
+        read.clear()
+        monkeypatch.setattr(StoredColumns, "bounds", lambda self, told=wrong: told)
+        assert StandardScaler().fit(records).digest() == twin.digest()
+        assert len(read) == 2 * n_blocks
 
 
 @pytest.mark.parametrize("name", BLOCKWISE)

@@ -1,4 +1,4 @@
-"""What is counted of the values of columns on their grids, in passes over the rows.
+"""The extremes of columns, and what is counted of their values on grids, in passes over the rows.
 
 `Count` samples one row of every `step`, or none where that is 0.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from erasable.core import _grid_kernels as kernels
-from erasable.core.arrays import Ints
+from erasable.core.arrays import Floats, Ints
 from erasable.core.passes import Block, Pass
 
 if TYPE_CHECKING:
@@ -75,3 +75,63 @@ def skewed_columns(sampled: Ints) -> Ints:
     """Return the columns of whose values, not at the origin, more than 1 % become 0."""
     nonzero, vanished = sampled
     return np.flatnonzero(vanished > 0.01 * nonzero)
+
+
+Found = tuple[Floats, Floats, Ints]
+
+
+class FindAgain(Pass[Found]):
+    """Find lowest and highest values of some columns, and how many reach them.
+
+    Without rows these are inf, -inf and 0.
+    """
+
+    def __init__(self, columns: list[int]) -> None:
+        self._columns = columns
+
+    def of_block(self, block: Block) -> Found:
+        low, high = np.full((2, len(self._columns)), np.inf)
+        high *= -1.0
+        counts = np.zeros((2, low.size), dtype=np.int64)
+        if block.size:
+            rows = block.positions
+            for k, column in enumerate(self._columns):
+                found = kernels.rescan(block.matrix, rows, block.place(column))
+                low[k], high[k], *counts[:, k] = found
+        return low, high, counts
+
+    def merge(self, one: Found, other: Found) -> Found:
+        low, high = np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
+        counts = sum(
+            np.stack([(found[0] == low) * found[2][0], (found[1] == high) * found[2][1]])
+            for found in (one, other)
+        )
+        return low, high, np.asarray(counts)
+
+
+class Find(FindAgain):
+    """Do the same for all columns, faster."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def of_block(self, block: Block) -> Found:
+        d = block.matrix.shape[1]
+        counts = np.zeros((2, d), dtype=np.int64)
+        bounds = np.full(d, np.inf), np.full(d, -np.inf)
+        if block.size == 0:
+            return *bounds, counts
+        matrix, rows, every, *_ = block
+        lowest, highest = [], []
+        for part, (low, high), _ in kernels.long_rows(matrix, every, bounds, None):
+            lows, highs = low.copy(), high.copy()
+            kernels.extremes(part, rows, every, lows, highs)
+            lowest.append(lows.reshape(-1, d).min(axis=0))
+            highest.append(highs.reshape(-1, d).max(axis=0))
+        # Adding 0.0 makes -0.0 into 0.0: which of the two came first is no business of ours.
+        found = np.min(lowest, axis=0) + 0.0, np.max(highest, axis=0) + 0.0
+        for part, (low, high), _ in kernels.long_rows(matrix, every, found, None):
+            reached = np.zeros(part.shape[1], dtype=np.int64)
+            kernels.count_reached(part, rows, every, low, high, reached)
+            counts += kernels.unpack(reached, d)
+        return *found, counts

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as kernels
+from erasable.core._grid_passes import Find, FindAgain, Found
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import Block, Pass, at_hand, run
+from erasable.core.passes import at_hand, run
 
 __all__ = ["Extremes"]
 
@@ -66,7 +67,12 @@ class Extremes:
         -------
         Extremes
         """
-        low, high, counts = run(_Find(), matrix, live_rows, n_jobs=n_jobs)
+        return cls.of(run(Find(), matrix, live_rows, n_jobs=n_jobs))
+
+    @classmethod
+    def of(cls, found: Found) -> Self:
+        """Return what `Find` or `FindAgain` has found; 0 where there were no rows."""
+        low, high, counts = found
         some = low <= high
         return cls(np.where(some, low, 0.0), np.where(some, high, 0.0), counts)
 
@@ -93,69 +99,7 @@ class Extremes:
             return None
         changed: NDArray[np.bool_] = (self.counts == 0).any(axis=0)
         columns = np.flatnonzero(changed).tolist()
-        low, high, counts = run(_FindAgain(columns), matrix, live_rows(), columns=columns)
-        some = low <= high
-        self.low[columns] = np.where(some, low, 0.0)
-        self.high[columns] = np.where(some, high, 0.0)
-        self.counts[:, columns] = counts
+        found = self.of(run(FindAgain(columns), matrix, live_rows(), columns=columns))
+        self.low[columns], self.high[columns] = found.low, found.high
+        self.counts[:, columns] = found.counts
         return changed
-
-
-_Found = tuple[Floats, Floats, Ints]
-
-
-class _FindAgain(Pass[_Found]):
-    """Find lowest and highest values of some columns, and how many reach them.
-
-    Without rows these are inf, -inf and 0.
-    """
-
-    def __init__(self, columns: list[int]) -> None:
-        self._columns = columns
-
-    def of_block(self, block: Block) -> _Found:
-        low, high = np.full((2, len(self._columns)), np.inf)
-        high *= -1.0
-        counts = np.zeros((2, low.size), dtype=np.int64)
-        if block.size:
-            rows = block.positions
-            for k, column in enumerate(self._columns):
-                found = kernels.rescan(block.matrix, rows, block.place(column))
-                low[k], high[k], *counts[:, k] = found
-        return low, high, counts
-
-    def merge(self, one: _Found, other: _Found) -> _Found:
-        low, high = np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
-        counts = sum(
-            np.stack([(found[0] == low) * found[2][0], (found[1] == high) * found[2][1]])
-            for found in (one, other)
-        )
-        return low, high, np.asarray(counts)
-
-
-class _Find(_FindAgain):
-    """Do the same for all columns, faster."""
-
-    def __init__(self) -> None:
-        super().__init__([])
-
-    def of_block(self, block: Block) -> _Found:
-        d = block.matrix.shape[1]
-        counts = np.zeros((2, d), dtype=np.int64)
-        bounds = np.full(d, np.inf), np.full(d, -np.inf)
-        if block.size == 0:
-            return *bounds, counts
-        matrix, rows, every, *_ = block
-        lowest, highest = [], []
-        for part, (low, high), _ in kernels.long_rows(matrix, every, bounds, None):
-            lows, highs = low.copy(), high.copy()
-            kernels.extremes(part, rows, every, lows, highs)
-            lowest.append(lows.reshape(-1, d).min(axis=0))
-            highest.append(highs.reshape(-1, d).max(axis=0))
-        # Adding 0.0 makes -0.0 into 0.0: which of the two came first is no business of ours.
-        found = np.min(lowest, axis=0) + 0.0, np.max(highest, axis=0) + 0.0
-        for part, (low, high), _ in kernels.long_rows(matrix, every, found, None):
-            reached = np.zeros(part.shape[1], dtype=np.int64)
-            kernels.count_reached(part, rows, every, low, high, reached)
-            counts += kernels.unpack(reached, d)
-        return *found, counts

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from erasable.core import _grid_kernels as kernels
+from erasable.core._grid_change import GridChange, unchanged
 from erasable.core._grid_kernels import NO_ROWS
-from erasable.core._grid_passes import Count, Regrid, Regridded, skewed_columns
+from erasable.core._grid_passes import Count, Find, Regrid, Regridded, skewed_columns
 from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.extremes import Extremes
 from erasable.core.messages import (
@@ -40,36 +41,6 @@ SAMPLE = 2_000
 
 class PrecisionWarning(UserWarning):
     """A column is so skewed that many of its small values become 0 on the grid."""
-
-
-@dataclass(frozen=True, slots=True)
-class GridChange:
-    """What a deletion did to a grid.
-
-    Attributes
-    ----------
-    exponents : bool
-        Did the top exponent or the origin of some column change?
-    columns : ndarray of shape (n_features,), bool
-        The columns whose top exponent or origin changed.
-    values : ndarray of shape (n_features,), bool
-        The columns in which the gridded value of some live row changed.
-    extremes : ndarray of shape (n_features,), bool
-        The columns whose lowest or highest live value changed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = np.array([[1.0, 8.0], [2.0, 9.0], [30.0, 9.0]])
-    >>> change = Grid.fit(rows).remove(rows, np.array([2]), lambda: np.array([0, 1]))
-    >>> change.exponents, change.columns.tolist(), change.values.any()
-    (True, [True, False], np.False_)
-    """
-
-    exponents: bool
-    columns: NDArray[np.bool_]
-    values: NDArray[np.bool_]
-    extremes: NDArray[np.bool_]
 
 
 @dataclass(eq=False, slots=True)
@@ -191,11 +162,38 @@ class Grid:
         refuse_many_rows(n_rows, MAX_ROWS)
         refuse_no_columns(matrix, "a Grid")
         matrix = _contiguous(matrix)
-        extremes = Extremes.fit(matrix, live_rows, n_jobs=n_jobs)
-        limit = 2.0**kernels.MAX_TOP
-        huge = (extremes.low < -limit) | (extremes.high > limit)
-        refuse_huge_columns(huge, f"2**{kernels.MAX_TOP}", names=names)
-        d = matrix.shape[1]
+        step = max(1, -(-n_rows // SAMPLE)) if warn else 0
+
+        def passes(grid: Self) -> list[Pass[Any]]:
+            return [Count(grid, step), *([] if further is None else [further(grid)])]
+
+        # Files may say which extremes they have. Where that is right, one reading is enough.
+        extremes: Extremes | None = None
+        found: Any = None
+        guess = matrix.bounds() if isinstance(matrix, Stored) else None
+        if guess is not None and not _huge(*guess).any():
+            grid = cls._between(Extremes(*guess, np.zeros((2, guess[0].size), np.int64)), n_rows)
+            first, *found = run(Together(Find(), *passes(grid)), matrix, live_rows, n_jobs=n_jobs)
+            extremes = Extremes.of(first)
+            if not all(map(np.array_equal, guess, (extremes.low, extremes.high))):
+                found = None
+        if extremes is None:
+            extremes = Extremes.fit(matrix, live_rows, n_jobs=n_jobs)
+        refuse_huge_columns(
+            _huge(extremes.low, extremes.high), f"2**{kernels.MAX_TOP}", names=names
+        )
+        grid = cls._between(extremes, n_rows)
+        if found is None:
+            found = run(Together(*passes(grid)), matrix, live_rows, n_jobs=n_jobs)
+        (grid.coarse, sampled), *others = found
+        if warn and not grid.lossless:
+            _warn_of_skew(skewed_columns(sampled), names)
+        return grid, others[0] if others else None
+
+    @classmethod
+    def _between(cls, extremes: Extremes, n_rows: int) -> Self:
+        """Return the grid of columns with such extremes, in which no value is counted yet."""
+        d = extremes.low.size
         grid = cls(
             extremes=extremes,
             origin=np.empty(d),
@@ -205,17 +203,7 @@ class Grid:
             n_rows=n_rows,
         )
         kernels.brackets(extremes.low, extremes.high, grid.origin, grid.top, grid.magic)
-        counting = Count(grid, max(1, -(-n_rows // SAMPLE)) if warn else 0)
-        found = None
-        if further is None:
-            counted = run(counting, matrix, live_rows, n_jobs=n_jobs)
-        else:
-            both = Together(counting, further(grid))
-            counted, found = run(both, matrix, live_rows, n_jobs=n_jobs)
-        grid.coarse, sampled = counted
-        if warn and not grid.lossless:
-            _warn_of_skew(skewed_columns(sampled), names)
-        return grid, found
+        return grid
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
@@ -338,7 +326,7 @@ class Grid:
         kernels.forget_coarse(*at_hand(matrix, rows), self.origin, self.magic, self.coarse)
         extremes = self.extremes.remove(matrix, rows, live_rows)
         if extremes is None:
-            return _unchanged(self.top.size)
+            return unchanged(self.top.size)
         columns, values = np.zeros((2, self.top.size), dtype=np.bool_)
         moved: list[Regridded] = []
         for j in np.flatnonzero(extremes).tolist():
@@ -388,19 +376,12 @@ def _warn_of_skew(skewed: Ints, names: Sequence[str] | None) -> None:
         )
 
 
+def _huge(low: Floats, high: Floats) -> NDArray[np.bool_]:
+    limit = 2.0**kernels.MAX_TOP
+    return (low < -limit) | (high > limit)
+
+
 def _contiguous(matrix: Any) -> Any:
     if isinstance(matrix, Stored) or matrix.flags.c_contiguous:
         return matrix
     return matrix.copy(order="C")
-
-
-def _unchanged(n_features: int) -> GridChange:
-    """Answer of a deletion that changed nothing, made once for each width."""
-    if n_features not in _STILL:
-        still = np.zeros(n_features, dtype=np.bool_)
-        still.flags.writeable = False
-        _STILL[n_features] = GridChange(False, still, still, still)
-    return _STILL[n_features]
-
-
-_STILL: dict[int, GridChange] = {}

@@ -11,39 +11,22 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Ints, Matrix
 from erasable.core.arrow_files import parquet_footer, parquet_row_group
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import as_id_array, name_some, refuse_repeats
 from erasable.core.inputs import Table
 from erasable.core.mapped.texts import as_texts
-from erasable.core.passes import Stored
+from erasable.core.stored_columns import StoredColumns, is_number, numbers_of
 from erasable.core.surrogates import refuse_surrogates
 from erasable.core.targets import read_target, read_weights
 
-__all__ = ["Piece", "RowGroup", "StoredColumns", "table_of"]
-
-_AT_ONCE = 2**15  # values
-
-
-class Piece(Protocol):
-    """Some rows of a table, which lie elsewhere."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many."""
-
-    def check(self) -> None:
-        """Raise InvalidDataError if they cannot be read any more."""
-
-    def read(self, columns: Sequence[str]) -> pa.Table:
-        """Read some of their columns."""
+__all__ = ["RowGroup", "table_of"]
 
 
 class RowGroup(NamedTuple):
@@ -64,6 +47,11 @@ class RowGroup(NamedTuple):
     file: int
     number: int
     n_rows: int
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a model's files may refer to it: the files of before are refused."""
+        return True
 
     def check(self) -> None:
         """Refuse a file that has changed."""
@@ -86,6 +74,18 @@ class RowGroup(NamedTuple):
         except (pa.ArrowException, OSError):
             raise self._changed("cannot be read any more") from None
 
+    def bounds(self, columns: Sequence[str]) -> list[tuple[Any, Any]] | None:
+        """Return what the footer of the file says."""
+        group = _footer(self.path, self.signature).row_group(self.number)
+        told = {
+            each.path_in_schema: each.statistics
+            for each in (group.column(at) for at in range(group.num_columns))
+            if each.is_stats_set and each.statistics.has_min_max
+        }
+        if not set(columns) <= told.keys():
+            return None
+        return [(told[name].min, told[name].max) for name in columns]
+
     def _changed(self, told: str) -> InvalidDataError:
         return InvalidDataError(
             f"Parquet file {self.file + 1}, sorted by path, {told}; expected it unchanged while "
@@ -96,118 +96,6 @@ class RowGroup(NamedTuple):
 @lru_cache(maxsize=64)
 def _footer(path: str, signature: tuple[int, ...]) -> Any:
     return parquet_footer(path)
-
-
-class StoredColumns(Stored):
-    """Columns of numbers of a table that lies in pieces.
-
-    Parameters
-    ----------
-    pieces : sequence of Piece
-        Each is a block.
-    names : sequence of str
-        Of the columns.
-    dtype : float64 or float32
-        To which the numbers are converted.
-    """
-
-    def __init__(self, pieces: Sequence[Piece], names: Sequence[str], dtype: Any) -> None:
-        self._pieces, self._names, self.dtype = list(pieces), list(names), np.dtype(dtype)
-        sizes = [piece.n_rows for piece in self._pieces]
-        self.starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self.shape = int(self.starts[-1]), len(self._names)
-        self.lasting = all(isinstance(piece, RowGroup) for piece in self._pieces)
-        self._last: tuple[Ints, Matrix] | None = None
-
-    def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
-        """Read a piece; raise InvalidDataError where it has gaps, or values that are infinite."""
-        names = self._names if columns is None else [self._names[j] for j in columns]
-        values, finite = self._side_by_side(self._pieces[number].read(names), names)
-        if not finite:
-            _refuse_not_finite(values, names)
-        return values
-
-    def _side_by_side(self, table: pa.Table, names: Sequence[str]) -> tuple[Matrix, bool]:
-        """Put columns together, some rows at a time to stay in cache; tell if all are finite."""
-        columns = [numbers_of(table[name]) for name in names]
-        values: Matrix = np.empty((table.num_rows, len(names)), self.dtype)
-        finite = True
-        step = max(1, _AT_ONCE // len(names))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, table.num_rows, step):
-                part = values[start : start + step]
-                for j, column in enumerate(columns):
-                    # -0.0 becomes 0.0, as in records in memory
-                    np.add(column[start : start + step], 0.0, out=part[:, j], casting="unsafe")
-                finite = finite and bool(np.isfinite(part.sum()))
-        return values, finite
-
-    def __getitem__(self, rows: Ints) -> Matrix:
-        """Read rows, and remember them until `forget`: a deletion asks for them several times."""
-        if self._last is not None and np.array_equal(self._last[0], rows):
-            return self._last[1]
-        found: Matrix = np.empty((rows.size, self.shape[1]), self.dtype)
-        blocks = np.searchsorted(self.starts, rows, side="right") - 1
-        for number in np.unique(blocks).tolist():
-            own = blocks == number
-            places = pa.array(rows[own] - self.starts[number])
-            table = self._pieces[number].read(self._names).take(places)
-            found[own] = self._side_by_side(table, self._names)[0]
-        self._last = rows.copy(), found
-        return found
-
-    def prepare(self, rows: Ints) -> None:
-        """Read rows that are to be deleted, and see whether the others can be read."""
-        for piece in self._pieces:
-            piece.check()
-        self[rows]
-
-    def drop_copies(self) -> None:
-        """Keep no rows that were read; in their files they stay."""
-        self._last = None
-
-    def _kept_attributes(self) -> dict[str, Any]:
-        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
-        return {**self.__dict__, "_last": None}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the rows that were read last."""
-        return {**self.__dict__, "_last": None}
-
-
-def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of numbers or booleans; gaps are NaN."""
-    if pa.types.is_decimal(column.type) or (column.null_count and _is_whole(column.type)):
-        column = column.cast(pa.float64())
-    found: NDArray[Any] = column.to_numpy()
-    return found if found.dtype != object else found.astype(np.float64)  # booleans with gaps
-
-
-def _is_whole(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a column has numbers or booleans."""
-    return bool(_is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _refuse_not_finite(values: Matrix, names: Sequence[str]) -> None:
-    wrong = ~np.isfinite(values)
-    counts = wrong.sum(axis=0)
-    if not counts.any():
-        return  # only the sum overflowed
-    kinds = " and ".join(
-        kind
-        for kind, there in (("NaN", np.isnan(values).any()), ("inf", np.isinf(values).any()))
-        if there
-    )
-    named = [names[j] for j in np.flatnonzero(counts).tolist()]
-    columns = "column" if len(named) == 1 else "columns"
-    raise InvalidDataError(
-        f"X contains {kinds}: {int(counts.sum())} values in {columns} {name_some(named)} of a "
-        "block; expected finite numbers; fill or drop them first"
-    )
 
 
 # -- from files to records -------------------------------------------------------------------------

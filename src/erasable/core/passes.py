@@ -15,7 +15,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from erasable.core._grid_kernels import NO_ROWS
-from erasable.core.arrays import Flags, Ints, Matrix
+from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.threads import in_threads
 
 __all__ = ["Block", "Pass", "Stored", "Together", "at_hand", "run"]
@@ -57,6 +57,10 @@ class Stored:
     def __getitem__(self, rows: Any) -> Any:
         """Read rows at some positions, in this order."""
         raise NotImplementedError(f"{type(self).__name__} does not implement __getitem__()")
+
+    def bounds(self) -> tuple[Floats, Floats] | None:
+        """Return what is said of the lowest and highest values of each column; it may be wrong."""
+        return None
 
     def prepare(self, rows: Ints) -> None:
         """Read rows that are to be deleted; raise where these or others cannot be read any more."""

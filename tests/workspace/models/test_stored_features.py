@@ -13,7 +13,7 @@ import pytest
 
 from cli.running import erasable
 from erasable.core.errors import InvalidDataError, WorkspaceError
-from erasable.core.parquet import StoredColumns
+from erasable.core.stored_columns import StoredColumns
 from erasable.workspace import Workspace
 from erasable.workspace.models import reading
 from erasable.workspace.store.accelerators import FOLDER

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from erasable.core.errors import WorkspaceError
-from erasable.core.parquet import StoredColumns
+from erasable.core.stored_columns import StoredColumns
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import DataSet, Part
@@ -27,12 +27,20 @@ class Fragment(NamedTuple):
     part: Part
 
     @property
+    def lasting(self) -> bool:
+        """Whether a model's files may refer to it: the next erasure writes another."""
+        return False
+
+    @property
     def n_rows(self) -> int:
         """How many records."""
         return self.part.n_records
 
     def check(self) -> None:
         """Do nothing: it cannot change, and is held against its hash when it is read."""
+
+    def bounds(self, columns: Sequence[str]) -> None:
+        """Return None: a fragment says nothing of its values."""
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read some columns, as the data set has them by now."""

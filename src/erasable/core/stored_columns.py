@@ -1,0 +1,167 @@
+"""Columns of numbers of a table that lies in pieces, which are read one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from erasable.core._value_kernels import put_four
+from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.errors import InvalidDataError
+from erasable.core.ids import name_some
+from erasable.core.passes import Stored
+
+__all__ = ["Piece", "StoredColumns", "is_number", "numbers_of"]
+
+_AT_ONCE = 2**16  # values
+
+
+class Piece(Protocol):
+    """Some rows of a table, which lie elsewhere."""
+
+    @property
+    def lasting(self) -> bool:
+        """See `erasable.core.passes.Stored`."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many."""
+
+    def check(self) -> None:
+        """Raise InvalidDataError if they cannot be read any more."""
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Read some of their columns."""
+
+    def bounds(self, columns: Sequence[str]) -> list[tuple[Any, Any]] | None:
+        """Return what is said to be the least and the largest of columns; None where nothing is."""
+
+
+class StoredColumns(Stored):
+    """Columns of numbers of a table that lies in pieces.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        Each is a block.
+    names : sequence of str
+        Of the columns.
+    dtype : float64 or float32
+        To which the numbers are converted.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], names: Sequence[str], dtype: Any) -> None:
+        self._pieces, self._names, self.dtype = list(pieces), list(names), np.dtype(dtype)
+        sizes = [piece.n_rows for piece in self._pieces]
+        self.starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self.shape = int(self.starts[-1]), len(self._names)
+        self.lasting = all(piece.lasting for piece in self._pieces)
+        self._last: tuple[Ints, Matrix] | None = None
+
+    def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
+        """Read a piece; raise InvalidDataError where it has gaps, or values that are infinite."""
+        names = self._names if columns is None else [self._names[j] for j in columns]
+        values, finite = self._side_by_side(self._pieces[number].read(names), names)
+        if not finite:
+            _refuse_not_finite(values, names)
+        return values
+
+    def bounds(self) -> tuple[Floats, Floats] | None:
+        """Return what the pieces say of the least and the largest values; it may be wrong."""
+        told = [piece.bounds(self._names) for piece in self._pieces if piece.n_rows]
+        known = [each for each in told if each is not None]
+        if not known or len(known) < len(told):
+            return None
+        values = np.array(known, dtype=object).astype(self.dtype).astype(np.float64) + 0.0
+        return values[:, :, 0].min(axis=0), values[:, :, 1].max(axis=0)
+
+    def _side_by_side(self, table: pa.Table, names: Sequence[str]) -> tuple[Matrix, bool]:
+        """Put columns together, some rows at a time to stay in cache; tell if all are finite."""
+        columns = [numbers_of(table[name]) for name in names]
+        values: Matrix = np.empty((table.num_rows, len(names)), self.dtype)
+        plain = all(column.dtype == values.dtype == np.float64 for column in columns)
+        fours = range(0, len(columns) - 3, 4) if plain else range(0)
+        finite = True
+        step = max(1, _AT_ONCE // len(names))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, table.num_rows, step):
+                part: Any = values[start : start + step]
+                own = [column[start : start + step] for column in columns]
+                for j in fours:
+                    put_four(own[j], own[j + 1], own[j + 2], own[j + 3], part, j)
+                for j in range(4 * len(fours), len(columns)):
+                    # -0.0 becomes 0.0, as in records in memory
+                    np.add(own[j], 0.0, out=part[:, j], casting="unsafe")
+                finite = finite and bool(np.isfinite(part.sum()))
+        return values, finite
+
+    def __getitem__(self, rows: Ints) -> Matrix:
+        """Read rows, and remember them until `forget`: a deletion asks for them several times."""
+        if self._last is not None and np.array_equal(self._last[0], rows):
+            return self._last[1]
+        found: Matrix = np.empty((rows.size, self.shape[1]), self.dtype)
+        blocks = np.searchsorted(self.starts, rows, side="right") - 1
+        for number in np.unique(blocks).tolist():
+            own = blocks == number
+            places = pa.array(rows[own] - self.starts[number])
+            table = self._pieces[number].read(self._names).take(places)
+            found[own] = self._side_by_side(table, self._names)[0]
+        self._last = rows.copy(), found
+        return found
+
+    def prepare(self, rows: Ints) -> None:
+        """Read rows that are to be deleted, and see whether the others can be read."""
+        for piece in self._pieces:
+            piece.check()
+        self[rows]
+
+    def drop_copies(self) -> None:
+        """Keep no rows that were read; in their files they stay."""
+        self._last = None
+
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
+        return {**self.__dict__, "_last": None}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the rows that were read last."""
+        return {**self.__dict__, "_last": None}
+
+
+def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column of numbers or booleans; gaps are NaN."""
+    if pa.types.is_decimal(column.type) or (column.null_count and _is_whole(column.type)):
+        column = column.cast(pa.float64())
+    found: NDArray[Any] = column.to_numpy()
+    return found if found.dtype != object else found.astype(np.float64)  # booleans with gaps
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether a column has numbers or booleans."""
+    return bool(_is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _refuse_not_finite(values: Matrix, names: Sequence[str]) -> None:
+    wrong = ~np.isfinite(values)
+    counts = wrong.sum(axis=0)
+    if not counts.any():
+        return  # only the sum overflowed
+    kinds = " and ".join(
+        kind
+        for kind, there in (("NaN", np.isnan(values).any()), ("inf", np.isinf(values).any()))
+        if there
+    )
+    named = [names[j] for j in np.flatnonzero(counts).tolist()]
+    columns = "column" if len(named) == 1 else "columns"
+    raise InvalidDataError(
+        f"X contains {kinds}: {int(counts.sum())} values in {columns} {name_some(named)} of a "
+        "block; expected finite numbers; fill or drop them first"
+    )
