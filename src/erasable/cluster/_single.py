@@ -135,7 +135,7 @@ class GriddedRun:
             seeding,
             weights,
         )
-        self.run.fit(partial(model._rule, self))
+        self.run.fit(partial(model._rule, self), model.n_jobs)
 
     def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
         """Delete rows; whatever cannot be carried through is learned again."""
@@ -157,9 +157,11 @@ class GriddedRun:
         positions = self.table.positions(rows)
         rule = partial(model._rule, self)
         if weights.size or not np.array_equal(top, self.table.grid.top):
-            report = self.run.remove(positions, weights, *self._seeding_metric(weights), rule=rule)
+            report = self.run.remove(
+                positions, weights, *self._seeding_metric(weights), rule=rule, n_jobs=model.n_jobs
+            )
         else:
-            report = self.run.remove(positions, rule=rule)
+            report = self.run.remove(positions, rule=rule, n_jobs=model.n_jobs)
         self.table.wipe(rows)
         counts = {
             "flips": report.flips,
