@@ -214,7 +214,7 @@ class _Tree:
         n_clusters, max_iter = model._at_fit("n_clusters"), model._at_fit("max_iter")
         n_leaves = self.width**height
         keys = model._record_keys()
-        self.table = GriddedTable(held, keys, names, warn)
+        self.table = GriddedTable(held, keys, names, warn, model.n_jobs)
         self._quantum = quantum_for(self.table.grid.top)
         rows = self.table.rows
         owners = held.records.groups

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
-from erasable.core.threads import ROWS, n_threads
+from erasable.core.threads import several
 
 from ._distances import Points, Room, new_room
 from ._filing import hide
@@ -296,8 +296,7 @@ class LloydRun:
     ) -> tuple[int, int, int]:
         totals = np.zeros(3, np.int64)
         start = 0
-        in_blocks = self._built < 0 and self.n_alive > ROWS and n_threads(n_jobs) > 1
-        live = self.live() if in_blocks else None
+        live = self.live() if self._built < 0 and several(self.n_alive, n_jobs) else None
         while True:
             n_levels = self.levels.labels.shape[0]
             if live is not None:

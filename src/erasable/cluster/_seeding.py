@@ -16,7 +16,7 @@ import numpy as np
 
 from erasable.core.arrays import Floats, Ints
 from erasable.core.tape import Stream
-from erasable.core.threads import ROWS, over_rows
+from erasable.core.threads import over_rows
 
 from ._distances import Points, new_room
 from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
@@ -149,10 +149,12 @@ class Seeding:
         for later in range(step, self.n_clusters):
             self._run_step(later, points, live, potential, reached, n_jobs)
 
-    def _room(self, live: Ints) -> list[Floats]:
-        """Room for what every candidate's potential would be, for each block of positions."""
-        sizes = over_rows(lambda rows: rows.stop - rows.start, live.shape[0], 1)
-        return [np.empty((self.n_candidates, size)) for size in sizes]
+    def _room(self, live: Ints) -> dict[int, Floats]:
+        """Room for what every candidate's potential would be, by the start of a block."""
+        blocks = over_rows(lambda rows: rows, live.shape[0], 1)
+        return {
+            rows.start: np.empty((self.n_candidates, rows.stop - rows.start)) for rows in blocks
+        }
 
     def _potential(self, step: int, points: Points, live: Ints, n_jobs: int | None) -> Floats:
         """Squared distance of every live position to the nearest of the first `step` seeds."""
@@ -175,7 +177,7 @@ class Seeding:
         points: Points,
         live: Ints,
         potential: Floats,
-        reached: list[Floats],
+        reached: dict[int, Floats],
         n_jobs: int | None,
     ) -> None:
         """Run one step; lower `potential` to what it is with the winner among the seeds."""
@@ -187,7 +189,7 @@ class Seeding:
         centers = points.values(picks)
 
         def lower(rows: slice) -> Ints:
-            sums, own = np.zeros(n_entries, np.int64), reached[rows.start // ROWS]
+            sums, own = np.zeros(n_entries, np.int64), reached[rows.start]
             lower_and_sum(
                 points, live[rows], centers, self.weights, self.quantum, potential[rows], own,
                 sums, new_room(points.X.shape[1], n_entries),
@@ -199,7 +201,7 @@ class Seeding:
         self.potentials[step, :n_entries] = sums
         best = int(np.argmin(sums))
         self.chosen[step] = picks[best]
-        np.concatenate([own[best] for own in reached], out=potential)
+        np.concatenate([own[best] for own in reached.values()], out=potential)
 
     def _race(
         self,

@@ -119,11 +119,13 @@ class GriddedRun:
         self, model: SingleRunModel, names: list[str] | None = None, warn: bool = False
     ) -> None:
         held = model._attached()
-        self.table = GriddedTable(held, model._record_keys(), names, warn)
+        self.table = GriddedTable(held, model._record_keys(), names, warn, model.n_jobs)
         self.phases: Floats | None = None
         self.moments: Moments | None = None
         if model._needs_moments():
-            self.moments = Moments.fit(self.table.grid, held.records.matrix, self.table.rows)
+            self.moments = Moments.fit(
+                self.table.grid, held.records.matrix, self.table.rows, n_jobs=model.n_jobs
+            )
         self._setting = model._setting(self)
         weights = model._metric()
         n_clusters = model._at_fit("n_clusters")

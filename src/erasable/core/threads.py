@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval
 
-__all__ = ["N_JOBS", "ROWS", "in_threads", "n_threads", "over_rows"]
+__all__ = ["N_JOBS", "in_threads", "n_threads", "over_rows", "several"]
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -43,6 +43,11 @@ ROWS = 2**15
 """Rows that a thread takes at a time, whatever the number of threads."""
 
 
+def several(n_rows: int, n_jobs: int | None) -> bool:
+    """Tell whether rows are shared by threads: there are several threads, and several blocks."""
+    return n_rows > ROWS and n_threads(n_jobs) > 1
+
+
 def in_threads(
     function: Callable[[Item], Made], items: Iterable[Item], n_jobs: int | None
 ) -> Iterator[Made]:
@@ -62,13 +67,13 @@ def in_threads(
     >>> list(in_threads(lambda x: x * x, range(5), 2))
     [0, 1, 4, 9, 16]
     """
-    several = n_threads(n_jobs)
-    if several == 1:
+    count = n_threads(n_jobs)
+    if count == 1:
         yield from map(function, items)
         return
     waiting = iter(items)
-    with ThreadPoolExecutor(several) as pool:
-        begun = [pool.submit(function, item) for item in islice(waiting, 2 * several)]
+    with ThreadPoolExecutor(count) as pool:
+        begun = [pool.submit(function, item) for item in islice(waiting, 2 * count)]
         try:
             while begun:
                 yield begun.pop(0).result()
@@ -79,7 +84,7 @@ def in_threads(
 
 
 def over_rows(
-    function: Callable[[slice], Made], n_rows: int, n_jobs: int | None, size: int = ROWS
+    function: Callable[[slice], Made], n_rows: int, n_jobs: int | None, size: int | None = None
 ) -> Iterator[Made]:
     """Call a function with blocks of rows; yield what it returns, in the order of the blocks.
 
@@ -93,13 +98,14 @@ def over_rows(
     n_rows : int
     n_jobs : int or None
         Threads; one for a single block.
-    size : int
-        Rows of every block but the last.
+    size : int or None
+        Rows of every block but the last; by default `ROWS`.
 
     Examples
     --------
     >>> list(over_rows(lambda rows: rows.stop - rows.start, 70_000, 2))
     [32768, 32768, 4464]
     """
-    blocks = [slice(start, min(start + size, n_rows)) for start in range(0, max(n_rows, 1), size)]
+    step = size or ROWS
+    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, max(n_rows, 1), step)]
     return in_threads(function, blocks, n_jobs if len(blocks) > 1 else 1)

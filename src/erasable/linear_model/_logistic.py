@@ -158,7 +158,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         work = LogisticWork(self._attached(), self._settings)
         _refuse_few(work.taught.n_taught, "the records have", "fit on records of more classes")
         self._check_class_weight(work)
-        work.open()
+        work.open(self.n_jobs)
         self._accelerator = work
         self._shown = _Shown()
         self._published()

@@ -91,10 +91,11 @@ class LogisticWork:
             labels = start.labels[start.taught > 0].tolist()
             self._start = _start(labels, start.values, start.origin, np.ldexp(1.0, -start.top))
 
-    def open(self) -> None:
-        """Look at the columns, once it is known that there are records enough."""
+    def open(self, n_jobs: int | None = None) -> None:
+        """Look at the columns, once it is known that there are records enough, in threads."""
+        free = bool(self._settings["fit_intercept"])
         matrix = self.held.records.matrix
-        self._columns = LogisticColumns(matrix, self.taught.rows(), self._settings["fit_intercept"])
+        self._columns = LogisticColumns(matrix, self.taught.rows(), free, n_jobs)
 
     @property
     def columns(self) -> LogisticColumns:

@@ -14,7 +14,6 @@ from erasable.linear_model._exact_gradients import exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum, two_sum
 from erasable.linear_model._softmax_design import (
     BLOCK,
-    PORTION,
     UNIT,
     Evaluation,
     SoftmaxDesign,
@@ -51,7 +50,6 @@ class DenseDesign(SoftmaxDesign):
         with np.errstate(over="ignore", invalid="ignore"):
             finite = bool((self.weights > 0).all()) or bool(np.isfinite(matrix.sum()))
         self._plain = matrix.dtype == np.float64 and not self.origin.any() and finite
-        self._ones = np.ones((min(PORTION, self.n_rows), 1))
         self._measure()
 
     def _measure(self) -> None:
@@ -114,7 +112,8 @@ class DenseDesign(SoftmaxDesign):
         wide = m * d > _WIDEST
         (sums, low), (ends, ends_low) = np.zeros((2, m, d)), np.zeros((2, m, 1))
         squares, missing = np.zeros(m), 0.0
-        step = BLOCK if wide else min(PORTION, BLOCK * max(1, _CACHED // (BLOCK * max(d, 1))))
+        step = BLOCK if wide else BLOCK * max(1, min(_CACHED // (BLOCK * max(d, 1)), 16))
+        ones = np.ones((min(step, rows.stop - rows.start), 1))
         with np.errstate(over="ignore", invalid="ignore"):  # of rows that do not count
             for part, tile in self._tiles(rows, False, step):
                 z = logits[part]
@@ -130,7 +129,7 @@ class DenseDesign(SoftmaxDesign):
                     sums += _products(residuals, tile)
                 else:
                     kernels.add_products(residuals, tile, sums, low)
-                kernels.add_products(residuals, self._ones[: z.shape[0]], ends, ends_low)
+                kernels.add_products(residuals, ones[: z.shape[0]], ends, ends_low)
         return _Sums(sums, low, ends, ends_low, squares, missing)
 
     @property

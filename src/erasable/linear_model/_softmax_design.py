@@ -18,8 +18,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32
-from erasable.core.threads import ROWS, over_rows
+from erasable.core.threads import over_rows
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
@@ -28,8 +29,6 @@ Made = TypeVar("Made")
 
 UNIT = 2.0**-53
 BLOCK = 2048
-PORTION = ROWS
-"""Rows that are summed up by themselves; a multiple of `BLOCK`."""
 _NO_NUMBERS: Floats = np.zeros(0)
 
 
@@ -110,7 +109,7 @@ class SoftmaxDesign(ABC):
         self.origin, self.unit = origin, unit
         self.column_norms = _NO_NUMBERS
         self.row_norm = 0.0
-        self.portion = PORTION
+        self.portion = threads.ROWS
         self.n_jobs = n_jobs
 
     def _kept_attributes(self) -> dict[str, Any]:
