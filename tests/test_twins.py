@@ -118,7 +118,6 @@ PARAMETERS = {
         "intercept_scaling": NUMBERS,
         "l1_ratio": "an optimum with other penalties is not smooth",
         "max_iter": "the optimum is found, however many steps that takes",
-        "n_jobs": THREADS,
         "penalty": "an optimum with other penalties is not smooth",
         "random_state": SEEDED,
         "solver": NUMBERS,

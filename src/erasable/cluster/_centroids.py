@@ -16,6 +16,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
+from erasable.core.threads import over_rows
 
 from ._distances import Points, distances_to, new_room
 from ._far import far_distances, far_from, nearest_to_far
@@ -50,7 +51,9 @@ class CentroidModel(
     """
 
     _refit_from: ClassVar[tuple[int, float]] = (100, 0.15)
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
 
+    n_jobs: int | None
     _grid: Grid
     _centers: Floats
     _inertia: float | None = None
@@ -110,40 +113,55 @@ class CentroidModel(
 
     def _distances(self, X: NDArray[Any]) -> Floats:
         """Distances of queries, in the space of the records, to every centroid."""
-        gridded = self._grid.apply(X)
-        points, (k, d) = Points.queries(gridded), self._centers.shape
-        out = np.empty((gridded.shape[0], k))
-        distances_to(points, points.rows, self._centers, self._metric(), new_room(d, k), out)
-        out = np.sqrt(out)
-        far = far_from(gridded, self._grid.top)
-        if far.size:
-            out[far] = far_distances(*self._far_problem(X[far]))
-        return out
+
+        def measure(rows: slice) -> Floats:
+            gridded = self._grid.apply(X[rows])
+            points, (k, d) = Points.queries(gridded), self._centers.shape
+            out = np.empty((gridded.shape[0], k))
+            distances_to(points, points.rows, self._centers, self._metric(), new_room(d, k), out)
+            out = np.sqrt(out)
+            far = far_from(gridded, self._grid.top)
+            if far.size:
+                out[far] = far_distances(*self._far_problem(X[rows][far]))
+            return out
+
+        return np.concatenate(list(over_rows(measure, X.shape[0], self.n_jobs)))
 
     def _find(self, X: NDArray[Any]) -> tuple[Ints32, Floats]:
         """Labels and squared distances of queries, in the space of the records."""
-        gridded = self._grid.apply(X)
-        labels, squared = self._assign(gridded)
-        far = far_from(gridded, self._grid.top)
-        if far.size:
-            labels[far] = nearest_to_far(*self._far_problem(X[far]))
+        labels, squared = np.empty(X.shape[0], np.int32), np.empty(X.shape[0])
+
+        def find(rows: slice) -> None:
+            gridded = self._grid.apply(X[rows])
+            self._assign(gridded, labels[rows], squared[rows])
+            far = far_from(gridded, self._grid.top)
+            if far.size:
+                labels[rows][far] = nearest_to_far(*self._far_problem(X[rows][far]))
+
+        for _ in over_rows(find, X.shape[0], self.n_jobs):
+            pass
         return labels, squared
 
     def _far_problem(self, X: NDArray[Any]) -> tuple[Floats, Floats, Floats, Floats]:
         return X.astype(np.float64), self._grid.origin, self._centers, self._metric()
 
-    def _assign(self, gridded: Floats) -> tuple[Ints32, Floats]:
-        """Labels and squared distances of gridded rows that are not far from the records."""
+    def _assign(self, gridded: Floats, labels: Ints32, squared: Floats) -> None:
+        """Write labels and squared distances of gridded rows that are not far from the records."""
         points, (k, d) = Points.queries(gridded), self._centers.shape
-        labels = np.empty(gridded.shape[0], np.int32)
-        squared = np.empty(gridded.shape[0])
         room = new_room(d, k)
         assign_some(points, points.rows, self._centers, self._metric(), room, labels, squared)
-        return labels, squared
 
     def _assign_records(self) -> tuple[Ints32, Floats]:
         held = self._attached()
-        return self._assign(self._grid.apply(held.records.matrix[held.live]))
+        X = held.records.matrix[held.live]
+        labels, squared = np.empty(X.shape[0], np.int32), np.empty(X.shape[0])
+
+        def assign(rows: slice) -> None:
+            self._assign(self._grid.apply(X[rows]), labels[rows], squared[rows])
+
+        for _ in over_rows(assign, X.shape[0], self.n_jobs):
+            pass
+        return labels, squared
 
     @property
     def cluster_centers_(self) -> Floats:

@@ -16,6 +16,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid
 from erasable.core.tape import Stream
+from erasable.core.threads import N_JOBS, in_threads
 
 from ._centroids import SEED_CONSTRAINT, CentroidModel
 from ._schema import FARTHEST, NodeSchema
@@ -48,6 +49,9 @@ class DivideAndConquerKMeans(CentroidModel):
         without any counts for none, and becomes a centroid only where too few others differ.
     max_iter : int, default=10
         Lloyd iterations, at every node.
+    n_jobs : int or None, default=None
+        Threads that fit and predict; None is one, and -1 are all cores. The model is the same with
+        any number.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the tape. None draws one from the system, kept as ``seed_``.
 
@@ -87,6 +91,7 @@ class DivideAndConquerKMeans(CentroidModel):
         "height": [Interval(Integral, 1, None, closed="left")],
         "weight_by_mass": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": N_JOBS,
         "random_state": SEED_CONSTRAINT,
     }
 
@@ -100,6 +105,7 @@ class DivideAndConquerKMeans(CentroidModel):
         height: int = 1,
         weight_by_mass: bool = False,
         max_iter: int = 10,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -107,6 +113,7 @@ class DivideAndConquerKMeans(CentroidModel):
         self.height = height
         self.weight_by_mass = weight_by_mass
         self.max_iter = max_iter
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def _learns_from(self) -> set[str]:
@@ -207,7 +214,7 @@ class _Tree:
         n_clusters, max_iter = model._at_fit("n_clusters"), model._at_fit("max_iter")
         n_leaves = self.width**height
         keys = model._record_keys()
-        self.table = GriddedTable(held, keys, names, warn)
+        self.table = GriddedTable(held, keys, names, warn, model.n_jobs)
         self._quantum = quantum_for(self.table.grid.top)
         rows = self.table.rows
         owners = held.records.groups
@@ -220,13 +227,14 @@ class _Tree:
         order = rows[np.argsort(self._leaf_of[rows].astype(narrow), kind="stable")]
         ends = np.searchsorted(self._leaf_of[order], np.arange(n_leaves + 1))
         self.levels: list[list[Node]] = []
-        leaves: list[Node] = []
-        for i in range(n_leaves):
+
+        def leaf(i: int) -> Node:
             tape = model._tape.child("node", height, i)
-            leaf = Leaf(f"{height}/{i}", tape, n_clusters, max_iter)
-            leaf.fit(self.table.X, keys, order[ends[i] : ends[i + 1]], self._quantum)
-            leaves.append(leaf)
-        self.levels.append(leaves)
+            made = Leaf(f"{height}/{i}", tape, n_clusters, max_iter)
+            made.fit(self.table.X, keys, order[ends[i] : ends[i + 1]], self._quantum)
+            return made
+
+        self.levels.append(list(in_threads(leaf, range(n_leaves), model.n_jobs)))
         for depth in range(height - 1, -1, -1):
             self.levels.append([])
             for i in range(self.width**depth):

@@ -27,6 +27,29 @@ Labels = NDArray[np.uint16]
 
 
 @kernel
+def at_risk_of(live: Ints, limits: Floats, bounds: Bounds, groups: Ints32) -> int:
+    """Count the positions that centroids may have moved away from."""
+    at_risk = 0
+    for j in live:
+        limit = limits[groups[j]]
+        at_risk += 1 if (limit > 0.0) & (bounds[j] <= limit) else 0
+    return at_risk
+
+
+@kernel
+def pays_for(at_risk: int, n: int, k: int, n_features: int, most: float) -> bool:
+    """Tell whether examining those at risk costs less than examining all n, in order.
+
+    Where more than the share `most` is at risk, it does not: exact bounds are worth something.
+    """
+    each = k * n_features + _RANK
+    if at_risk > most * n:
+        return False
+    pays: bool = 5 * at_risk * each + 4 * n * _READ < 4 * n * each
+    return pays
+
+
+@kernel
 def pays_to_follow(
     live: Ints,
     limits: Floats,
@@ -36,19 +59,9 @@ def pays_to_follow(
     n_features: int,
     most: float,
 ) -> bool:
-    """Tell whether examining those at risk costs less than examining everybody, in order.
-
-    Where more than the share `most` is at risk, it does not: exact bounds are worth something.
-    """
-    at_risk = 0
-    for j in live:
-        limit = limits[groups[j]]
-        at_risk += 1 if (limit > 0.0) & (bounds[j] <= limit) else 0
-    each = k * n_features + _RANK
-    if at_risk > most * live.shape[0]:
-        return False
-    pays: bool = 5 * at_risk * each + 4 * live.shape[0] * _READ < 4 * live.shape[0] * each
-    return pays
+    """Count who is at risk, and tell whether that `pays_for` examining them alone."""
+    at_risk = at_risk_of(live, limits, bounds, groups)
+    return pays_for(at_risk, live.shape[0], k, n_features, most)
 
 
 @kernel

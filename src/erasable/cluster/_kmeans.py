@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
+from erasable.core.threads import N_JOBS
+
 from ._centroids import SEED_CONSTRAINT
 from ._layout import Rule
 from ._run import plain_rule
@@ -32,6 +34,9 @@ class KMeans(SingleRunModel):
     tol : float, default=0.0
         Stop when the squared movement of the centroids is at most `tol` times the mean variance
         of the features, as in scikit-learn. 0 runs on until nothing moves, or `max_iter`.
+    n_jobs : int or None, default=None
+        Threads that fit and predict; None is one, and -1 are all cores. The model is the same with
+        any number.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the tape from which the seeding draws. None draws one from the system, kept as
         ``seed_``.
@@ -85,6 +90,7 @@ class KMeans(SingleRunModel):
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "n_jobs": N_JOBS,
         "random_state": SEED_CONSTRAINT,
     }
 
@@ -94,11 +100,13 @@ class KMeans(SingleRunModel):
         *,
         max_iter: int = 10,
         tol: float = 0.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.max_iter = max_iter
         self.tol = tol
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @property

@@ -124,6 +124,27 @@ def _continue(t: int, levels: Levels, files: Files) -> None:
 
 
 @kernel
+def stop_of(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
+    """Return the level that is the model where level `t` says that the run ends; else -1."""
+    if rule.squares.size > 0:
+        levels.losses[t] = loss_of(
+            rule.squares, levels.sums[t], levels.counts[t], levels.centers[t]
+        )
+        if t > 0 and not levels.losses[t] < levels.losses[t - 1]:
+            return t - 1
+    if rule.shift >= 0.0 and t > 0:
+        total = 0.0
+        for c in range(levels.centers.shape[1]):
+            for f in range(levels.centers.shape[2]):
+                step = levels.centers[t, c, f] - levels.centers[t - 1, c, f]
+                step = step * step
+                total += step * weights[f] if weights.size > 0 else step
+        if total <= rule.shift:
+            return t
+    return -1
+
+
+@kernel
 def descend(
     points: Points,
     alive: Flags,
@@ -171,7 +192,6 @@ def descend(
         Distances re-examined, labels that changed, and levels assigned anew.
     """
     n_levels = levels.centers.shape[0]
-    k = levels.centers.shape[1]
     fresh = np.empty_like(levels.centers[0])
     before = np.empty_like(fresh)
     live = np.empty(0, np.int64)
@@ -233,25 +253,10 @@ def descend(
             examined += live.size
             if filed and (t > 0 or weights.size > 0):
                 _file(t, live, clock, weights, levels, files)
-        if rule.squares.size > 0:
-            levels.losses[t] = loss_of(
-                rule.squares, levels.sums[t], levels.counts[t], levels.centers[t]
-            )
-            if t > 0 and not levels.losses[t] < levels.losses[t - 1]:
-                last = t
-                final = t - 1
-                break
-        if rule.shift >= 0.0 and t > 0:
-            total = 0.0
-            for c in range(k):
-                for f in range(fresh.shape[1]):
-                    step = levels.centers[t, c, f] - levels.centers[t - 1, c, f]
-                    step = step * step
-                    total += step * weights[f] if weights.size > 0 else step
-            if total <= rule.shift:
-                last = t
-                final = t
-                break
+        final = stop_of(t, rule, weights, levels)
+        if final >= 0:
+            last = t
+            break
     if plain:
         for t in range(last):
             if _same(levels.centers[t + 1], levels.centers[t]):

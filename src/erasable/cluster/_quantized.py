@@ -15,6 +15,7 @@ from erasable.core._schema_arrays import Array
 from erasable.core.arrays import Floats
 from erasable.core.moments import Moments
 from erasable.core.tape import Stream
+from erasable.core.threads import N_JOBS
 
 from ._centroids import SEED_CONSTRAINT
 from ._layout import Rule
@@ -47,6 +48,9 @@ class QuantizedKMeans(SingleRunModel):
     gamma : float, default=0.2
         Clusters with fewer than ``gamma * n_records / n_clusters`` records are averaged with
         their previous centroid up to that mass.
+    n_jobs : int or None, default=None
+        Threads that fit and predict; None is one, and -1 are all cores. The model is the same with
+        any number.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the tape, for the seeding and the phases. None draws one from the system.
 
@@ -88,6 +92,7 @@ class QuantizedKMeans(SingleRunModel):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "epsilon": [None, Interval(Real, 0, None, closed="neither")],
         "gamma": [Interval(Real, 0, 1, closed="left")],
+        "n_jobs": N_JOBS,
         "random_state": SEED_CONSTRAINT,
     }
 
@@ -98,12 +103,14 @@ class QuantizedKMeans(SingleRunModel):
         max_iter: int = 10,
         epsilon: float | None = None,
         gamma: float = 0.2,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.max_iter = max_iter
         self.epsilon = epsilon
         self.gamma = gamma
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def _needs_moments(self) -> bool:

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
+from erasable.core.threads import several
 
 from ._distances import Points, Room, new_room
 from ._filing import hide
 from ._layout import Files, Levels, Rule, grown, new_files, new_levels
 from ._levels import descend, file_all
+from ._passes import run_levels
 from ._seeding import Seeding
 
 RuleFor: TypeAlias = Callable[[int], Rule]
@@ -136,7 +138,7 @@ class LloydRun:
         """Positions that are left."""
         return np.flatnonzero(self.alive)
 
-    def fit(self, rule: RuleFor = plain_rule) -> LloydRun:
+    def fit(self, rule: RuleFor = plain_rule, n_jobs: int | None = 1) -> LloydRun:
         """Run from scratch on the positions that are left.
 
         Parameters
@@ -145,10 +147,12 @@ class LloydRun:
             Returns the `Rule` for the records that are alive, given the number of levels. It is
             asked and not kept: it knows the model, which holds this run and would then be freed
             only by the garbage collector, and its records with it.
+        n_jobs : int or None
+            Threads, see `erasable.core.threads`.
         """
         live = self.live()
-        self.seeding.fit(self.points, live)
-        self._start(live, rule)
+        self.seeding.fit(self.points, live, n_jobs)
+        self._start(live, rule, n_jobs)
         return self
 
     def remove(
@@ -158,6 +162,7 @@ class LloydRun:
         quantum: float | None = None,
         seeding_weights: Floats | None = None,
         rule: RuleFor = plain_rule,
+        n_jobs: int | None = 1,
     ) -> Report:
         """Delete positions, whose rows are still readable, and follow changes of the metric.
 
@@ -171,6 +176,8 @@ class LloydRun:
             Those of the `Seeding` from now on; when they change, all its steps are run again.
         rule : callable
             As in `fit`, for the records that are left.
+        n_jobs : int or None
+            Threads in which seeds are chosen and levels assigned anew.
 
         Returns
         -------
@@ -179,13 +186,13 @@ class LloydRun:
         self.alive[gone] = False
         self.n_alive -= gone.shape[0]
         self._clock += 1
-        changed, steps = self._reseed(gone, quantum, seeding_weights)
+        changed, steps = self._reseed(gone, quantum, seeding_weights, n_jobs)
         former, turned = self._weights, False
         if weights is not None:
             turned = not np.array_equal(weights, former)
             self._weights = weights
         if changed:
-            examined = self._start(self.live(), rule)
+            examined = self._start(self.live(), rule, n_jobs)
             self._forget(gone)
             return Report("refit", examined, 0, self._built + 1, steps)
         if not self._filed:
@@ -196,17 +203,17 @@ class LloydRun:
         return Report(action, examined, flips, passes, steps)
 
     def _reseed(
-        self, gone: Ints, quantum: float | None, weights: Floats | None
+        self, gone: Ints, quantum: float | None, weights: Floats | None, n_jobs: int | None
     ) -> tuple[bool, int]:
         """Bring the seeding up to date; return whether a seed changed, and the steps run."""
         seeding = self.seeding
         same = quantum is None or quantum == seeding.quantum
         if same and (weights is None or np.array_equal(weights, seeding.weights)):
-            return seeding.remove(self.points, gone, self.live)
+            return seeding.remove(self.points, gone, self.live, n_jobs)
         before = seeding.chosen.copy()
         seeding.quantum = seeding.quantum if quantum is None else quantum
         seeding.weights = seeding.weights if weights is None else weights
-        seeding.fit(self.points, self.live())
+        seeding.fit(self.points, self.live(), n_jobs)
         return not np.array_equal(before, seeding.chosen), self.n_clusters
 
     def state(self) -> dict[str, Any]:
@@ -254,7 +261,7 @@ class LloydRun:
         else:
             self.levels.links[:used, gone] = 0
 
-    def _start(self, live: Ints, rule: RuleFor) -> int:
+    def _start(self, live: Ints, rule: RuleFor, n_jobs: int | None) -> int:
         k, d = self.levels.centers.shape[1:]
         self.levels.centers[0] = self.points.values(self.seeding.chosen)
         self._built = -1
@@ -262,7 +269,7 @@ class LloydRun:
         self._followed = 0
         if self._files.head.size > 0:
             self._files = new_files(0, 0, k, d, self._weights.size, self._pairs)
-        return self._descend(_NO_POSITIONS, rule, self._weights)[0]
+        return self._descend(_NO_POSITIONS, rule, self._weights, n_jobs=n_jobs)[0]
 
     def _file_if_it_pays(self, n_gone: int, weights: Floats) -> None:
         """File the records where single deletions, or many others, are to be expected.
@@ -280,17 +287,29 @@ class LloydRun:
         self._filed = True
 
     def _descend(
-        self, gone: Ints, rule: RuleFor, former: Floats, turned: bool = False
+        self,
+        gone: Ints,
+        rule: RuleFor,
+        former: Floats,
+        turned: bool = False,
+        n_jobs: int | None = 1,
     ) -> tuple[int, int, int]:
         totals = np.zeros(3, np.int64)
         start = 0
+        live = self.live() if self._built < 0 and several(self.n_alive, n_jobs) else None
         while True:
             n_levels = self.levels.labels.shape[0]
-            self._built, self.final, *counts = descend(
-                self.points, self.alive, gone, self.n_alive, self._clock, self._built,
-                rule(n_levels), former, self._weights, turned, self._pairs, self._filed,
-                self.levels, self._files, self._picks, self._room, start,
-            )  # fmt: skip
+            if live is not None:
+                self._built, self.final, *counts = run_levels(
+                    self.points, live, rule(n_levels), self._weights, self._pairs, self.levels,
+                    start, n_jobs,
+                )  # fmt: skip
+            else:
+                self._built, self.final, *counts = descend(
+                    self.points, self.alive, gone, self.n_alive, self._clock, self._built,
+                    rule(n_levels), former, self._weights, turned, self._pairs, self._filed,
+                    self.levels, self._files, self._picks, self._room, start,
+                )  # fmt: skip
             totals += counts
             if self.final >= 0:
                 break

@@ -16,6 +16,7 @@ import numpy as np
 
 from erasable.core.arrays import Floats, Ints
 from erasable.core.tape import Stream
+from erasable.core.threads import over_rows
 
 from ._distances import Points, new_room
 from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
@@ -76,11 +77,13 @@ class Seeding:
         self.candidates = np.full((n_clusters, self.n_candidates), -1, np.int64)
         self.potentials = np.full((n_clusters, self.n_candidates), _NO_CANDIDATE, np.int64)
 
-    def fit(self, points: Points, live: Ints) -> None:
-        """Choose seeds among the positions `live`."""
-        self._run_from(0, points, live)
+    def fit(self, points: Points, live: Ints, n_jobs: int | None = None) -> None:
+        """Choose seeds among the positions `live`, which are in order, in threads."""
+        self._run_from(0, points, live, n_jobs)
 
-    def remove(self, points: Points, gone: Ints, live: Callable[[], Ints]) -> tuple[bool, int]:
+    def remove(
+        self, points: Points, gone: Ints, live: Callable[[], Ints], n_jobs: int | None = None
+    ) -> tuple[bool, int]:
         """Take the positions `gone` out.
 
         Parameters
@@ -91,6 +94,8 @@ class Seeding:
             Positions that leave.
         live : callable
             Returns the positions that stay; called only when a step must be run again.
+        n_jobs : int or None
+            Threads, see `erasable.core.threads`.
 
         Returns
         -------
@@ -111,13 +116,13 @@ class Seeding:
             potential = None
             if lost[step]:
                 stay = live()
-                potential = self._potential(step, points, stay)
-                self._run_step(step, points, stay, potential, self._room(stay))
+                potential = self._potential(step, points, stay, n_jobs)
+                self._run_step(step, points, stay, potential, self._room(stay), n_jobs)
                 steps += 1
             else:
                 self.chosen[step] = self._leaders()[step]
             if self.chosen[step] != before:
-                self._run_from(step + 1, points, live(), potential)
+                self._run_from(step + 1, points, live(), n_jobs, potential)
                 return True, steps + self.n_clusters - step - 1
         return False, steps
 
@@ -128,55 +133,98 @@ class Seeding:
         return leaders
 
     def _run_from(
-        self, step: int, points: Points, live: Ints, potential: Floats | None = None
+        self,
+        step: int,
+        points: Points,
+        live: Ints,
+        n_jobs: int | None,
+        potential: Floats | None = None,
     ) -> None:
         """Run all steps from `step` on, given the potential that those before have left."""
         if step >= self.n_clusters:
             return
         if potential is None:
-            potential = self._potential(step, points, live)
+            potential = self._potential(step, points, live, n_jobs)
         reached = self._room(live)
         for later in range(step, self.n_clusters):
-            self._run_step(later, points, live, potential, reached)
+            self._run_step(later, points, live, potential, reached, n_jobs)
 
-    def _room(self, live: Ints) -> Floats:
-        """Room for what every candidate's potential would be."""
-        return np.empty((self.n_candidates, live.shape[0]))
+    def _room(self, live: Ints) -> dict[int, Floats]:
+        """Room for what every candidate's potential would be, by the start of a block."""
+        blocks = over_rows(lambda rows: rows, live.shape[0], 1)
+        return {
+            rows.start: np.empty((self.n_candidates, rows.stop - rows.start)) for rows in blocks
+        }
 
-    def _potential(self, step: int, points: Points, live: Ints) -> Floats:
+    def _potential(self, step: int, points: Points, live: Ints, n_jobs: int | None) -> Floats:
         """Squared distance of every live position to the nearest of the first `step` seeds."""
         if step == 0:
             return np.full(live.shape[0], np.inf)
         out = np.empty(live.shape[0])
-        centers, room = points.values(self.chosen[:step]), new_room(points.X.shape[1], step)
-        nearest_distance(points, live, centers, self.weights, room, out)
+        centers = points.values(self.chosen[:step])
+
+        def measure(rows: slice) -> None:
+            room = new_room(points.X.shape[1], step)
+            nearest_distance(points, live[rows], centers, self.weights, room, out[rows])
+
+        for _ in over_rows(measure, live.shape[0], n_jobs):
+            pass
         return out
 
     def _run_step(
-        self, step: int, points: Points, live: Ints, potential: Floats, reached: Floats
+        self,
+        step: int,
+        points: Points,
+        live: Ints,
+        potential: Floats,
+        reached: dict[int, Floats],
+        n_jobs: int | None,
     ) -> None:
         """Run one step; lower `potential` to what it is with the winner among the seeds."""
         n_entries = 1 if step == 0 else self.n_candidates
-        picks = np.empty(n_entries, np.int64)
-        race(
-            points,
-            live,
-            np.ones(live.shape[0]) if step == 0 else potential,
-            self.seed,
-            np.uint32(Stream.RACE),
-            np.uint32(step * 64),
-            n_entries,
-            picks,
-        )
+        stakes = np.ones(live.shape[0]) if step == 0 else potential
+        picks = self._race(step, points, live, stakes, n_entries, n_jobs)
         self.candidates[step] = -1
         self.candidates[step, :n_entries] = picks
-        sums = np.zeros(n_entries, np.int64)
-        lower_and_sum(
-            points, live, points.values(picks), self.weights, self.quantum, potential, reached,
-            sums, new_room(points.X.shape[1], n_entries),
-        )  # fmt: skip
+        centers = points.values(picks)
+
+        def lower(rows: slice) -> Ints:
+            sums, own = np.zeros(n_entries, np.int64), reached[rows.start]
+            lower_and_sum(
+                points, live[rows], centers, self.weights, self.quantum, potential[rows], own,
+                sums, new_room(points.X.shape[1], n_entries),
+            )  # fmt: skip
+            return sums
+
+        sums = np.sum(list(over_rows(lower, live.shape[0], n_jobs)), axis=0)
         self.potentials[step] = _NO_CANDIDATE
         self.potentials[step, :n_entries] = sums
         best = int(np.argmin(sums))
         self.chosen[step] = picks[best]
-        potential[:] = reached[best]
+        np.concatenate([own[best] for own in reached.values()], out=potential)
+
+    def _race(
+        self,
+        step: int,
+        points: Points,
+        live: Ints,
+        stakes: Floats,
+        n_entries: int,
+        n_jobs: int | None,
+    ) -> Ints:
+        """Return the winners of a step's races: those among the winners in blocks of positions."""
+
+        def run(entrants: Ints, own: Floats) -> Ints:
+            picks = np.empty(n_entries, np.int64)
+            race(
+                points, entrants, own, self.seed, np.uint32(Stream.RACE), np.uint32(step * 64),
+                n_entries, picks,
+            )  # fmt: skip
+            return picks
+
+        blocks = over_rows(lambda rows: run(live[rows], stakes[rows]), live.shape[0], n_jobs)
+        winners = list(blocks)
+        if len(winners) == 1:
+            return winners[0]
+        best = np.unique(np.concatenate(winners))
+        return run(best, stakes[np.searchsorted(live, best)])

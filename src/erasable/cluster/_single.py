@@ -119,11 +119,13 @@ class GriddedRun:
         self, model: SingleRunModel, names: list[str] | None = None, warn: bool = False
     ) -> None:
         held = model._attached()
-        self.table = GriddedTable(held, model._record_keys(), names, warn)
+        self.table = GriddedTable(held, model._record_keys(), names, warn, model.n_jobs)
         self.phases: Floats | None = None
         self.moments: Moments | None = None
         if model._needs_moments():
-            self.moments = Moments.fit(self.table.grid, held.records.matrix, self.table.rows)
+            self.moments = Moments.fit(
+                self.table.grid, held.records.matrix, self.table.rows, n_jobs=model.n_jobs
+            )
         self._setting = model._setting(self)
         weights = model._metric()
         n_clusters = model._at_fit("n_clusters")
@@ -135,7 +137,7 @@ class GriddedRun:
             seeding,
             weights,
         )
-        self.run.fit(partial(model._rule, self))
+        self.run.fit(partial(model._rule, self), model.n_jobs)
 
     def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
         """Delete rows; whatever cannot be carried through is learned again."""
@@ -157,9 +159,11 @@ class GriddedRun:
         positions = self.table.positions(rows)
         rule = partial(model._rule, self)
         if weights.size or not np.array_equal(top, self.table.grid.top):
-            report = self.run.remove(positions, weights, *self._seeding_metric(weights), rule=rule)
+            report = self.run.remove(
+                positions, weights, *self._seeding_metric(weights), rule=rule, n_jobs=model.n_jobs
+            )
         else:
-            report = self.run.remove(positions, rule=rule)
+            report = self.run.remove(positions, rule=rule, n_jobs=model.n_jobs)
         self.table.wipe(rows)
         counts = {
             "flips": report.flips,

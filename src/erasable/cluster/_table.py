@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from erasable.core.arrays import Ints, Words
 from erasable.core.attachment import Attachment
 from erasable.core.grid import Grid
+from erasable.core.threads import over_rows, several
 
 from ._distances import Points
 
@@ -24,6 +28,8 @@ class GriddedTable:
         Names of the columns, for warnings.
     warn : bool
         Whether to warn of columns that the grid is too coarse for.
+    n_jobs : int or None
+        Threads.
 
     Attributes
     ----------
@@ -40,6 +46,7 @@ class GriddedTable:
         keys: Words,
         names: list[str] | None = None,
         warn: bool = False,
+        n_jobs: int | None = None,
     ) -> None:
         matrix = held.records.matrix
         self.rows = held.live_rows()
@@ -48,14 +55,27 @@ class GriddedTable:
             None if self.rows.size == matrix.shape[0] else self.rows,
             names=names,
             warn=warn,
+            n_jobs=n_jobs,
         )
         self.keys = keys
         self._held = held
         self._shared = self.grid.lossless and not self.grid.origin.any()
         dtype = np.float32 if self.grid.narrow else np.float64
-        self.X = matrix if self._shared else self.grid.apply(matrix, dtype=dtype)
+        self.X = matrix if self._shared else self._gridded(matrix, dtype, n_jobs)
         if self.rows.size < matrix.shape[0]:
             self.wipe(np.flatnonzero(~held.live))
+
+    def _gridded(self, matrix: NDArray[Any], dtype: DTypeLike, n_jobs: int | None) -> NDArray[Any]:
+        if not several(matrix.shape[0], n_jobs):
+            return self.grid.apply(matrix, dtype=dtype)
+        out = np.empty(matrix.shape, dtype)
+
+        def apply(rows: slice) -> None:
+            out[rows] = self.grid.apply(matrix[rows], dtype=dtype)
+
+        for _ in over_rows(apply, matrix.shape[0], n_jobs):
+            pass
+        return out
 
     def points(self) -> Points:
         """Return the records as a k-means problem."""

@@ -51,6 +51,11 @@ class Learner:
     """Whether the step refuses NaN itself, in the columns where its parts take none, although its
     tags say that it takes none at all."""
 
+    @property
+    def _n_jobs(self) -> int | None:
+        """In how many threads it works; see `erasable.core.threads`."""
+        return None
+
     def _check_deletion(self, rows: Ints) -> None:
         """Raise TooFewRecordsError if what is left without rows cannot be learned from.
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval
 
-__all__ = ["N_JOBS", "in_threads"]
+__all__ = ["N_JOBS", "in_threads", "n_threads", "over_rows", "several"]
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -26,6 +26,26 @@ N_JOBS: list[Any] = [
     Interval(Integral, 1, None, closed="left"),
 ]
 """What the parameter `n_jobs` may be: None is one thread, and -1 all cores, as in scikit-learn."""
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return how many threads `n_jobs` asks for.
+
+    Examples
+    --------
+    >>> n_threads(None), n_threads(3)
+    (1, 3)
+    """
+    return 1 if n_jobs == 1 else int(effective_n_jobs(n_jobs))
+
+
+ROWS = 2**15
+"""Rows that a thread takes at a time, whatever the number of threads."""
+
+
+def several(n_rows: int, n_jobs: int | None) -> bool:
+    """Tell whether rows are shared by threads: there are several threads, and several blocks."""
+    return n_rows > ROWS and n_threads(n_jobs) > 1
 
 
 def in_threads(
@@ -47,13 +67,13 @@ def in_threads(
     >>> list(in_threads(lambda x: x * x, range(5), 2))
     [0, 1, 4, 9, 16]
     """
-    n_threads = effective_n_jobs(n_jobs)
-    if n_threads == 1:
+    count = n_threads(n_jobs)
+    if count == 1:
         yield from map(function, items)
         return
     waiting = iter(items)
-    with ThreadPoolExecutor(n_threads) as pool:
-        begun = [pool.submit(function, item) for item in islice(waiting, 2 * n_threads)]
+    with ThreadPoolExecutor(count) as pool:
+        begun = [pool.submit(function, item) for item in islice(waiting, 2 * count)]
         try:
             while begun:
                 yield begun.pop(0).result()
@@ -61,3 +81,31 @@ def in_threads(
         finally:
             for future in begun:
                 future.cancel()
+
+
+def over_rows(
+    function: Callable[[slice], Made], n_rows: int, n_jobs: int | None, size: int | None = None
+) -> Iterator[Made]:
+    """Call a function with blocks of rows; yield what it returns, in the order of the blocks.
+
+    Where the blocks begin depends on the number of rows alone, so that what is rounded in each of
+    them is the same with any number of threads.
+
+    Parameters
+    ----------
+    function : callable
+        It changes nothing that another call reads.
+    n_rows : int
+    n_jobs : int or None
+        Threads; one for a single block.
+    size : int or None
+        Rows of every block but the last; by default `ROWS`.
+
+    Examples
+    --------
+    >>> list(over_rows(lambda rows: rows.stop - rows.start, 70_000, 2))
+    [32768, 32768, 4464]
+    """
+    step = size or ROWS
+    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, max(n_rows, 1), step)]
+    return in_threads(function, blocks, n_jobs if len(blocks) > 1 else 1)

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import MagnitudeError
+from erasable.core.threads import N_JOBS, over_rows
 from erasable.linear_model._softmax_kernels import LIMIT
 from erasable.neighbors._index_kernels import Tree
 from erasable.neighbors._lazy import Lazy
@@ -27,6 +28,7 @@ _SHAPES = {
     "tophat": kernels.TOPHAT,
 }
 _LEAF_SIZE = 64
+_QUERIES = 64  # for a thread at a time; each of them looks at all records
 _TREE_FEATURES = 15  # with more of them, few boxes are far from a query
 
 
@@ -44,6 +46,8 @@ class NadarayaWatson(RegressorMixin, Lazy):
         Weight of a record at the distance u, in bandwidths; "gaussian" by default. In this order:
         ``exp(-u**2 / 2)``, and, up to u = 1 and 0 beyond, ``1 - u**2``, ``(1 - u**2)**2``,
         ``(1 - u**3)**3``, ``1 - u`` and 1.
+    n_jobs : int or None, default=None
+        Threads that predict; None is one, and -1 are all cores.
 
     Attributes
     ----------
@@ -101,11 +105,16 @@ class NadarayaWatson(RegressorMixin, Lazy):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "bandwidth": [Interval(Real, 2.0**-500, 2.0**500, closed="both")],
         "kernel": [StrOptions(set(_SHAPES))],
+        "n_jobs": N_JOBS,
     }
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
 
-    def __init__(self, bandwidth: float = 1.0, *, kernel: str = "gaussian") -> None:
+    def __init__(
+        self, bandwidth: float = 1.0, *, kernel: str = "gaussian", n_jobs: int | None = None
+    ) -> None:
         self.bandwidth = bandwidth
         self.kernel = kernel
+        self.n_jobs = n_jobs
 
     def predict(self, X: Any) -> Floats:
         """Predict targets.
@@ -129,7 +138,7 @@ class NadarayaWatson(RegressorMixin, Lazy):
         index = memory.index(None if self.n_features_in_ > _TREE_FEATURES else _LEAF_SIZE)
         targets = memory.targets
         assert isinstance(targets, StoredNumbers)
-        nearest, rows = index.nearest(queries, 1, self._inverse)
+        nearest, rows = index.nearest(queries, 1, self._inverse, n_jobs=self.n_jobs)
         if (rows < 0).any():
             raise MagnitudeError(
                 f"{int((rows < 0).sum())} rows of X are so far from the records that distances "
@@ -164,7 +173,13 @@ class NadarayaWatson(RegressorMixin, Lazy):
             limits = np.full(nearest.size, bandwidth * bandwidth)
         inverse = np.zeros(0) if self._inverse is None else self._inverse
         out, total = np.zeros((nearest.size, by_rank.shape[1])), np.zeros(nearest.size)
-        kernels.weigh(
-            queries, tree, inverse, by_rank, nearest, limits, bandwidth, shape, out, total
-        )
+
+        def weigh(rows: slice) -> None:
+            kernels.weigh(
+                queries[rows], tree, inverse, by_rank, nearest[rows], limits[rows], bandwidth,
+                shape, out[rows], total[rows],
+            )  # fmt: skip
+
+        for _ in over_rows(weigh, nearest.size, self.n_jobs, _QUERIES):
+            pass
         return out, total

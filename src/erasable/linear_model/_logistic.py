@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -19,9 +18,15 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, InvalidParameterError, TooFewRecordsError
 from erasable.core.params import decode_params
+from erasable.core.threads import N_JOBS, over_rows
 from erasable.core.weighted import Weighted
 from erasable.linear_model._logistic_classes import WEIGHTS
-from erasable.linear_model._logistic_published import Published
+from erasable.linear_model._logistic_published import (
+    Published,
+    log_probabilities,
+    most_probable,
+    probabilities,
+)
 from erasable.linear_model._logistic_work import LogisticWork
 from erasable.linear_model._schema import logistic_schema
 
@@ -54,6 +59,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
     classes : array-like of shape (n_classes,), default=None
         Labels of all classes. By default those of the records: when the last record of a class is
         deleted, the class is gone.
+    n_jobs : int or None, default=None
+        Threads that fit, polish and predict; None is one, and -1 are all cores. The model is the
+        same with any number.
 
     Attributes
     ----------
@@ -120,7 +128,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
         "fit_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "classes": ["array-like", None],
+        "n_jobs": N_JOBS,
     }
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _takes_map: ClassVar[bool] = True
     _settings: dict[str, Any]
     _shown: _Shown
@@ -132,11 +142,13 @@ class LogisticRegression(ClassifierMixin, Weighted):
         fit_intercept: bool = True,
         class_weight: Any = None,
         classes: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.classes = classes
+        self.n_jobs = n_jobs
 
     # -- learning and forgetting ---------------------------------------------------------------
 
@@ -146,7 +158,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         work = LogisticWork(self._attached(), self._settings)
         _refuse_few(work.taught.n_taught, "the records have", "fit on records of more classes")
         self._check_class_weight(work)
-        work.open()
+        work.open(self.n_jobs)
         self._accelerator = work
         self._shown = _Shown()
         self._published()
@@ -198,7 +210,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         """Return the model, which is found out when it is needed."""
         self._check_fitted()
         if self._shown.published is None:
-            self._shown.published = self._accelerator.publish(self._map)
+            self._shown.published = self._accelerator.publish(self._map, self.n_jobs)
         return self._shown.published
 
     # -- keeping -------------------------------------------------------------------------------
@@ -237,7 +249,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         try:
             work = LogisticWork(held, self._settings, mine)
             if work.taught.n_taught >= 2:
-                same = held.vouched or work.publish(self._map).equals(mine)
+                same = held.vouched or work.publish(self._map, self.n_jobs).equals(mine)
         except ErasableError:
             same = False
         if not same:
@@ -293,14 +305,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         ndarray of shape (n_rows,) or (n_rows, n_classes)
             With two classes, the logit of the second; -inf for a class that nothing teaches.
         """
-        matrix = self._read_matrix(X)
-        found = self._published()
-        if not self._comes_mapped(X):
-            logits = found.logits(matrix)
-        else:
-            slopes, constants = self._equations()
-            logits = matrix @ slopes.T + constants
-        return logits[:, 0] if found.labels.size == 2 else logits
+        return self._of_logits(X, lambda logits: logits)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of every row; of several, the first in `classes_`.
@@ -314,8 +319,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         ndarray of shape (n_rows,)
             Labels, of the type of `classes_`.
         """
-        logits = self.decision_function(X)
-        best = (logits > 0).astype(np.int64) if logits.ndim == 1 else logits.argmax(axis=1)
+        best = self._of_logits(X, most_probable)
         predicted: NDArray[Any] = self.classes_[best]
         return predicted
 
@@ -331,12 +335,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         ndarray of shape (n_rows, n_classes)
             A column for each of `classes_`; rows add up to 1.
         """
-        logits = self.decision_function(X)
-        if logits.ndim == 1:
-            return np.column_stack([expit(-logits), expit(logits)])
-        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-        out: Floats = shares / shares.sum(axis=1, keepdims=True)
-        return out
+        return self._of_logits(X, probabilities)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of `predict_proba`.
@@ -350,12 +349,20 @@ class LogisticRegression(ClassifierMixin, Weighted):
         ndarray of shape (n_rows, n_classes)
             A column for each of `classes_`; -inf for a class that nothing teaches.
         """
-        logits = self.decision_function(X)
-        if logits.ndim == 1:
-            return np.column_stack([log_expit(-logits), log_expit(logits)])
-        logits -= logits.max(axis=1, keepdims=True)
-        out: Floats = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return out
+        return self._of_logits(X, log_probabilities)
+
+    def _of_logits(self, X: Any, function: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+        """Return a function of the logits of every row."""
+        matrix, found, mapped = self._read_matrix(X), self._published(), self._comes_mapped(X)
+        slopes, constants = self._equations() if mapped else (np.zeros((0, 0)), np.zeros(0))
+
+        def of_block(rows: slice) -> NDArray[Any]:
+            some = matrix if matrix.shape[0] == rows.stop - rows.start else matrix[rows]
+            logits = some @ slopes.T + constants if mapped else found.logits(some)
+            return function(logits[:, 0] if found.labels.size == 2 else logits)
+
+        parts = list(over_rows(of_block, matrix.shape[0], self.n_jobs))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -30,6 +30,8 @@ class LogisticColumns:
         Rows that are learned from.
     free : bool
         Whether there is an intercept, which makes up for any origin.
+    n_jobs : int or None
+        Threads.
 
     Attributes
     ----------
@@ -38,13 +40,13 @@ class LogisticColumns:
         Both since `settle`.
     """
 
-    def __init__(self, matrix: Any, rows: Ints, free: bool) -> None:
+    def __init__(self, matrix: Any, rows: Ints, free: bool, n_jobs: int | None = None) -> None:
         self._free = free
         self._bounds: Extremes | SparseGrid
         if issparse(matrix):
             self._bounds = SparseGrid.fit(matrix, rows)
         else:
-            self._bounds = Extremes.fit(matrix, rows)
+            self._bounds = Extremes.fit(matrix, rows, n_jobs=n_jobs)
             _refuse_huge(self._bounds)
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:

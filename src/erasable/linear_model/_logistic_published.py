@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from scipy.special import expit, log_expit
 
 from erasable.core.arrays import Floats, Ints
 
@@ -93,3 +94,27 @@ class Published:
             for row, constant in zip(slopes, constants.tolist(), strict=True)
         ]
         return for_rows + 0.0, np.array(moved) + 0.0
+
+
+def most_probable(logits: Floats) -> Ints:
+    """Return the most probable class of every row of logits, or of one for two classes."""
+    best: Ints = (logits > 0).astype(np.int64) if logits.ndim == 1 else logits.argmax(axis=1)
+    return best
+
+
+def probabilities(logits: Floats) -> Floats:
+    """Return the probabilities of the classes."""
+    if logits.ndim == 1:
+        return np.column_stack([expit(-logits), expit(logits)])
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    out: Floats = shares / shares.sum(axis=1, keepdims=True)
+    return out
+
+
+def log_probabilities(logits: Floats) -> Floats:
+    """Return the logarithms of `probabilities`."""
+    if logits.ndim == 1:
+        return np.column_stack([log_expit(-logits), log_expit(logits)])
+    logits = logits - logits.max(axis=1, keepdims=True)
+    out: Floats = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return out

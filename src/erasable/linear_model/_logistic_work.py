@@ -91,10 +91,11 @@ class LogisticWork:
             labels = start.labels[start.taught > 0].tolist()
             self._start = _start(labels, start.values, start.origin, np.ldexp(1.0, -start.top))
 
-    def open(self) -> None:
-        """Look at the columns, once it is known that there are records enough."""
+    def open(self, n_jobs: int | None = None) -> None:
+        """Look at the columns, once it is known that there are records enough, in threads."""
+        free = bool(self._settings["fit_intercept"])
         matrix = self.held.records.matrix
-        self._columns = LogisticColumns(matrix, self.taught.rows(), self._settings["fit_intercept"])
+        self._columns = LogisticColumns(matrix, self.taught.rows(), free, n_jobs)
 
     @property
     def columns(self) -> LogisticColumns:
@@ -165,8 +166,8 @@ class LogisticWork:
 
     # -- publishing ----------------------------------------------------------------------------
 
-    def publish(self, affine: tuple[Floats, Floats] | None) -> Published:
-        """Find the nearest point of the lattice.
+    def publish(self, affine: tuple[Floats, Floats] | None, n_jobs: int | None = None) -> Published:
+        """Find the nearest point of the lattice, in threads.
 
         `affine` is the (shift, scale) of the steps before, where the model is behind such.
         """
@@ -184,8 +185,9 @@ class LogisticWork:
         self._total = total
         strengths = self._strengths(None if affine is None else affine[1], total)
         if self._solver is None:
-            self._solver = self._new_solver(strengths, weights)
+            self._solver = self._new_solver(strengths, weights, n_jobs)
         else:
+            self._solver.problem.design.n_jobs = n_jobs
             self._update(self._solver.problem, strengths, weights)
         values, certain = self._solver.settle(_MARGIN)
         if not certain:
@@ -213,6 +215,7 @@ class LogisticWork:
         keys = Tape(0).record_keys(self.held.records.ids[rows])
         rows = rows[np.argsort(keys, kind="stable")]
         design = problem.design.take(rows, problem.design.weights[rows])
+        design.portion = rows.size  # one sum of all records, as ever
         same = SoftmaxProblem(design, problem.strengths, problem.coupled)
         made = NewtonSolver if self._is_dense else ConjugateSolver
         return made(same, np.zeros(problem.shape))
@@ -248,7 +251,7 @@ class LogisticWork:
             # Not written into the old ones, which are also those of a Hessian.
             problem.design.weights = weights
 
-    def _new_solver(self, strengths: Floats, weights: Floats) -> Solver:
+    def _new_solver(self, strengths: Floats, weights: Floats, n_jobs: int | None) -> Solver:
         taught, columns = self.taught, self.columns
         n_classes = taught.n_taught
         binary = taught.classes.labels.size == 2
@@ -259,6 +262,7 @@ class LogisticWork:
         design: SoftmaxDesign = kind(
             matrix, weights, self._codes(binary), n_logits,
             binary or dense, self._settings["fit_intercept"], columns.origin, columns.unit,
+            n_jobs,
         )  # fmt: skip
         problem = SoftmaxProblem(design, strengths, dense and not binary)
         self._solved = taught.labels
@@ -307,9 +311,8 @@ class LogisticWork:
             self._approach(problem, solver)
             return solver
         rows, weights = [], []
-        codes = design.codes[taught]
         for code in range(len(self._solved)):
-            own = taught[codes == code]
+            own = np.flatnonzero(self.taught.teaches & (design.codes == code))
             step = max(1, min(taught.size // wanted, own.size // 100))
             rows.append(own[::step])
             weights.append(design.weights[own[::step]] * (own.size / rows[-1].size))

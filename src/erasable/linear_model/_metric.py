@@ -94,15 +94,19 @@ class Metric:
 
     def drift(self, design: SoftmaxDesign, logits: Floats) -> float:
         """Return the largest range of a record's change of logits since the Hessian was taken."""
-        change = logits - self.logits
-        if change.shape[1] == 1:
-            ranges = np.abs(change[:, 0])
-        else:
-            high, low = change.max(axis=1), change.min(axis=1)
-            if design.reference:
-                high, low = np.maximum(high, 0.0), np.minimum(low, 0.0)
-            ranges = high - low
-        return float(ranges.max(where=design.weights > 0, initial=0.0))
+
+        def of_portion(rows: slice) -> float:
+            change = logits[rows] - self.logits[rows]
+            if change.shape[1] == 1:
+                ranges = np.abs(change[:, 0])
+            else:
+                high, low = change.max(axis=1), change.min(axis=1)
+                if design.reference:
+                    high, low = np.maximum(high, 0.0), np.minimum(low, 0.0)
+                ranges = high - low
+            return float(ranges.max(where=design.weights[rows] > 0, initial=0.0))
+
+        return max(design.by_portion(of_portion))
 
     def as_guess(self) -> Metric:
         """Return an inverse for the same coefficients, of which nothing is known."""

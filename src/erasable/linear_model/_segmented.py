@@ -24,6 +24,7 @@ from erasable.core.grid import Grid
 from erasable.core.params import encode_params
 from erasable.core.rows import Rows
 from erasable.core.seeds import SEEDS
+from erasable.core.threads import N_JOBS, over_rows
 from erasable.core.views import View
 from erasable.linear_model._schema import segmented_schema
 from erasable.linear_model._segments import SegmentSums, add_up
@@ -47,6 +48,9 @@ class SegmentedRegression(RegressorMixin, Erasable):
         What a squared coefficient costs, 0 or more, in every segment.
     max_iter : int, default=10
         Lloyd iterations.
+    n_jobs : int or None, default=None
+        Threads that fit, delete and predict; None is one, and -1 are all cores. The model is the
+        same with any number.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the k-means. None draws one from the system.
 
@@ -113,8 +117,10 @@ class SegmentedRegression(RegressorMixin, Erasable):
         "n_segments": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": N_JOBS,
         "random_state": SEEDS,
     }
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _kmeans: QuantizedKMeans
     _grams: list[Gram]
     _n_targets: int | None  # None where predictions have one dimension
@@ -126,11 +132,13 @@ class SegmentedRegression(RegressorMixin, Erasable):
         *,
         alpha: float = 1.0,
         max_iter: int = 10,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_segments = n_segments
         self.alpha = alpha
         self.max_iter = max_iter
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def _minimum_records(self) -> int:
@@ -143,8 +151,9 @@ class SegmentedRegression(RegressorMixin, Erasable):
 
     def _new_kmeans(self) -> QuantizedKMeans:
         return QuantizedKMeans(
-            self._at_fit("n_segments"), max_iter=self._at_fit("max_iter"), random_state=self.seed_
-        )
+            self._at_fit("n_segments"), max_iter=self._at_fit("max_iter"), random_state=self.seed_,
+            n_jobs=self.n_jobs,
+        )  # fmt: skip
 
     def _view(self) -> View:
         """Show the records to the k-means, which is not to erase them."""
@@ -171,6 +180,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
             kmeans.labels_,
             self._at_fit("n_segments"),
             warn,
+            self.n_jobs,
         )
 
     def _learn_from(self, sums: SegmentSums) -> None:
@@ -180,6 +190,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, kmeans = self._attached(), self._kmeans
+        kmeans.n_jobs = self.n_jobs
         sums: SegmentSums = self._accelerator
         self._derived.forget(sums.remove(rows))
         centers = kmeans._centers.copy()
@@ -310,11 +321,18 @@ class SegmentedRegression(RegressorMixin, Erasable):
             Every row's by a formula of that row alone, whatever the others are.
         """
         matrix = self._read_matrix(X)
+        self._kmeans.n_jobs = self.n_jobs
         labels = self._kmeans.predict(Rows(matrix))
         out = np.zeros((matrix.shape[0], self._grams[0].target_grid.top.size))
-        for segment in np.unique(labels).tolist():
-            rows = np.flatnonzero(labels == segment)
-            out[rows] = self._solved(segment).predict(matrix[rows], mapped=False)
+        solutions = {segment: self._solved(segment) for segment in np.unique(labels).tolist()}
+
+        def predict(block: slice) -> None:
+            for segment, solution in solutions.items():
+                rows = block.start + np.flatnonzero(labels[block] == segment)
+                out[rows] = solution.predict(matrix[rows], mapped=False)
+
+        for _ in over_rows(predict, matrix.shape[0], self.n_jobs):
+            pass
         return out[:, 0] if self._n_targets is None else out
 
     def __sklearn_tags__(self) -> Tags:

@@ -15,6 +15,7 @@ from erasable.core.arrays import Ints
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.records import Records
+from erasable.core.threads import in_threads
 from erasable.linear_model._design import _as_columns
 
 Labels = NDArray[np.int32]
@@ -36,6 +37,8 @@ class SegmentSums:
     n_segments : int
     warn : bool, default=False
         Warn of targets of which many small values become 0?
+    n_jobs : int or None
+        Threads.
 
     Attributes
     ----------
@@ -56,6 +59,7 @@ class SegmentSums:
         labels: Labels,
         n_segments: int,
         warn: bool = False,
+        n_jobs: int | None = None,
     ) -> None:
         self._records = records
         self._targets = _as_columns(records.y, live_rows)
@@ -65,10 +69,12 @@ class SegmentSums:
         self._labels[live_rows] = labels
         # Copies without extremes: those of the grids are brought up to date, these need not be.
         grids = Grid.from_state(grid.state()), Grid.from_state(self._target_grid.state())
-        self.grams = [
-            Gram.fit(grids[0], records.matrix, grids[1], self._targets, live_rows[labels == s])
-            for s in range(n_segments)
-        ]
+
+        def gram(s: int) -> Gram:
+            rows = live_rows[labels == s]
+            return Gram.fit(grids[0], records.matrix, grids[1], self._targets, rows)
+
+        self.grams = list(in_threads(gram, range(n_segments), n_jobs))
 
     def remove(self, rows: Ints) -> Ints:
         """Take rows out of the sums; return the segments they were in."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,20 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Floats, Ints
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._exact_gradients import exact_gradient
-from erasable.linear_model._lattice import Pair, pair_sum
-from erasable.linear_model._softmax_design import BLOCK, UNIT, Evaluation, SoftmaxDesign
+from erasable.linear_model._lattice import Pair, pair_sum, two_sum
+from erasable.linear_model._softmax_design import (
+    BLOCK,
+    UNIT,
+    Evaluation,
+    SoftmaxDesign,
+    total,
+)
 from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 _CHUNK = 256
 _WIDEST = 2000
+_CACHED = 2**17
+"""Values of a block that are still in cache when they are read a second time."""
 
 
 class DenseDesign(SoftmaxDesign):
@@ -42,26 +50,29 @@ class DenseDesign(SoftmaxDesign):
         with np.errstate(over="ignore", invalid="ignore"):
             finite = bool((self.weights > 0).all()) or bool(np.isfinite(matrix.sum()))
         self._plain = matrix.dtype == np.float64 and not self.origin.any() and finite
-        self._ones = np.ones((min(BLOCK, self.n_rows), 1))
         self._measure()
 
     def _measure(self) -> None:
-        squares, largest = np.zeros(self.width), 0.0
-        for _, tile in self._tiles(True):
-            squares += np.ones(tile.shape[0]) @ (tile * tile)
-            largest = max(largest, float(np.einsum("ij,ij->i", tile, tile).max()))
-        self.column_norms = 1.001 * np.sqrt(squares)
-        self.row_norm = 1.001 * float(np.sqrt(largest))
+        def of_portion(rows: slice) -> tuple[Floats, float]:
+            squares, largest = np.zeros(self.width), 0.0
+            for _, tile in self._tiles(rows, True):
+                squares += np.ones(tile.shape[0]) @ (tile * tile)
+                largest = max(largest, float(np.einsum("ij,ij->i", tile, tile).max()))
+            return squares, largest
 
-    def _tiles(self, ones: bool) -> Iterator[tuple[slice, Floats]]:
-        """Yield blocks of rows in units, or, where it saves a copy, rows as they are.
+        squares, largest = zip(*self.by_portion(of_portion), strict=True)
+        self.column_norms = 1.001 * np.sqrt(total(squares))
+        self.row_norm = 1.001 * float(np.sqrt(max(largest)))
 
-        With `ones` always in units and with the intercept's column.
+    def _tiles(self, rows: slice, ones: bool, step: int = BLOCK) -> Iterator[tuple[slice, Floats]]:
+        """Yield blocks of a portion of the rows in units, or, where it saves a copy, as they are.
+
+        With `ones` always in units and with the intercept's column. `step` is the rows of a block.
         """
         whole = ones or not self._plain
         width = self.width if ones else self.unit.size
-        scratch = np.zeros((min(BLOCK, self.n_rows), width) if whole else (0, 0))
-        for part in self._blocks():
+        scratch = np.zeros((min(step, rows.stop - rows.start), width) if whole else (0, 0))
+        for part in self._blocks(rows, step):
             if not whole:
                 yield part, self.matrix[part]
                 continue
@@ -75,13 +86,36 @@ class DenseDesign(SoftmaxDesign):
     def evaluate(self, theta: Floats) -> Evaluation:
         """See `SoftmaxDesign`: one pass over the rows."""
         m, d = self.n_logits, self.unit.size
-        wide = m * d > _WIDEST
         coefficients, last = self._split(theta)
+        logits = np.zeros((self.n_rows, m))
+
+        def of_portion(rows: slice) -> _Sums:
+            return self._evaluate(rows, coefficients, last, logits)
+
+        found = _Sums.of(self.by_portion(of_portion))
+        gradient = self._join(found.body + found.body_low, found.ends + found.ends_low)
+        logit_error = self._depth * UNIT * self.logit_bound(theta) + EXP_ERROR
+        depth = 2 * m + 7  # a residual's 2 m + 1, a unit, a product, two sums and one at the end
+        if m * d > _WIDEST:
+            depth += _CHUNK + BLOCK // _CHUNK + -(-self.n_rows // BLOCK)
+        spread = 1.001 * np.sqrt(found.squares)[:, None] * self.column_norms
+        summing = depth * UNIT * spread + 4 * UNIT * np.abs(gradient)
+        energy = self.sharing * logit_error * float(np.sqrt(1.001 * found.missing))
+        return Evaluation(
+            gradient, np.zeros_like(gradient), logits, logit_error, energy, summing,
+            summing + self.sharing * logit_error * spread,
+        )  # fmt: skip
+
+    def _evaluate(self, rows: slice, coefficients: Floats, last: Floats, logits: Floats) -> _Sums:
+        """Fill the logits of a portion of the rows, and sum up what the gradient is made of."""
+        m, d = coefficients.shape
+        wide = m * d > _WIDEST
         (sums, low), (ends, ends_low) = np.zeros((2, m, d)), np.zeros((2, m, 1))
         squares, missing = np.zeros(m), 0.0
-        logits = np.zeros((self.n_rows, m))
+        step = BLOCK if wide else BLOCK * max(1, min(_CACHED // (BLOCK * max(d, 1)), 16))
+        ones = np.ones((min(step, rows.stop - rows.start), 1))
         with np.errstate(over="ignore", invalid="ignore"):  # of rows that do not count
-            for part, tile in self._tiles(False):
+            for part, tile in self._tiles(rows, False, step):
                 z = logits[part]
                 if wide:
                     np.matmul(tile, coefficients.T, out=z)
@@ -95,19 +129,8 @@ class DenseDesign(SoftmaxDesign):
                     sums += _products(residuals, tile)
                 else:
                     kernels.add_products(residuals, tile, sums, low)
-                kernels.add_products(residuals, self._ones[: z.shape[0]], ends, ends_low)
-        gradient = self._join(sums + low, ends + ends_low)
-        logit_error = self._depth * UNIT * self.logit_bound(theta) + EXP_ERROR
-        depth = 2 * m + 7  # a residual's 2 m + 1, a unit, a product, two sums and one at the end
-        if wide:
-            depth += _CHUNK + BLOCK // _CHUNK + -(-self.n_rows // BLOCK)
-        spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms
-        summing = depth * UNIT * spread + 4 * UNIT * np.abs(gradient)
-        energy = self.sharing * logit_error * float(np.sqrt(1.001 * missing))
-        return Evaluation(
-            gradient, np.zeros_like(gradient), logits, logit_error, energy, summing,
-            summing + self.sharing * logit_error * spread,
-        )  # fmt: skip
+                kernels.add_products(residuals, ones[: z.shape[0]], ends, ends_low)
+        return _Sums(sums, low, ends, ends_low, squares, missing)
 
     @property
     def _depth(self) -> int:
@@ -128,34 +151,46 @@ class DenseDesign(SoftmaxDesign):
     def energy(self, theta: Floats, logits: Floats) -> float:
         """See `SoftmaxDesign`: with the magnitudes of the terms of every logit."""
         size, last = self._split(np.abs(theta).max(axis=0)[None, :])
-        total = 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part, tile in self._tiles(False):
+
+        @np.errstate(over="ignore", invalid="ignore")
+        def of_portion(rows: slice) -> float:
+            found = 0.0
+            for part, tile in self._tiles(rows, False):
                 sizes = np.zeros((tile.shape[0], 1))
                 kernels.dots(np.abs(tile), size, last, sizes)
                 missing = self.residuals(logits[part], part)[1]
                 errors = 1.001 * self._depth * UNIT * sizes[:, 0] + EXP_ERROR
                 errors[missing == 0.0] = 0.0
-                total += float((missing * errors) @ errors)
-        return self.sharing * float(np.sqrt(1.001 * total))
+                found += float((missing * errors) @ errors)
+            return found
+
+        return self.sharing * float(np.sqrt(1.001 * sum(self.by_portion(of_portion))))
 
     def squared_rows(self, strengths: Floats) -> float:
         """See `SoftmaxDesign`."""
-        largest = 0.0
-        for _, tile in self._tiles(True):
-            part = tile[:, : strengths.size] / np.sqrt(strengths)
-            largest = max(largest, float(np.einsum("ij,ij->i", part, part).max()))
-        return largest
+
+        def of_portion(rows: slice) -> float:
+            largest = 0.0
+            for _, tile in self._tiles(rows, True):
+                part = tile[:, : strengths.size] / np.sqrt(strengths)
+                largest = max(largest, float(np.einsum("ij,ij->i", part, part).max()))
+            return largest
+
+        return max(self.by_portion(of_portion))
 
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """See `SoftmaxDesign`: in double-double arithmetic."""
         m = self.n_logits
-        (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
-        missing = exact_gradient(
-            self.matrix, self.origin, self.unit, self.weights, self.codes, self.reference,
-            self.intercept, theta, rest, gradient, low, squares,
-        )  # fmt: skip
-        return self._exact(theta, gradient, low, squares, missing)
+
+        def of_portion(rows: slice) -> tuple[Pair, Floats, float]:
+            (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
+            missing = exact_gradient(
+                self.matrix[rows], self.origin, self.unit, self.weights[rows], self.codes[rows],
+                self.reference, self.intercept, theta, rest, gradient, low, squares,
+            )  # fmt: skip
+            return (gradient, low), squares, missing
+
+        return self._exact(theta, self.by_portion(of_portion))
 
     def _weighted(self, part: slice, weights: Floats) -> Floats:
         out = np.zeros((weights.size, self.width))
@@ -165,23 +200,32 @@ class DenseDesign(SoftmaxDesign):
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """See `SoftmaxDesign`."""
         coefficients, last = self._split(directions)
-        body, ends = np.zeros_like(coefficients), np.zeros((self.n_logits, 1))
-        for part, tile in self._tiles(False):
-            z = tile @ coefficients.T + last
-            p = chances[part]
-            z -= np.einsum("ik,ik->i", p, z)[:, None]
-            z *= p * self.weights[part][:, None]
-            body += z.T @ tile
-            ends[:, 0] += z.sum(axis=0)
-        return self._join(body, ends)
+
+        def of_portion(rows: slice) -> tuple[Floats, Floats]:
+            body, ends = np.zeros_like(coefficients), np.zeros((self.n_logits, 1))
+            for part, tile in self._tiles(rows, False):
+                z = tile @ coefficients.T + last
+                p = chances[part]
+                z -= np.einsum("ik,ik->i", p, z)[:, None]
+                z *= p * self.weights[part][:, None]
+                body += z.T @ tile
+                ends[:, 0] += z.sum(axis=0)
+            return body, ends
+
+        body, ends = zip(*self.by_portion(of_portion), strict=True)
+        return self._join(total(body), total(ends))
 
     def diagonal(self, chances: Floats) -> Floats:
         """See `SoftmaxDesign`."""
-        out = np.zeros((self.n_logits, self.width))
-        for part, tile in self._tiles(True):
-            p = chances[part]
-            out += (p * (1.0 - p) * self.weights[part][:, None]).T @ (tile * tile)
-        return out
+
+        def of_portion(rows: slice) -> Floats:
+            out = np.zeros((self.n_logits, self.width))
+            for part, tile in self._tiles(rows, True):
+                p = chances[part]
+                out += (p * (1.0 - p) * self.weights[part][:, None]).T @ (tile * tile)
+            return out
+
+        return total(self.by_portion(of_portion))
 
     def rows_precisely(self, rows: Ints) -> Pair:
         """See `SoftmaxDesign`."""
@@ -202,6 +246,42 @@ class DenseDesign(SoftmaxDesign):
     def take(self, rows: Ints, weights: Floats) -> DenseDesign:
         """See `SoftmaxDesign`."""
         return self._of_rows(rows, weights, self.origin)
+
+
+class _Sums(NamedTuple):
+    """What a gradient is made of: sums and their low parts, the intercept's last.
+
+    Attributes
+    ----------
+    body, body_low : ndarray of shape (m, d)
+    ends, ends_low : ndarray of shape (m, 1)
+    squares : ndarray of shape (m,)
+        Of the residuals.
+    missing : float
+        Sum of what the probabilities of the records' classes lack.
+    """
+
+    body: Floats
+    body_low: Floats
+    ends: Floats
+    ends_low: Floats
+    squares: Floats
+    missing: float
+
+    @classmethod
+    def of(cls, parts: Iterable[_Sums]) -> _Sums:
+        """Return the sum of parts, in their order."""
+        every = iter(parts)
+        found = next(every)
+        for part in every:
+            body, body_error = two_sum(found.body, part.body)
+            ends, ends_error = two_sum(found.ends, part.ends)
+            found = cls(
+                body, found.body_low + (part.body_low + body_error),
+                ends, found.ends_low + (part.ends_low + ends_error),
+                found.squares + part.squares, found.missing + part.missing,
+            )  # fmt: skip
+        return found
 
 
 def _products(residuals: Floats, tile: Floats) -> Floats:

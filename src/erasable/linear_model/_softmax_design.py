@@ -12,16 +12,20 @@ machine, with every BLAS. The bounds hold for sums in any order: ``gamma_n`` for
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.threads import over_rows
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
+
+Made = TypeVar("Made")
 
 UNIT = 2.0**-53
 BLOCK = 2048
@@ -82,6 +86,10 @@ class SoftmaxDesign(ABC):
         Bounds of the Euclidean norms of the columns, the intercept's included.
     row_norm : float
         Bound of the Euclidean norms of the rows with the intercept's 1.
+    portion : int
+        Rows that are summed up by themselves.
+    n_jobs : int or None
+        Threads, see `erasable.core.threads`.
     """
 
     def __init__(
@@ -94,12 +102,22 @@ class SoftmaxDesign(ABC):
         intercept: bool,
         origin: Floats,
         unit: Floats,
+        n_jobs: int | None = None,
     ) -> None:
         self.matrix, self.weights, self.codes = matrix, weights, codes
         self.n_logits, self.reference, self.intercept = n_logits, reference, intercept
         self.origin, self.unit = origin, unit
         self.column_norms = _NO_NUMBERS
         self.row_norm = 0.0
+        self.portion = threads.ROWS
+        self.n_jobs = n_jobs
+
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Return what a file keeps."""
+        return {name: each for name, each in vars(self).items() if name != "n_jobs"}
+
+    def _after_reading(self) -> None:
+        self.n_jobs = None
 
     @property
     def n_rows(self) -> int:
@@ -140,10 +158,16 @@ class SoftmaxDesign(ABC):
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """Return the gradient at ``theta + rest``, computed with about 100 bits."""
 
-    def _exact(
-        self, theta: Floats, gradient: Floats, rest: Floats, squares: Floats, missing: float
-    ) -> Evaluation:
-        """Say how wrong a gradient in double-double arithmetic may be."""
+    def _exact(self, theta: Floats, portions: Iterable[tuple[Pair, Floats, float]]) -> Evaluation:
+        """Add up gradients in double-double arithmetic, and say how wrong the sum may be.
+
+        A portion also has the squares of the residuals, and the sum of ``s (1 - p)``.
+        """
+        every = iter(portions)
+        (gradient, rest), squares, missing = next(every)
+        for pair, more, lacking in every:
+            gradient, rest = pair_sum((gradient, rest), pair)
+            squares, missing = squares + more, missing + lacking
         # A sum is right to 3 units of 2**-106, a product to 7, an exponential to 2**-98 (Joldes,
         # Muller and Popescu, "Tight and rigorous error bounds for basic building blocks of
         # double-word arithmetic", 2017).
@@ -160,19 +184,23 @@ class SoftmaxDesign(ABC):
     def hessian(self, logits: Floats) -> Floats:
         """Return the Hessian of the loss, shape (m D, m D), at given logits."""
         m, width = self.n_logits, self.width
-        out = np.zeros((m, width, m, width))
-        for part in self._blocks():
-            own, shared = self._curvatures(logits, part)
-            for k in range(m):
-                tile = self._weighted(part, own[k])
-                out[k, :, k] += tile.T @ tile
-            if m > 1:
-                tiles = np.hstack([self._weighted(part, shared[k]) for k in range(m)])
-                products = (tiles.T @ tiles).reshape(out.shape)
+
+        def of_portion(rows: slice) -> Floats:
+            out = np.zeros((m, width, m, width))
+            for part in self._blocks(rows):
+                own, shared = self._curvatures(logits, part)
                 for k in range(m):
-                    products[k, :, k] = 0.0
-                out -= products
-        return out.reshape(m * width, m * width)
+                    tile = self._weighted(part, own[k])
+                    out[k, :, k] += tile.T @ tile
+                if m > 1:
+                    tiles = np.hstack([self._weighted(part, shared[k]) for k in range(m)])
+                    products = (tiles.T @ tiles).reshape(out.shape)
+                    for k in range(m):
+                        products[k, :, k] = 0.0
+                    out -= products
+            return out
+
+        return total(self.by_portion(of_portion)).reshape(m * width, m * width)
 
     @abstractmethod
     def _weighted(self, part: slice, weights: Floats) -> Floats:
@@ -182,7 +210,7 @@ class SoftmaxDesign(ABC):
         """Return the same as a pair, for weights of the records that are right in float64."""
         m, width = self.n_logits, self.width
         high, low = np.zeros((2, m, width, m, width))
-        for part in self._blocks():
+        for part in self._blocks(slice(0, self.n_rows)):
             rows = np.arange(part.start, part.stop)
             rows = rows[self.weights[rows] > 0]
             shares = _couplings(logits[rows], self.weights[rows], self.reference)
@@ -250,10 +278,14 @@ class SoftmaxDesign(ABC):
         kernels.probabilities(logits, self.reference, out)
         return out
 
-    def _blocks(self) -> Iterator[slice]:
-        """Yield blocks of rows, but for those in which nothing counts."""
-        for start in range(0, self.n_rows, BLOCK):
-            part = slice(start, min(start + BLOCK, self.n_rows))
+    def by_portion(self, function: Callable[[slice], Made]) -> Iterator[Made]:
+        """Call a function with portions of the rows, in threads; yield what it returns in order."""
+        return over_rows(function, self.n_rows, self.n_jobs, self.portion)
+
+    def _blocks(self, rows: slice, step: int = BLOCK) -> Iterator[slice]:
+        """Yield blocks of a portion of the rows, but for those in which nothing counts."""
+        for start in range(rows.start, rows.stop, step):
+            part = slice(start, min(start + step, rows.stop))
             if self.weights[part].any():
                 yield part
 
@@ -267,6 +299,15 @@ class SoftmaxDesign(ABC):
         else:
             kernels.curvature_of_many(logits, weights, self.reference, own, shared)
         return own, shared
+
+
+def total(parts: Iterable[Floats]) -> Floats:
+    """Return the sum of arrays, the first of which is overwritten."""
+    every = iter(parts)
+    out = next(every)
+    for part in every:
+        out += part
+    return out
 
 
 def _couplings(logits: Floats, weights: Floats, reference: bool) -> Pair:

@@ -13,7 +13,8 @@ from erasable.core.arrays import Csr, Floats, Ints
 from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
-from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
+from erasable.linear_model._lattice import two_sum as two_sum_arrays
+from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign, total
 from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
@@ -53,6 +54,10 @@ class SparseDesign(SoftmaxDesign):
         largest = _squares(parts(self.matrix), self.unit, self.weights, self.intercept, squares)
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
+        # Where sums have about as many elements as a portion has values, adding them up costs more
+        # than is gained.
+        if self.portion * self.matrix.nnz < 8 * self.n_logits * self.width * self.n_rows:
+            self.portion = self.n_rows
 
     def forget(self, rows: Ints) -> None:
         """See `SoftmaxDesign`."""
@@ -77,17 +82,29 @@ class SparseDesign(SoftmaxDesign):
         data, indices, indptr = parts(self.matrix)
         coefficients, last = self._split(theta)
         logits, sizes = np.zeros((self.n_rows, m)), np.zeros(self.n_rows)
-        _logits((data, indices, indptr), self.weights, coefficients, last, logits, sizes)
-        sums = np.zeros((3, m, d))
-        ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
-        slack = self.sharing * (4 * UNIT * sizes + EXP_ERROR) + (2 * m + 6) * UNIT
-        for part in self._blocks():
-            residuals, lacking = self.residuals(logits[part], part)
-            errors_here = 4 * UNIT * sizes[part] + EXP_ERROR
-            energy += float((lacking * errors_here) @ errors_here)
-            squares += np.einsum("ik,ik->k", residuals, residuals)
-            block = data, indices, indptr[part.start : part.stop + 1]
-            _scatter(block, self.weights[part], residuals, slack[part], sums, ends)
+
+        def of_portion(rows: slice) -> tuple[Floats, Floats, Floats, float]:
+            sums = np.zeros((3, m, d))
+            ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
+            block = data, indices, indptr[rows.start : rows.stop + 1]
+            weights, magnitudes = self.weights[rows], sizes[rows]
+            _logits(block, weights, coefficients, last, logits[rows], magnitudes)
+            slack = self.sharing * (4 * UNIT * magnitudes + EXP_ERROR) + (2 * m + 6) * UNIT
+            for part in self._blocks(rows):
+                residuals, lacking = self.residuals(logits[part], part)
+                errors_here = 4 * UNIT * sizes[part] + EXP_ERROR
+                energy += float((lacking * errors_here) @ errors_here)
+                squares += np.einsum("ik,ik->k", residuals, residuals)
+                block = data, indices, indptr[part.start : part.stop + 1]
+                own = slack[part.start - rows.start : part.stop - rows.start]
+                _scatter(block, self.weights[part], residuals, own, sums, ends)
+            return sums, ends, squares, energy
+
+        every = self.by_portion(of_portion)
+        sums, ends, squares, energy = next(every)
+        for more, last_ones, others, rest in every:
+            sums, ends = _compensated(sums, more), _compensated(ends, last_ones)
+            squares, energy = squares + others, energy + rest
         gradient = self._join(sums[0] + sums[1], ends[0] + ends[1])
         direct = self._join(sums[2], ends[2]) + 4 * UNIT * np.abs(gradient)
         spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms
@@ -111,12 +128,18 @@ class SparseDesign(SoftmaxDesign):
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """See `SoftmaxDesign`: in double-double arithmetic."""
         m = self.n_logits
-        (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
-        missing = exact_gradient_sparse(
-            *parts(self.matrix), self.unit, self.weights, self.codes, self.reference,
-            self.intercept, theta, rest, gradient, low, squares,
-        )  # fmt: skip
-        return self._exact(theta, gradient, low, squares, missing)
+        data, indices, indptr = parts(self.matrix)
+
+        def of_portion(rows: slice) -> tuple[Pair, Floats, float]:
+            (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
+            missing = exact_gradient_sparse(
+                data, indices, indptr[rows.start : rows.stop + 1], self.unit, self.weights[rows],
+                self.codes[rows], self.reference, self.intercept, theta, rest, gradient, low,
+                squares,
+            )  # fmt: skip
+            return (gradient, low), squares, missing
+
+        return self._exact(theta, self.by_portion(of_portion))
 
     def _weighted(self, part: slice, weights: Floats) -> Floats:
         return self._dense(np.arange(part.start, part.stop), weights)
@@ -124,11 +147,16 @@ class SparseDesign(SoftmaxDesign):
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """See `SoftmaxDesign`."""
         unit = np.append(self.unit, 1.0) if self.intercept else self.unit
-        out = np.zeros_like(directions)
-        matrix, weights = parts(self.matrix), self.weights
-        _multiply(matrix, chances, weights, directions * unit, self.intercept, out)
-        out *= unit
-        return out
+        data, indices, indptr = parts(self.matrix)
+        coefficients = directions * unit
+
+        def of_portion(rows: slice) -> Floats:
+            out = np.zeros_like(directions)
+            block = data, indices, indptr[rows.start : rows.stop + 1]
+            _multiply(block, chances[rows], self.weights[rows], coefficients, self.intercept, out)
+            return out
+
+        return total(self.by_portion(of_portion)) * unit
 
     def diagonal(self, chances: Floats) -> Floats:
         """See `SoftmaxDesign`."""
@@ -154,6 +182,12 @@ class SparseDesign(SoftmaxDesign):
     def take(self, rows: Ints, weights: Floats) -> SparseDesign:
         """See `SoftmaxDesign`."""
         return self._of_rows(rows, weights, np.zeros_like(self.origin))
+
+
+def _compensated(sums: Floats, more: Floats) -> Floats:
+    """Add to sums, their low parts and errors, which the first axis tells apart."""
+    high, error = two_sum_arrays(sums[0], more[0])
+    return np.stack([high, sums[1] + (more[1] + error), sums[2] + more[2]])
 
 
 @kernel
