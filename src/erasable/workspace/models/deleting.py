@@ -20,13 +20,13 @@ from sqlalchemy import Connection
 from erasable.core.errors import ArtifactError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable, load
 from erasable.core.mapped.pages import MappedFile
-from erasable.refit import Refit
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import accelerators, estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
+from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import algorithm_of, software, to_bytes, train
 from erasable.workspace.models.versions import new_version, retire, tell
@@ -297,7 +297,7 @@ def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
 
 def _is_own(estimator: Erasable, version: Version) -> bool:
     """Tell whether a model can delete by itself, as it was made."""
-    return not isinstance(estimator, Refit) and algorithm_of(estimator) == version.algorithm
+    return not is_refit(estimator) and algorithm_of(estimator) == version.algorithm
 
 
 def design_of(model: Model) -> ModelColumns | None:
