@@ -81,6 +81,15 @@ def test_a_process_can_be_profiled(tmp_path: Path) -> None:
     assert "starting, importing" in erasable("process", "--profile", folder=tmp_path).stdout
 
 
+def test_models_are_prepared_in_threads(tmp_path: Path) -> None:
+    run("init", folder=tmp_path)
+    assert told("process", "--jobs", "2", folder=tmp_path)["models"] == []
+    for given in ("0", "-1", "two"):
+        result = erasable("process", f"--jobs={given}", folder=tmp_path)
+        assert result.exit_code == 2
+        assert f"--jobs is {given!r}; expected a whole number, 1 or more" in result.stderr
+
+
 def test_a_dry_run_changes_nothing(done: Done) -> None:
     assert done.foreseen["n_records"] == 9
     assert done.status[0]["requests"] == {}

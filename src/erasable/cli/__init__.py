@@ -35,7 +35,10 @@ def main() -> None:
 
 def run() -> None:
     """Be the command, in a process that ends with it."""
+    from erasable.cli.deferred import defer
+
     gc.set_threshold(_OBJECTS)
+    defer()
     try:
         main()
     finally:

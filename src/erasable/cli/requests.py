@@ -12,7 +12,7 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import command, fail, opened, request_id
 from erasable.cli.identities import gathered
-from erasable.cli.options import FOLDER, JSON, MEMORY, argument, option, size, switch
+from erasable.cli.options import FOLDER, JSON, MEMORY, argument, option, size, switch, whole
 
 app = typer.Typer()
 
@@ -24,6 +24,7 @@ REGULATIONS = ("gdpr", "ccpa", "none")
 
 STATE = option("S", f"Only those that are {', '.join(STATES)}.")
 REQUEST = argument("ID", "The request, as R-4VYK2J0QFT.")
+JOBS = option("N", "Prepare so many models at a time; what comes out is the same.", default="1")
 PROFILE = switch("--profile", "Show where the time went, the start of this command included.")
 REASON = option("R", "Why, in one line that does not name the person.", default=...)
 
@@ -84,15 +85,16 @@ def request(
 
 @command(app, "process", example="erasable process", panel=PANEL)
 def process(
-    profile: bool = PROFILE,
+    jobs: str = JOBS,
     memory: str | None = MEMORY,
+    profile: bool = PROFILE,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Carry out every request that is pending, in every data set and model."""
     began = time.perf_counter()
-    workspace = opened(folder, size(memory))
-    done = workspace.process()
+    n_jobs = whole(jobs, "--jobs")
+    done = opened(folder, size(memory)).process(n_jobs=n_jobs)
     phases = {
         "starting, importing": time.perf_counter() - began - done.seconds + since_start(began),
         **done.phases,

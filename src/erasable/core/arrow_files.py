@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
@@ -55,6 +56,23 @@ def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table
     if missing := [name for name in wanted if name not in there]:
         raise ValueError(f"the file has no column {missing[0]!r}")
     return file.read(wanted, use_threads=False).select(wanted)  # which has them in the file's order
+
+
+def array_of_texts(texts: Sequence[str]) -> pa.StringArray:
+    """Make an Arrow array of texts.
+
+    `pyarrow.array` would import pandas, to see whether what it is given is of pandas.
+
+    Examples
+    --------
+    >>> array_of_texts(["é", "", "b"]).to_pylist()
+    ['é', '', 'b']
+    """
+    encoded = [each.encode() for each in texts]
+    ends = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([len(each) for each in encoded], dtype=np.int32, out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
 def parquet_schema(file: pa.NativeFile) -> pa.Schema:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from erasable.core._parameter_error import InvalidParameterError
 
 __all__ = [
+    "AcceleratorWarning",
     "ArtifactError",
     "ArtifactFileError",
     "ArtifactNotFoundError",
@@ -184,6 +185,10 @@ def __getattr__(name: str) -> Any:
 
         return InvalidParameterError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class AcceleratorWarning(UserWarning):
+    """What lets a model of a workspace delete fast cannot be used; it is made again."""
 
 
 class OutdatedModelWarning(UserWarning):

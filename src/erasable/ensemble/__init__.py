@@ -6,10 +6,16 @@ record out of themselves; members that are estimators of scikit-learn learn agai
 one of the deleted.
 """
 
-from erasable.ensemble._bagging import BaggingClassifier, BaggingRegressor
-from erasable.ensemble._forest import RandomForestClassifier, RandomForestRegressor
-from erasable.ensemble._forest_extra import ExtraTreesClassifier, ExtraTreesRegressor
-from erasable.ensemble._sharded import ShardedClassifier, ShardedRegressor
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from erasable.ensemble._bagging import BaggingClassifier, BaggingRegressor
+    from erasable.ensemble._forest import RandomForestClassifier, RandomForestRegressor
+    from erasable.ensemble._forest_extra import ExtraTreesClassifier, ExtraTreesRegressor
+    from erasable.ensemble._sharded import ShardedClassifier, ShardedRegressor
 
 __all__ = [
     "BaggingClassifier",
@@ -21,3 +27,25 @@ __all__ = [
     "ShardedClassifier",
     "ShardedRegressor",
 ]
+
+# Imported as they are named: a forest needs nothing of what takes estimators of scikit-learn.
+_HOMES = {
+    "BaggingClassifier": "_bagging",
+    "BaggingRegressor": "_bagging",
+    "ExtraTreesClassifier": "_forest_extra",
+    "ExtraTreesRegressor": "_forest_extra",
+    "RandomForestClassifier": "_forest",
+    "RandomForestRegressor": "_forest",
+    "ShardedClassifier": "_sharded",
+    "ShardedRegressor": "_sharded",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from erasable.core.arrays import Ints
@@ -31,6 +30,8 @@ def weights_parameter(estimator: Any) -> str | None:
     >>> weights_parameter(KNeighborsClassifier()) is None
     True
     """
+    from sklearn.pipeline import Pipeline  # late, because it takes a while to import
+
     if isinstance(estimator, Pipeline) and estimator.steps and len(estimator.steps[-1]) == 2:
         name, last = estimator.steps[-1]
         inner = weights_parameter(last)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 
 from erasable.core.digest import state_root
 from erasable.core.params import check_params, function_path
@@ -46,6 +45,8 @@ def refuse_contradictions(tree: Any, template: BaseEstimator, known: Known) -> N
     Traceback (most recent call last):
     erasable.refit._part.ContradictionError: max_iter is not that of the model
     """
+    from sklearn.pipeline import Pipeline  # late, because it takes a while to import
+
     own = tree.get("attributes") if isinstance(tree, Mapping) else None
     if not isinstance(own, Mapping):
         return

@@ -27,7 +27,7 @@ from erasable.tree._layout import SQUARES, Rules
 from erasable.tree._rules import CRITERIA, rules_for
 from erasable.tree._targets import Targets
 
-_MANY, _SHARE = 100, 0.005  # of the records: from there on a loaded tree is slower than a new one
+_MANY, _SHARE = 20, 0.002  # of the records: from there on a loaded tree is slower than a new one
 
 
 class TreeModel(Erasable):

@@ -11,11 +11,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
 from erasable.tree._flat_kernels import index, outline_flat
 
+HASH = 32
+"""Bytes of a hash."""
 UNIT = 512
 """Subtrees whose records weigh at most this are hashed one by one."""
 
@@ -95,7 +98,8 @@ class Flat:
                     self.leaves[leaf:end_leaf],
                 )
             )
-        return top_hash(top[:n], self.thresholds[above], units)
+        hashes = np.frombuffer(b"".join(units), dtype=np.uint8).reshape(-1, HASH)
+        return top_hash(top[:n], self.thresholds[above], hashes)
 
 
 def unit_hash(features: Ints32, thresholds: Floats, leaves: Ints) -> bytes:
@@ -106,12 +110,12 @@ def unit_hash(features: Ints32, thresholds: Floats, leaves: Ints) -> bytes:
     return hasher.digest()
 
 
-def top_hash(features: Ints32, thresholds: Floats, units: Sequence[bytes]) -> LeafHash:
-    """Hash a tree of which the subtrees are hashed."""
-    hasher = sha256(_TREE + _SIZES(features.size, thresholds.size, len(units)))
+def top_hash(features: Ints32, thresholds: Floats, units: NDArray[np.uint8]) -> LeafHash:
+    """Hash a tree of which the subtrees are hashed, a line for each."""
+    hasher = sha256(_TREE + _SIZES(features.size, thresholds.size, units.shape[0]))
     for array, kind in ((features, "<i4"), (thresholds, "<f8")):
         hasher.update(np.ascontiguousarray(array, dtype=kind).data)
-    hasher.update(b"".join(units))
+    hasher.update(units.tobytes())
     return LeafHash(hasher.digest())
 
 

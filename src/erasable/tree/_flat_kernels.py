@@ -109,7 +109,8 @@ def outline(
         if f < 0 or weight <= limit:
             features[n] = -1
             units[ends], changed[ends] = node, nodes[node, DIRTY] > 0
-            nodes[node, DIRTY] = 0
+            if changed[ends]:  # or a page is written to for nothing
+                nodes[node, DIRTY] = 0
             ends += 1
         else:
             features[n] = f

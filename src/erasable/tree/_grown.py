@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.tree._columns import Columns
-from erasable.tree._flat import UNIT, Flat, top_hash, unit_hash
+from erasable.tree._flat import HASH, UNIT, Flat, top_hash, unit_hash
 from erasable.tree._flat_kernels import flatten, outline, restore
 from erasable.tree._layout import (
     BUSY,
@@ -61,6 +61,23 @@ def bag_of(rows: Ints, weights: NDArray[np.uint8]) -> Bag:
     return rows[within].astype(np.uint32) | heavy
 
 
+class Units(NamedTuple):
+    """Hashes of the subtrees that are hashed one by one.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_units,), int64
+        Their roots.
+    hashes : ndarray of shape (n_units, 32), uint8
+    """
+
+    nodes: Ints
+    hashes: NDArray[np.uint8]
+
+
+_NO_UNITS = Units(np.empty(0, dtype=np.int64), np.empty((0, HASH), dtype=np.uint8))
+
+
 @dataclass(eq=False, slots=True)
 class Grown:
     """A tree, an accelerator: what it is in the model, `flat` says.
@@ -76,7 +93,7 @@ class Grown:
     key: np.uint64
     _flat: Flat | None = None
     _hash: LeafHash | None = None
-    _units: dict[int, bytes] = field(default_factory=dict)
+    _units: Units = _NO_UNITS
 
     @classmethod
     def of(cls, bag: Bag, key: np.uint64, table: Table, rules: Rules, work: Work) -> Self:
@@ -146,7 +163,7 @@ class Grown:
             # Others gain enough now, because the tree has got lighter.
             leaves, leaf_keys = self._leaves(rules.min_decrease, whole, work)
             if leaves.size:
-                self._units = {}
+                self._units = _NO_UNITS
                 told[1] += leaf_keys.size
                 told[2] += int(plant.nodes[leaves[:, 0], COUNT].sum())
                 pending, keys = np.concatenate([pending, leaves]), np.append(keys, leaf_keys)
@@ -202,7 +219,7 @@ class Grown:
             lefts=np.ascontiguousarray(plant.lefts[..., kept]),
         )
         self._flat = self._hash = None
-        self._units = {}
+        self._units = _NO_UNITS
 
     def _totals(self, bag: Bag, table: Table, rules: Rules) -> Ints:
         rows, weights = bag & _ROW, (bag >> _BITS).astype(np.int64)
@@ -238,18 +255,30 @@ class Grown:
                 self.plant, columns.values, columns.offsets, regression, UNIT, top, thresholds,
                 units, changed,
             )  # fmt: skip
-            found = {}
-            for node, new in zip(
-                units[: sizes[2]].tolist(), changed[: sizes[2]].tolist(), strict=True
-            ):
-                known = None if new else self._units.get(node)
-                if known is None:
-                    flat = self._flattened(node, columns)
-                    known = unit_hash(flat.features, flat.thresholds, flat.leaves)
-                found[node] = known
-            self._units = found
-            self._hash = top_hash(top[: sizes[0]], thresholds[: sizes[1]], list(found.values()))
+            self._units = self._hashed(units[: sizes[2]].copy(), changed[: sizes[2]], columns)
+            self._hash = top_hash(top[: sizes[0]], thresholds[: sizes[1]], self._units.hashes)
         return self._hash
+
+    def _hashed(self, nodes: Ints, changed: NDArray[np.bool_], columns: Columns) -> Units:
+        """Hash subtrees that have changed, or were not hashed before."""
+        known = {node: place for place, node in enumerate(self._units.nodes.tolist())}
+        found = np.empty((nodes.size, HASH), dtype=np.uint8)
+        for place, (node, new) in enumerate(zip(nodes.tolist(), changed.tolist(), strict=True)):
+            before = None if new else known.get(node)
+            if before is None:
+                flat = self._flattened(node, columns)
+                told = unit_hash(flat.features, flat.thresholds, flat.leaves)
+                found[place] = np.frombuffer(told, dtype=np.uint8)
+            else:
+                found[place] = self._units.hashes[before]
+        return Units(nodes, found)
+
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Leave out what takes longer to write than to make again; see `core.mapped.objects`."""
+        return {"plant": self.plant, "key": self.key, "_hash": self._hash, "_units": self._units}
+
+    def _after_reading(self) -> None:
+        self._flat = None
 
     def _flattened(self, node: int, columns: Columns) -> Flat:
         plant = self.plant

@@ -72,11 +72,11 @@ class RequestMethods:
             types = () if where is not None else subjects.types_tried(connection, type)
         return preview.preview(self.context, wanted, types)
 
-    def process(self, only: Sequence[str] | None = None) -> Processed:
+    def process(self, only: Sequence[str] | None = None, *, n_jobs: int = 1) -> Processed:
         """Carry out what is asked; see `erasable.workspace.requests.process.process`."""
         from erasable.workspace.requests import process
 
-        return process.process(self.context, only)
+        return process.process(self.context, only, n_jobs=n_jobs)
 
     def work(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from contexts import visits as visit_records
 from contexts import write_csv
 
+from erasable.core.errors import AcceleratorWarning
 from erasable.core.mapped.pages import MappedFile
 from erasable.workspace import Workspace
 from erasable.workspace.models import reading
@@ -102,12 +104,60 @@ def test_a_damaged_accelerator_is_made_again(
             damage(path)
     for place in (folder, twin):
         each = Workspace.open(place)
-        done = _erase(each, person(1), person(5))
+        n_told = {_emptied: 0, _of_another: len(MODELS) - 1}.get(damage, len(MODELS))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            done = _erase(each, person(1), person(5))
+        assert [w.category for w in told] == [AcceleratorWarning] * n_told * (place == folder)
         assert len(done.treatments) == len(MODELS)
         assert len(_arrays(Path(place))) == len(MODELS)
         _assert_equal(each)
         assert {each["treatment"] for each in _erase(each, person(2)).treatments} == {"deleted"}
         _assert_equal(each)
+
+
+@pytest.mark.parametrize("damage", [_truncated, _of_another, _garbled])
+def test_another_command_tells_of_them_in_one_line(
+    folder: Path, workspace: Workspace, damage: Any
+) -> None:
+    """What it can see without reading all of it; the rest is found when a model is deleted from."""
+    for path in _arrays(folder)[: 1 if damage is _of_another else 2]:
+        damage(path)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        workspace.process()
+    lines = [str(each.message) for each in told]
+    n = {_truncated: 0, _of_another: 1}.get(damage, 2)
+    assert [line.count("'") for line in lines] == [2 * n] * bool(n)
+    assert len(_arrays(folder)) == len(MODELS) - n
+
+
+def test_one_of_another_version_of_software_is_told_of(
+    folder: Path, workspace: Workspace, monkeypatch: Any
+) -> None:
+    from erasable.workspace.models import accelerators, deleting
+
+    newer = {**accelerators.software(), "numpy": "0"}
+    monkeypatch.setattr(accelerators, "software", lambda: newer)
+    monkeypatch.setattr(deleting, "software", lambda: newer)
+    with pytest.warns(AcceleratorWarning, match=r"cannot be used \(other versions") as told:
+        _erase(workspace, person(1))
+    assert len(told) == len(MODELS)
+
+
+def test_what_is_older_than_its_model_is_removed(folder: Path, workspace: Workspace) -> None:
+    """It holds who was erased since: nothing of it is left, and a line says so."""
+    place = folder / FOLDER
+    older = shutil.copytree(place, folder.parent / "older")
+    _erase(workspace, person(1))
+    for new, old in zip(sorted(place.iterdir()), sorted(older.iterdir()), strict=True):
+        shutil.rmtree(new)
+        shutil.copytree(old, new)
+    with pytest.warns(AcceleratorWarning, match="damaged, or of another version"):
+        workspace.process()
+    assert not _arrays(folder)
+    assert len(_erase(workspace, person(2)).treatments) == len(_arrays(folder)) == len(MODELS)
+    _assert_equal(workspace)
 
 
 def test_what_others_have_written_is_not_taken(folder: Path, workspace: Workspace) -> None:
@@ -180,7 +230,7 @@ def test_a_process_that_dies_between_the_model_and_its_accelerator(
         workspace.request([person(1)])
         with pytest.raises(KeyboardInterrupt):
             workspace.process()
-    # `finish` is called before a batch, too: what died there is done again.
+    assert len(list(folder.glob(f"{FOLDER}/*/change"))) == len(MODELS)
     again = Workspace.open(folder)
     again.process()
     assert not list(folder.glob(f"{FOLDER}/*/change"))

@@ -17,7 +17,7 @@ from erasable.core.mapped.disk import Files
 __all__ = ["Change", "Description", "StaleError", "check_blocks", "opened", "signature_of", "write"]
 
 _FORMAT = [
-    1,
+    2,
     sys.modules["erasable"].__version__,
 ]  # what another version has written, its classes may not know
 BLOCK = 2**14

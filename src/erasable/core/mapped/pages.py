@@ -8,11 +8,11 @@ damaged, half-written or of another label is removed: all of it can be made agai
 
 from __future__ import annotations
 
-import contextlib
 import json
 import mmap
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -37,7 +37,9 @@ from erasable.core.mapped.disk import Files
 from erasable.core.mapped.layout import PAGE, gaps, in_a_row, laid_out, pieces_of, rounded
 from erasable.core.mapped.objects import UnkeptError, put_together, take_apart
 
-__all__ = ["MappedFile", "StaleError", "labels", "settle"]
+__all__ = ["Labels", "MappedFile", "StaleError", "settle"]
+
+_UNUSABLE = (OSError, ValueError, TypeError, KeyError, StaleError)
 
 
 class MappedFile:
@@ -187,9 +189,12 @@ class MappedFile:
             described,
             *(data for _, data in runs),
         ]
-        change = b"".join(parts)
+        told = blake2b(digest_size=HASH)
+        for part in parts:
+            told.update(part)
+        change = b"".join([*parts, told.digest()])
         with self._files.writing(f"{self._key}/{CHANGE}") as append:
-            append(change + blake2b(change, digest_size=HASH).digest())
+            append(change)
 
     def _place(
         self, arrays: Sequence[NDArray[np.uint8]]
@@ -233,7 +238,7 @@ class MappedFile:
         """Return the pages that hold other bytes than the file."""
         if not self._now.size:
             return []
-        before = np.memmap(self._files.path(f"{self._key}/{ARRAYS}"), np.uint8, "r")
+        before = np.asarray(np.memmap(self._files.path(f"{self._key}/{ARRAYS}"), np.uint8, "r"))
         written = self._written_pages()
         return [
             page
@@ -267,39 +272,61 @@ def _differing(
     return found
 
 
-def settle(files: Files, key: str, label: str, secret: bytes = b"") -> bool:
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What a file belongs to.
+
+    Attributes
+    ----------
+    now : str or None
+        The label; None of a file that cannot be used.
+    change : Change or None
+        What was prepared.
+    """
+
+    now: str | None = None
+    change: Change | None = None
+
+    @property
+    def to(self) -> str | None:
+        """The label of what was prepared."""
+        return None if self.change is None else self.change.to
+
+    @classmethod
+    def read(cls, files: Files, key: str, secret: bytes = b"") -> Labels:
+        """Read what a file belongs to."""
+        now = None
+        try:
+            now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]
+            return cls(now, Change.read(files, key))
+        except _UNUSABLE:
+            return cls(now)
+
+
+def settle(
+    files: Files, key: str, label: str, secret: bytes = b"", known: Labels | None = None
+) -> bool:
     """Bring a file to what belongs to `label`; return False where there is none, or none any more.
 
     What was prepared for it is carried out; what was prepared for another, or belongs to another,
-    is removed. It may be done again where it was interrupted.
+    is removed. It may be done again where it was interrupted. `known` is what `Labels.read` has
+    read of it.
     """
     if not files.path(key).exists():
         return False
+    known = known or Labels.read(files, key, secret)
+    now, change = known.now, known.change
     try:
-        now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]
-        if now == label and not files.path(f"{key}/{CHANGE}").exists():
-            return True
-        change = Change.read(files, key)
         if change is not None and change.to == label and now in (change.begin, label):
             change.carry_out(files, key, secret)
             return True
         if now == label:
             files.remove(f"{key}/{CHANGE}")
             return True
-    except (OSError, ValueError, TypeError, KeyError, StaleError):
+    except _UNUSABLE:
         pass
     files.remove_folder(key)
     return False
-
-
-def labels(files: Files, key: str, secret: bytes = b"") -> tuple[str | None, str | None]:
-    """Return what a file belongs to, and what a change of it was prepared for; None for none."""
-    now = to = None
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, StaleError):
-        now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]
-        change = Change.read(files, key)
-        to = None if change is None else change.to
-    return now, to
 
 
 class _Joined:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from erasable.core.errors import SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.catalogue import DataSet, Part
+from erasable.workspace.data.catalogue import DataSet, Part, record_type
 from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
 
@@ -145,17 +145,6 @@ class Gate:
             if before in self._banned_tokens:
                 lately[value] = before
         return list(map(lately.__getitem__, values))
-
-
-def record_type(dataset: str) -> str:
-    """Return the type of tokens of the records of a data set, which no subject has.
-
-    Examples
-    --------
-    >>> record_type("visits")
-    'record.visits/id'
-    """
-    return f"record.{dataset}/id"
 
 
 def tokens_in(column: pa.ChunkedArray) -> list[str]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.context import Context
-from erasable.workspace.data import fragments
 from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version as version_table
 from erasable.workspace.ledger.schema import fragment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class DataSet:
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns, as Arrow has them."""
+        import pyarrow as pa  # late: most of who asks for data sets reads none
+
         return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self.columns])
 
     @property
@@ -122,6 +125,17 @@ def every(connection: Connection) -> list[DataSet]:
     return [_described(row) for row in rows]
 
 
+def record_type(dataset: str) -> str:
+    """Return the type of tokens of the records of a data set, which no subject has.
+
+    Examples
+    --------
+    >>> record_type("visits")
+    'record.visits/id'
+    """
+    return f"record.{dataset}/id"
+
+
 def parts(connection: Connection, dataset_id: int, version: int | None = None) -> list[Part]:
     """Return the fragments of a version, or of all versions."""
     columns = [getattr(fragment.c, name) for name in Part.__slots__]
@@ -158,6 +172,10 @@ def table(
     pyarrow.Table
         In no order that means anything.
     """
+    import pyarrow as pa
+
+    from erasable.workspace.data import fragments
+
     known = get(connection, dataset_id)
     if version is not None:
         known = as_it_was(connection, known, version)

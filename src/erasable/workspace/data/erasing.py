@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
+from erasable.core.arrow_files import array_of_texts
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import record_type
-from erasable.workspace.data.catalogue import DataSet, Part, get, parts
+from erasable.workspace.data.catalogue import DataSet, Part, get, parts, record_type
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import reliance, seals
 from erasable.workspace.ledger.bulk import rows_in
@@ -198,8 +198,10 @@ def _look(context: Context, known: DataSet, part: Part, wanted: Wanted) -> _Foun
     named = [(table[column], wanted.tokens) for column in known.subject_columns]
     if wanted.records:
         own = context.keys.tokens(record_type(known.name), table[known.id_column].to_pylist())
-        named.append((pa.chunked_array([pa.array(own, pa.string())]), wanted.records))
-    masks = [pc.is_in(column, pa.array(sorted(asked), pa.string())) for column, asked in named]
+        named.append(
+            (pa.chunked_array([array_of_texts([token or "" for token in own])]), wanted.records)
+        )
+    masks = [pc.is_in(column, array_of_texts(sorted(asked))) for column, asked in named]
     met = [(request, condition.mask(table)) for request, condition in wanted.conditions]
     masks += [mask for _, mask in met]
     if not masks:

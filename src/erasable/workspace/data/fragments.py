@@ -24,7 +24,7 @@ PARTS = 256
 """As many as a data set has buckets at most."""
 
 _RECORDS_EACH = 2000
-_DIGITS = pa.array([f"{part:02x}" for part in range(PARTS)])
+_DIGITS = arrow_files.array_of_texts([f"{part:02x}" for part in range(PARTS)])
 
 
 def buckets_for(n_records: int) -> int:

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, select
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceServerError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import record_type, tokens_in, tokens_of
-from erasable.workspace.data.catalogue import DataSet, Part, every, parts
+from erasable.workspace.data.admission import tokens_in, tokens_of
+from erasable.workspace.data.catalogue import DataSet, Part, every, parts, record_type
 from erasable.workspace.data.leavers import unheld
 from erasable.workspace.ledger.bulk import held, rows_in
 from erasable.workspace.ledger.schema import fragment, holding, identity, vacated

@@ -20,8 +20,7 @@ from erasable.removal.scores import as_score
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
-from erasable.workspace.data.admission import record_type
-from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.catalogue import DataSet, record_type
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.data.features import NUMBERS, TEXT, check_fill, filled, positive
 from erasable.workspace.domains.fresh import Fresh, read_fresh

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
-from erasable.workspace.data.admission import record_type
 from erasable.workspace.domains.judging import Judged, judges
 from erasable.workspace.domains.planning import (
     RemovalPlan,
@@ -89,7 +88,7 @@ def remove(context: Context, plan: RemovalPlan) -> Removed:
                 "them as they were; nothing was changed, plan it again"
             )
         now = context.now()
-        kind = record_type(known.name)
+        kind = catalogue.record_type(known.name)
         (request,) = intake.enter(
             context,
             connection,

@@ -19,7 +19,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 AT_ONCE = 20_000
 """Rows of one statement that inserts."""
@@ -113,6 +112,8 @@ def insert_missing(
 
 
 def _insert_arrays(connection: Connection, table: Table, columns: Mapping[str, Any]) -> int:
+    from sqlalchemy.dialects import postgresql  # each dialect where it is in use
+
     arrays = [
         func.unnest(bindparam(name, type_=postgresql.ARRAY(table.c[name].type))) for name in columns
     ]
@@ -122,6 +123,8 @@ def _insert_arrays(connection: Connection, table: Table, columns: Mapping[str, A
 
 
 def _insert_rows(connection: Connection, table: Table, columns: Mapping[str, Any]) -> int:
+    from sqlalchemy.dialects import sqlite
+
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return _n_inserted(connection, sqlite.insert(table).on_conflict_do_nothing(), rows)
 

@@ -9,25 +9,32 @@ from __future__ import annotations
 
 import io
 import time
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sqlalchemy import Connection
 
-from erasable.core.errors import ArtifactError, TooFewRecordsError, WorkspaceError
+from erasable.core.errors import (
+    AcceleratorWarning,
+    ArtifactError,
+    TooFewRecordsError,
+    WorkspaceError,
+)
 from erasable.core.estimator import Erasable, load
 from erasable.core.mapped.pages import MappedFile
 from erasable.core.records import Records
-from erasable.refit import Refit
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import accelerators, estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
+from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import algorithm_of, software, to_bytes, train
 from erasable.workspace.models.versions import new_version, retire, tell
@@ -247,6 +254,13 @@ def _deleted_at_rest(
         return None
     found = accelerators.find(context, version)
     if isinstance(found, str):
+        if accelerators.is_there(context, version):
+            warnings.warn(
+                f"the accelerator of {model.name!r} cannot be used ({found}): all of its records "
+                "are read, and it is made again",
+                AcceleratorWarning,
+                stacklevel=2,
+            )
         return None
     file, loaded = found
     with context.ledger.reading() as connection:
@@ -299,7 +313,24 @@ def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
 
 def _is_own(estimator: Erasable, version: Version) -> bool:
     """Tell whether a model can delete by itself, as it was made."""
-    return not isinstance(estimator, Refit) and algorithm_of(estimator) == version.algorithm
+    return not is_refit(estimator) and algorithm_of(estimator) == version.algorithm
+
+
+def goes_alone(model: Model) -> bool:
+    """Tell whether a model is prepared while no other one of its kind is.
+
+    Programs of others, scikit-learn's estimators among them, may change what all threads share:
+    the number of threads of BLAS, NumPy's random numbers.
+    """
+    if model.kind != "estimator":
+        return True
+    estimator = recipes.make(model.recipe)
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    return any(
+        isinstance(part, MetaEstimatorMixin)
+        or (isinstance(part, BaseEstimator) and not isinstance(part, Erasable))
+        for part in parts
+    )
 
 
 def design_of(model: Model) -> ModelColumns | None:

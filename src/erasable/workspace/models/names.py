@@ -47,11 +47,14 @@ def find_estimator(name: str) -> type[BaseEstimator]:
             return found
         known = names_of_scikit_learn()
     else:
-        ours = _ours()
         short = name.removeprefix("erasable.")
+        home, _, last = short.partition(".")
+        if home in dir(erasable) and last in _exported(home):
+            found = _member(home, last)
+            if found is not None:
+                return found  # and nothing else is imported
+        ours = _ours()
         alone = [path for path in ours if path.rpartition(".")[2] == short]
-        if short in ours:
-            return ours[short]
         if len(alone) == 1:
             return ours[alone[0]]
         known = list(ours)
@@ -87,18 +90,25 @@ def _last(name: str) -> str:
 
 
 def _ours() -> dict[str, type[BaseEstimator]]:
+    return {
+        f"{package}.{name}": found
+        for package in dir(erasable)
+        for name in _exported(package)
+        if (found := _member(package, name)) is not None
+    }
+
+
+def _exported(package: str) -> list[str]:
+    module = getattr(erasable, package)
+    return list(module.__all__) if isinstance(module, ModuleType) else []
+
+
+def _member(package: str, name: str) -> type[BaseEstimator] | None:
+    """Return an estimator that a package of erasable exports."""
     from erasable.core.estimator import Erasable
 
-    found: dict[str, type[BaseEstimator]] = {}
-    for package in dir(erasable):
-        module = getattr(erasable, package)
-        if not isinstance(module, ModuleType):
-            continue
-        for name in module.__all__:
-            value = getattr(module, name)
-            if inspect.isclass(value) and issubclass(value, Erasable):
-                found[f"{package}.{name}"] = value
-    return found
+    value = getattr(getattr(erasable, package), name)
+    return value if inspect.isclass(value) and issubclass(value, Erasable) else None
 
 
 def _of_scikit_learn(name: str) -> type[BaseEstimator] | None:

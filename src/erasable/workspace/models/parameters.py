@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
+from erasable.core.params import class_path
 from erasable.workspace.models.names import closest, find_estimator, names_of_scikit_learn
 
 Params = Mapping[str, Any]
@@ -25,6 +26,7 @@ BETWEEN = re.compile(r"\s*(?:->|,)\s*")
 SEED = "random_state"
 _PEER = "sklearn."
 _INNER = "estimator"
+_REFIT = "erasable.refit.Refit"
 _GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _STRUCTURE = frozenset({"steps", "memory", "verbose", "transform_input"})
 
@@ -110,6 +112,19 @@ def steps_of(paths: Sequence[str], prefix: str = "") -> Iterator[tuple[str, str,
         yield step, f"{prefix}{step}__" if len(last) > 1 else prefix, path
 
 
+def is_refit(part: Any) -> bool:
+    """Tell whether something is a `Refit`, without importing that where it is not in use.
+
+    Examples
+    --------
+    >>> from erasable import Refit
+    >>> from sklearn.svm import SVC
+    >>> is_refit(Refit(SVC())), is_refit(SVC())
+    (True, False)
+    """
+    return isinstance(part, Erasable) and class_path(type(part)) == _REFIT
+
+
 def set_params(model: Any, params: Params) -> None:
     """Set the parameters of a model, by the names that users know them by.
 
@@ -183,13 +198,9 @@ def _settable(model: Any) -> dict[str, str]:
     Users need not know of `Refit`: its estimator's parameters are those of the step. Seeds of
     estimators of scikit-learn are left out: the estimator around them draws these.
     """
-    from erasable.refit import Refit
-
     known = {"": model, **model.get_params(deep=True)}
     hidden = [
-        f"{name}__{_INNER}".removeprefix("__")
-        for name, part in known.items()
-        if isinstance(part, Refit)
+        f"{name}__{_INNER}".removeprefix("__") for name, part in known.items() if is_refit(part)
     ]
     valid = {}
     for full, value in list(known.items())[1:]:

@@ -83,17 +83,14 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
     >>> make(parse("sklearn.svm.SVC", {"C": "0.5"}))
     Refit(estimator=SVC(C=0.5))
     """
-    from erasable.pipeline import Pipeline
-    from erasable.refit import Refit
-
     paths, params = recipe["estimator"], recipe["params"]
     model: Any
     if all(path.startswith("sklearn.") for path in paths):
-        model = Refit(build(paths, params))
+        model = _refit(build(paths, params))
     else:
         made = [(name, build([path], params, prefix)) for name, prefix, path in steps_of(paths)]
-        steps = [(name, part if _forgets(part) else Refit(part)) for name, part in made]
-        model = steps[0][1] if len(steps) == 1 else Pipeline(steps)
+        steps = [(name, part if _forgets(part) else _refit(part)) for name, part in made]
+        model = steps[0][1] if len(steps) == 1 else _in_a_row(steps)
     set_params(model, params)
     seeds = recipe.get("seeds")
     if seeds:
@@ -194,6 +191,18 @@ def _path(name: str, cls: type[BaseEstimator]) -> str:
     from erasable.core.params import class_path
 
     return class_path(cls)
+
+
+def _refit(part: BaseEstimator) -> Erasable:
+    from erasable.refit import Refit  # late, as the one below
+
+    return Refit(part)
+
+
+def _in_a_row(steps: list[tuple[str, Any]]) -> Erasable:
+    from erasable.pipeline import Pipeline  # late, because it imports most of the estimators
+
+    return Pipeline(steps)
 
 
 def _forgets(part: BaseEstimator) -> bool:

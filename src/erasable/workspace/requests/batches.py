@@ -19,8 +19,7 @@ from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, holders
-from erasable.workspace.data.admission import record_type
-from erasable.workspace.data.catalogue import every, get
+from erasable.workspace.data.catalogue import every, get, record_type
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects

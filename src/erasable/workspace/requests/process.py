@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from erasable.core.errors import ErasableError, WorkspaceBusyError
+from erasable.core.errors import ErasableError, InvalidInputError, WorkspaceBusyError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, leavers
@@ -96,6 +96,7 @@ def process(
     *,
     delivers: bool = True,
     advice: str = "or give the model up: `erasable model retire {model}`",
+    n_jobs: int = 1,
 ) -> Processed:
     """Carry out every request that is pending and not held.
 
@@ -108,6 +109,8 @@ def process(
         Carry out the tasks of `erasable.workspace.requests.outbox`.
     advice : str
         What to do about a model that cannot be updated, for the error.
+    n_jobs : int, default=1
+        Threads that prepare models, each of which may read its data: what comes out is the same.
 
     Returns
     -------
@@ -115,13 +118,17 @@ def process(
 
     Raises
     ------
+    InvalidInputError
+        `n_jobs` is less than 1.
     WorkspaceBusyError
         Another process is at work.
     WorkspaceError
         A model or data set cannot be read or rewritten; nothing has changed.
     """
+    if n_jobs < 1:
+        raise InvalidInputError(f"n_jobs is {n_jobs}; expected a whole number, 1 or more")
     with phases.measured() as seconds:
-        done = carry_out(context, only, delivers=delivers)
+        done = carry_out(context, only, delivers=delivers, n_jobs=n_jobs)
     if isinstance(done, Setback):
         done.reraise(advice)
     done.phases = seconds
@@ -135,6 +142,7 @@ def carry_out(
     patience: Patience | None = None,
     wait: float | None = None,
     delivers: bool = True,
+    n_jobs: int = 1,
 ) -> Processed | Setback:
     """Carry out every request that is pending and not held, or say what keeps them from that.
 
@@ -149,6 +157,7 @@ def carry_out(
         Seconds to wait for another process that carries out requests; by default those of the
         workspace.
     delivers : bool, default=True
+    n_jobs : int, default=1
 
     Returns
     -------
@@ -165,7 +174,7 @@ def carry_out(
             checked: dict[str, Any] = {}
             claimed |= concerned(context, only, patient=patience is not None, checked=checked)
             with context.lock(claimed) if claimed else nullcontext():
-                done = _carry_out_once(context, only, patience, claimed, checked)
+                done = _carry_out_once(context, only, patience, claimed, checked, n_jobs)
             if isinstance(done, Processed):
                 break
             if done.target is not None:
@@ -216,22 +225,25 @@ def _carry_out_once(
     patience: Patience | None,
     claimed: set[str],
     checked: dict[str, Any],
+    n_jobs: int,
 ) -> Processed | Setback:
     done = Processed()
     with context.lock([locking.STEPS]):
         pass  # no worker is at work any more for a process that has died
     with context.ledger.reading() as connection:
         done.warnings += clock.set_back(context, connection)
-    if patience is None or _unfinished(context):
+    if _unfinished(context):
         done.requests += finish(context)
         done.n_resumed = len(done.requests)
     batch = plan(context, only, patient=patience is not None, claimed=claimed, checked=checked)
     if isinstance(batch, Setback):
         return batch
     if batch is None:
+        if patience is None and not done.requests:
+            finish(context)
         return done
     try:
-        setback = _find_and_prepare(context, batch, patience)
+        setback = _find_and_prepare(context, batch, patience, n_jobs)
         if setback is None:
             # Processes that let records in until now did not know whom to keep out: wait for them.
             longest = None if patience is None else _LONGEST_ADMISSION
@@ -239,12 +251,18 @@ def _carry_out_once(
                 setback = check_claimed(context, batch, claimed)
                 with phases.phase("putting all in place"):
                     matched = {} if setback is not None else swap(context, batch)
-    except ErasableError:
+    except ErasableError as error:
         with suppress(ErasableError):  # then they are taken up again as they are
             put_back(context, batch)
+            if patience is None and not isinstance(error, OvertakenError):
+                finish(context)
         raise
     if setback is not None:
-        return _put_back(context, batch, setback, patience)
+        setback = _put_back(context, batch, setback, patience)
+        if patience is None:
+            with suppress(ErasableError):  # the next process does it
+                finish(context)
+        return setback
     unmatched = {request for request, count in matched.items() if count == 0}
     done.n_unmatched = len(unmatched)
     asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
@@ -290,7 +308,9 @@ def _put_back(
 # -- what is to be done ----------------------------------------------------------------------------
 
 
-def _find_and_prepare(context: Context, batch: Batch, patience: Patience | None) -> Setback | None:
+def _find_and_prepare(
+    context: Context, batch: Batch, patience: Patience | None, n_jobs: int
+) -> Setback | None:
     with phases.phase("finding records"), context.ledger.reading() as connection:
         setback = look(context, connection, batch)
         if setback is not None:
@@ -301,7 +321,7 @@ def _find_and_prepare(context: Context, batch: Batch, patience: Patience | None)
         if ("model", row.id) in later:
             return Setback("model", row.id, row.name)
     shared = patience is not None and isinstance(context.locks, Leases)
-    found = steps.prepare_batch(context, batch, shared=shared)
+    found = steps.prepare_batch(context, batch, shared=shared, n_jobs=n_jobs)
     if isinstance(found, Setback):
         return found
     with phases.phase("finding who has no record left"):

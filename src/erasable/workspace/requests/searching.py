@@ -13,10 +13,8 @@ from sqlalchemy import Connection
 
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.context import Context
-from erasable.workspace.data.admission import record_type
-from erasable.workspace.data.catalogue import DataSet, every
+from erasable.workspace.data.catalogue import DataSet, every, record_type
 from erasable.workspace.identity.canonical import canonical, check_type, kind_of
-from erasable.workspace.identity.looks import addresses_among
 from erasable.workspace.identity.subjects import DEFAULT_TYPE, types_tried
 from erasable.workspace.ledger.bulk import held
 from erasable.workspace.ledger.schema import identity
@@ -79,6 +77,8 @@ def check_types(
                 context, connection, values, [type], datasets, f"the type {type!r} was named"
             )
         return
+    from erasable.workspace.identity.looks import addresses_among  # late, as it takes Arrow
+
     addresses = addresses_among(values)
     if not addresses:
         return

@@ -7,13 +7,17 @@ made is in the ledger's step before its lease ends; the batch puts all of it in 
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, suppress
+import threading
+from collections.abc import Generator
+from contextlib import ExitStack, closing, nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
 from erasable.core.errors import ErasableError, LedgerError, TamperedError, WorkspaceBusyError
+from erasable.core.threads import in_threads
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import erasing
@@ -23,7 +27,7 @@ from erasable.workspace.locking.leases import label
 from erasable.workspace.models import catalogue, deleting
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.requests.batches import Batch
+from erasable.workspace.requests.batches import Batch, Models
 from erasable.workspace.requests.failures import Setback
 from erasable.workspace.requests.phases import phase
 from erasable.workspace.store.artifacts import Stored
@@ -32,7 +36,7 @@ _PATIENCE = 0.05  # seconds between two looks at what others have done
 
 
 def prepare_batch(
-    context: Context, batch: Batch, *, shared: bool
+    context: Context, batch: Batch, *, shared: bool, n_jobs: int = 1
 ) -> dict[int, deleting.Prepared] | Setback:
     """Write the fragments that are left of a batch, then the models of these, by their ids.
 
@@ -42,6 +46,8 @@ def prepare_batch(
     batch : Batch
     shared : bool
         Offer the models to every worker.
+    n_jobs : int, default=1
+        Threads that prepare models, where these are not shared.
 
     Raises
     ------
@@ -53,18 +59,40 @@ def prepare_batch(
     with phase("rewriting data"):
         for erasure in batch.erasures:
             erasing.rewrite_fragments(context, erasure)
-    reader = Reader(context, batch.held())
+    # Those that learn from the same columns come one after the other: they read them once.
+    models = sorted(batch.models, key=lambda each: each[0].features or [])
     found = {}
-    with context.progress("updating models", len(batch.models)) as advance:
-        # Those that learn from the same columns come one after the other: they read them once.
-        for row, version, ids in sorted(batch.models, key=lambda each: each[0].features or []):
-            with phase(f"model {row.name}"):
-                prepared = _prepare_or_fail(context, row, version, ids, reader)
+    with (
+        context.progress("updating models", len(models)) as advance,
+        closing(_prepared_in_threads(context, batch, models, n_jobs)) as outcomes,
+    ):
+        for (row, _, _), prepared in zip(models, outcomes, strict=True):
             if isinstance(prepared, Setback):
                 return prepared
             found[row.id] = prepared
             advance()
     return found
+
+
+def _prepared_in_threads(
+    context: Context, batch: Batch, models: Models, n_jobs: int
+) -> Generator[deleting.Prepared | Setback]:
+    """Prepare models, in their order; what fails first among them is the same for any `n_jobs`."""
+    held, readers, one_at_a_time = batch.held(), threading.local(), threading.Lock()
+
+    def prepare(each: tuple[Model, Version | None, dict[int, list[Any]]]) -> Any:
+        row, version, ids = each
+        if not hasattr(readers, "own"):
+            readers.own = Reader(context, held)
+        alone = one_at_a_time if n_jobs > 1 and deleting.goes_alone(row) else nullcontext()
+        with alone, phase(f"model {row.name}"):
+            return _prepare_or_fail(context, row, version, ids, readers.own)
+
+    if n_jobs == 1:
+        yield from map(prepare, models)
+        return
+    here = copy_context()  # in which phases are measured
+    yield from in_threads(lambda each: here.copy().run(prepare, each), models, n_jobs)
 
 
 def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | Setback:

@@ -8,8 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, leavers
-from erasable.workspace.data.admission import record_type
-from erasable.workspace.data.catalogue import every
+from erasable.workspace.data.catalogue import every, record_type
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import delete_in

@@ -7,9 +7,11 @@ records, or what was derived from them, and is purged with the version. It can b
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
+from erasable.core.errors import AcceleratorWarning
 from erasable.workspace.store.artifacts import owner_of
 from erasable.workspace.store.disk import Disk
 
@@ -49,6 +51,8 @@ def settle_all(
 ) -> None:
     """Bring accelerators to the artifacts that the ledger refers to, and remove all others.
 
+    Of those that are in the place of a model's and cannot be used, an AcceleratorWarning tells.
+
     Parameters
     ----------
     disk : Disk
@@ -66,18 +70,34 @@ def settle_all(
     """
     if not found:
         return
-    from erasable.core.mapped.pages import labels, settle
+    from erasable.core.mapped.pages import Labels, settle
 
     secret = secret_of(keys())
+    places = {folder_of(key): key for key in current if key}
+    unusable = []
     for folder in found:
-        now, to = labels(disk, folder, secret)
+        known = Labels.read(disk, folder, secret)
+        now, to = known.now, known.to
         makers = {owner_of(folder), *(owner_of(each) for each in (now, to) if each)}
         if to is not None and to in current:
             now = to
         elif not makers.isdisjoint(others) or {now, to} & (kept - current):
             continue
-        if now is None or now not in current or not settle(disk, folder, now, secret):
+        if now is None or now not in current or not settle(disk, folder, now, secret, known):
             disk.remove_folder(folder)
         elif folder != folder_of(now):
             disk.remove_folder(folder_of(now))
             disk.rename(folder, folder_of(now))
+        else:
+            continue
+        if folder in places:
+            unusable.append(places[folder].split("/")[-2])
+    if unusable:
+        one = len(unusable) == 1
+        warnings.warn(
+            f"the accelerator{'' if one else 's'} of {', '.join(map(repr, sorted(unusable)))} "
+            f"{'was' if one else 'were'} damaged, or of another version of the model: what was "
+            "there is removed, and is made again at the next deletion",
+            AcceleratorWarning,
+            stacklevel=2,
+        )

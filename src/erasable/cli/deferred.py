@@ -1,0 +1,117 @@
+"""Execute modules that others import at their start, and seldom use, when they are used.
+
+scikit-learn imports pandas and scipy.stats at its start, securesystemslib boto3: most of what a
+command that opens a model would wait for, and a deletion uses nothing of them. The law kept here:
+whoever uses a deferred module finds what an import makes, executed once; who imports it and does
+not use it does not wait. It is for processes that are one command, and no part of the library.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+DEFERRED = ("boto3", "pandas", "scipy.stats")
+
+
+def defer(names: Iterable[str] = DEFERRED) -> None:
+    """Have modules be executed when something of them is asked for, rather than when imported.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Those that are imported already, or are not installed, stay what they are.
+
+    Examples
+    --------
+    >>> import sys
+    >>> defer(["this"])
+    >>> import this  # which prints a poem
+    >>> is_waiting("this")
+    True
+    >>> del sys.modules["this"]
+    """
+    wanted = set(names) - sys.modules.keys()
+    if wanted:
+        sys.meta_path.insert(0, _Finder(wanted))
+
+
+def is_waiting(name: str) -> bool:
+    """Tell whether a module was imported, and is not executed yet."""
+    return type(sys.modules.get(name)) is _Deferred
+
+
+class _Finder:
+    """Finds some modules, each once, and has their loaders wait."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in self._names:
+            return None
+        self._names.discard(name)
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Waiting(spec.loader)
+        return spec
+
+
+class _Waiting(Loader):
+    """A loader that leaves its work to whoever uses the module first."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._lock = threading.RLock()
+        self._is_at_work = False
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Deferred(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__[_WAITING] = self
+        # An import of a submodule asks for the path: so the package is executed before that.
+        module.__dict__.pop("__path__", None)
+
+    def work(self, module: ModuleType) -> None:
+        """Execute a module; other threads wait for it, and this one may use what is there."""
+        with self._lock:
+            spec = module.__spec__
+            if self._is_at_work or not isinstance(module, _Deferred) or spec is None:
+                return
+            self._is_at_work = True
+            try:
+                spec.loader = module.__loader__ = self._loader
+                if spec.submodule_search_locations is not None:
+                    module.__path__ = spec.submodule_search_locations
+                self._loader.exec_module(module)
+            except BaseException:
+                spec.loader = module.__loader__ = self
+                self.exec_module(module)
+                raise
+            finally:
+                self._is_at_work = False
+            del module.__dict__[_WAITING]
+            module.__class__ = ModuleType  # type: ignore[assignment]
+
+
+class _Deferred(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        waiting = self.__dict__.get(_WAITING)
+        if waiting is not None:
+            waiting.work(self)
+        if name in self.__dict__:
+            return self.__dict__[name]
+        if type(self) is _Deferred:  # it is being executed, by this thread
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(self, name)
+
+
+_WAITING = "__waiting__"
