@@ -12,7 +12,7 @@ from erasable.core.threads import N_JOBS
 from ._centroids import SEED_CONSTRAINT
 from ._layout import Rule
 from ._run import plain_rule
-from ._single import GriddedRun, SingleRunModel
+from ._single import AnyRun, SingleRunModel
 
 
 class KMeans(SingleRunModel):
@@ -119,7 +119,7 @@ class KMeans(SingleRunModel):
     def _needs_moments(self) -> bool:
         return bool(self._at_fit("tol") > 0)
 
-    def _rule(self, gridded: GriddedRun, n_levels: int) -> Rule:
+    def _rule(self, gridded: AnyRun, n_levels: int) -> Rule:
         if gridded.moments is None:
             return plain_rule(n_levels)
         weights = self._metric()
