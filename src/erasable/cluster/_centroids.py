@@ -154,7 +154,7 @@ class CentroidModel(
 
     def _assign_records(self) -> tuple[Ints32, Floats]:
         held = self._attached()
-        return find_nearest(self._grid, self._centers, held, self._n_jobs)
+        return find_nearest(self._grid, self._centers, self._metric(), held, self._n_jobs)
 
     @property
     def cluster_centers_(self) -> Floats:

@@ -19,7 +19,7 @@ from ._centroids import CentroidModel
 from ._layout import Rule
 from ._run import LloydRun
 from ._schema import run_schema
-from ._seeding import Seeding, quantum_for
+from ._seeding import Seeding, metric_for
 from ._stored import StoredRun
 from ._table import GriddedTable
 
@@ -184,22 +184,8 @@ class GriddedRun:
 
     def _seeding_metric(self, weights: Floats) -> tuple[float, Floats]:
         """Return the quantum of the potentials, and the weights of the metric of the seeding."""
-        rounded = _rounded(weights)
-        top = self.table.grid.top
-        return quantum_for(top, rounded if weights.size else None), rounded
+        return metric_for(self.table.grid.top, weights)
 
 
 AnyRun: TypeAlias = GriddedRun | StoredRun
 """The accelerator of a `SingleRunModel`: records in memory or elsewhere."""
-
-
-def _rounded(weights: Floats) -> Floats:
-    """Round weights down to powers of four, and so scales to powers of two, which rarely change.
-
-    Were the seeding done in the exact metric, every deletion would change every potential.
-    """
-    if weights.size == 0:
-        return weights
-    exponents = np.frexp(weights)[1] - 1
-    rounded: Floats = np.ldexp(1.0, exponents - exponents % 2)
-    return rounded

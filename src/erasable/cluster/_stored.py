@@ -22,7 +22,7 @@ from erasable.core.passes import Block, Pass, Together, run
 from ._distances import Points
 from ._layout import Levels, grown, new_levels
 from ._run import RuleFor
-from ._seeding import Seeding, quantum_for
+from ._seeding import Seeding, metric_for
 from ._seeding_kernels import retract
 from ._stored_kernels import begin_level, end_level
 from ._stored_passes import Level, SeedingStep, Winners, first_winner
@@ -30,7 +30,6 @@ from ._stored_passes import Level, SeedingStep, Winners, first_winner
 if TYPE_CHECKING:
     from ._single import SingleRunModel
 
-_PLAIN = np.empty(0)
 _FIRST_LEVELS = 16  # there is room for at first
 
 
@@ -55,7 +54,9 @@ class StoredRun:
         live = None if held.n_live == held.records.n_rows else held.live_rows()
         self.phases: Floats | None = None
         self.moments: Moments | None = None
-        self.run = StoredLloyd(model._at_fit("n_clusters"), model._at_fit("max_iter"), model.seed_)
+        self.run = StoredLloyd(
+            model._at_fit("n_clusters"), model._at_fit("max_iter"), model.seed_, model._metric()
+        )
         first = self.run.begin(matrix, live, keys)
 
         def further(grid: Grid) -> Pass[Any]:
@@ -82,7 +83,7 @@ class StoredRun:
         if (
             change.columns.any()
             or self._setting != model._setting(self)
-            or not self.run.stands_without(rows, values)
+            or not self.run.stands_without(rows, values, model._metric())
         ):
             self.__init__(model)  # type: ignore[misc]
             passes = model._at_fit("n_clusters") + 2 + self.run.built
@@ -103,6 +104,8 @@ class StoredLloyd:
         As in `KMeans`.
     seed : int
         Of the tape.
+    weights : ndarray of shape (n_features,), or empty
+        Of the metric.
 
     Attributes
     ----------
@@ -112,8 +115,9 @@ class StoredLloyd:
         See `LloydRun`.
     """
 
-    def __init__(self, n_clusters: int, max_iter: int, seed: int) -> None:
+    def __init__(self, n_clusters: int, max_iter: int, seed: int, weights: Floats) -> None:
         self.max_iter = max_iter
+        self._weights, self._turned = weights, False
         self.seeding = Seeding(n_clusters, seed, 1.0)
         self.built = self.final = -1
 
@@ -151,7 +155,7 @@ class StoredLloyd:
 
         def first(grid: Grid) -> SeedingStep:
             self._grid = grid
-            seeding.quantum = quantum_for(grid.top)
+            seeding.quantum, seeding.weights = metric_for(grid.top, self._weights)
             value = grid.apply(raw)
             self._note(0, row, keys[row], value)
             return SeedingStep(grid, seeding, 0, value[:0], value, keys, self._potential)
@@ -193,14 +197,19 @@ class StoredLloyd:
         leading: Ints = self.seeding.potentials.argmin(axis=1)
         return leading
 
-    def stands_without(self, rows: Ints, raw: Floats) -> bool:
+    def stands_without(self, rows: Ints, raw: Floats, weights: Floats) -> bool:
         """Take rows out of all potentials; tell whether every step chooses what it did.
 
-        Where it does not, nothing is changed.
+        Where it does not, as in another metric of the seeding, all has to be learned again.
+        `weights` are those of the metric from now on.
         """
         seeding = self.seeding
-        if np.isin(seeding.candidates, rows).any():
+        quantum, rounded = metric_for(self._grid.top, weights)
+        same = quantum == seeding.quantum and np.array_equal(rounded, seeding.weights)
+        if not same or np.isin(seeding.candidates, rows).any():
             return False
+        self._turned = not np.array_equal(weights, self._weights)
+        self._weights = weights
         k, tries = seeding.candidates.shape
         gone = self._grid.apply(raw)
         X = np.concatenate([self._values.reshape(k * tries, -1), gone])
@@ -209,7 +218,7 @@ class StoredLloyd:
         chosen = places[np.arange(k), self._leading()]
         potentials = seeding.potentials.copy()
         stands = retract(
-            points, points.rows[k * tries :], _PLAIN, seeding.quantum, chosen,
+            points, points.rows[k * tries :], seeding.weights, seeding.quantum, chosen,
             np.where(seeding.candidates < 0, -1, places), potentials,
         )  # fmt: skip
         if stands:
@@ -246,8 +255,8 @@ class StoredLloyd:
                 if still and plain:  # nothing moves any more
                     self._end(t - 1, t - 1)
                     return passes
-                level = Level(self._grid, self.levels.centers[t])
-                if kept and t <= built and gone is not None:
+                level = Level(self._grid, self.levels.centers[t], self._weights)
+                if kept and t <= built and gone is not None and not self._turned:
                     sums, counts = level.of_block(gone)
                     self.levels.sums[t] -= sums
                     self.levels.counts[t] -= counts
@@ -256,7 +265,7 @@ class StoredLloyd:
                         level, matrix, live, n_jobs=n_jobs
                     )
                     passes += 1
-                final = end_level(t, rule, self.levels)
+                final = end_level(t, rule, self._weights, self.levels)
                 if final >= 0:
                     self._end(t, final)
                     return passes

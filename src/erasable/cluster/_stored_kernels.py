@@ -53,7 +53,7 @@ def begin_level(t: int, rule: Rule, levels: Levels) -> tuple[bool, bool]:
 
 
 @kernel
-def end_level(t: int, rule: Rule, levels: Levels) -> int:
+def end_level(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
     """Return which level is the model by the sums of level `t`; -1 where the run goes on."""
     if rule.squares.size > 0:
         levels.losses[t] = loss_of(
@@ -66,7 +66,8 @@ def end_level(t: int, rule: Rule, levels: Levels) -> int:
         for c in range(levels.centers.shape[1]):
             for f in range(levels.centers.shape[2]):
                 step = levels.centers[t, c, f] - levels.centers[t - 1, c, f]
-                total += step * step
+                step = step * step
+                total += step * weights[f] if weights.size > 0 else step
         if total <= rule.shift:
             return t
     return -1

@@ -25,7 +25,6 @@ from ._seeding_kernels import lower_and_sum, nearest_distance, race
 from ._stored_kernels import add_to_nearest
 
 _AT_ONCE = 2**16  # values on the grid, which stay in cache
-_PLAIN = np.empty(0)  # weights of the Euclidean metric
 _NO_VALUES = np.empty((0, 1))
 
 
@@ -144,19 +143,19 @@ class SeedingStep(Pass[tuple[Ints, Winners]]):
         n_lines, d = self._candidates.shape
         sums = np.zeros(n_lines, np.int64)
         reached = np.empty((n_lines, 0 if self._last else block.size))
-        own = block.of(self._potential)
+        own, weights = block.of(self._potential), self._seeding.weights
         to_seed, to_candidates = new_room(d, 1), new_room(d, n_lines)
         for span, where, gridded in gridded_parts(self._grid, block):
             points = Points.queries(gridded)
             potential = own[where]
             if self._seed.size:
                 distance = np.empty(potential.size)
-                nearest_distance(points, points.rows, self._seed, _PLAIN, to_seed, distance)
+                nearest_distance(points, points.rows, self._seed, weights, to_seed, distance)
                 potential = np.minimum(potential, distance)
                 own[where] = potential
             part, lowered = np.empty(n_lines, np.int64), np.empty((n_lines, potential.size))
             lower_and_sum(
-                points, points.rows, self._candidates, _PLAIN, self._seeding.quantum, potential,
+                points, points.rows, self._candidates, weights, self._seeding.quantum, potential,
                 lowered, part, to_candidates,
             )  # fmt: skip
             sums += part
@@ -202,14 +201,16 @@ class SeedingStep(Pass[tuple[Ints, Winners]]):
 class Level(Pass[tuple[Floats, Ints]]):
     """Add up the records that are nearest to each centroid: their gridded values, and how many."""
 
-    def __init__(self, grid: Grid, centers: Floats) -> None:
-        self._grid, self._centers = grid, centers
+    def __init__(self, grid: Grid, centers: Floats, weights: Floats) -> None:
+        self._grid, self._centers, self._weights = grid, centers, weights
 
     def of_block(self, block: Block) -> tuple[Floats, Ints]:
         k, d = self._centers.shape
         sums, counts, room = np.zeros((k, d)), np.zeros(k, np.int64), new_room(d, k)
         for _, _, gridded in gridded_parts(self._grid, block):
-            add_to_nearest(Points.queries(gridded), self._centers, _PLAIN, room, sums, counts)
+            add_to_nearest(
+                Points.queries(gridded), self._centers, self._weights, room, sums, counts
+            )
         return sums, counts
 
     def merge(self, one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
@@ -219,8 +220,11 @@ class Level(Pass[tuple[Floats, Ints]]):
 class _Nearest(Pass[None]):
     """Write the nearest centroid of every record, and the squared distance to it."""
 
-    def __init__(self, grid: Grid, centers: Floats, labels: Ints32, squared: Floats) -> None:
-        self._grid, self._centers, self._labels, self._squared = grid, centers, labels, squared
+    def __init__(
+        self, grid: Grid, centers: Floats, weights: Floats, labels: Ints32, squared: Floats
+    ) -> None:
+        self._grid, self._centers, self._weights = grid, centers, weights
+        self._labels, self._squared = labels, squared
 
     def of_block(self, block: Block) -> None:
         k, d = self._centers.shape
@@ -230,7 +234,7 @@ class _Nearest(Pass[None]):
         for span, _, gridded in gridded_parts(self._grid, block):
             points = Points.queries(gridded)
             assign_some(
-                points, points.rows, self._centers, _PLAIN, room, labels[span], squared[span]
+                points, points.rows, self._centers, self._weights, room, labels[span], squared[span]
             )
 
     def merge(self, one: None, other: None) -> None:
@@ -238,7 +242,7 @@ class _Nearest(Pass[None]):
 
 
 def find_nearest(
-    grid: Grid, centers: Floats, held: Attachment, n_jobs: int | None
+    grid: Grid, centers: Floats, weights: Floats, held: Attachment, n_jobs: int | None
 ) -> tuple[Ints32, Floats]:
     """Find the nearest centroid of every record, and the squared distance to it.
 
@@ -247,6 +251,8 @@ def find_nearest(
     grid : Grid
     centers : ndarray of shape (n_clusters, n_features)
         On the grid's origin.
+    weights : ndarray of shape (n_features,), or empty
+        Of the metric.
     held : Attachment
         Of n records.
     n_jobs : int or None
@@ -258,5 +264,6 @@ def find_nearest(
     """
     labels, squared = np.empty(held.n_live, np.int32), np.empty(held.n_live)
     live = None if held.n_live == held.records.n_rows else held.live_rows()
-    run(_Nearest(grid, centers, labels, squared), held.records.matrix, live, n_jobs=n_jobs)
+    pass_ = _Nearest(grid, centers, weights, labels, squared)
+    run(pass_, held.records.matrix, live, n_jobs=n_jobs)
     return labels, squared
