@@ -45,7 +45,7 @@ MODELS: dict[str, tuple[Any, str | None, int]] = {
     "GaussianNB": (GaussianNB(), "label", 2),
     "Ridge": (Ridge(), "amount", 2),
     "PCA": (PCA(5), None, 2),
-    "KMeans": (KMeans(8, max_iter=5, random_state=0), None, 1 + 8 + 6),
+    "KMeans": (KMeans(8, max_iter=5, random_state=0), None, 8 + 6),
 }
 """Estimator, target, and how often a fit reads the files."""
 

@@ -175,7 +175,7 @@ def test_a_race_of_all_is_that_of_the_winners_of_blocks() -> None:
     first = lloyd.begin(matrix, None, keys)
     grid = Grid.fit(matrix)
     sums, winners = run(first(grid), matrix)
-    lloyd.seed((sums, winners), matrix, None, keys, 1)
+    lloyd.seed(grid, (sums, winners), matrix, None, keys, 1)
     lloyd.descend(plain_rule, matrix, None, 1)
     gridded = grid.apply(X)
     nearest = np.full(300, np.inf)

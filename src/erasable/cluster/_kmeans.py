@@ -68,6 +68,13 @@ class KMeans(SingleRunModel):
     clusters) and not part of the model; they are sorted at the first deletion of one record, or
     the fifth of several.
 
+    Records that stay in files (`erasable.Records.from_parquet`) have no such accelerator: 16 bytes
+    a record are in memory while the model learns, beside what the records take themselves. A fit
+    reads the files once for each cluster, once for each of ``n_iter_ + 1`` levels (one less where
+    it ended because nothing moved), and once more where they do not say which extremes they have.
+    A deletion reads them once for each iteration; where it takes a seed, a candidate for one, or
+    an extreme that the grid depends on, the model is learned again.
+
     References
     ----------
     .. [1] Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007.

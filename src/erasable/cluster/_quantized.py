@@ -67,6 +67,11 @@ class QuantizedKMeans(SingleRunModel):
     init_centers_, labels_, inertia_, ids_, seed_, n_features_in_
         See `KMeans`.
 
+    Notes
+    -----
+    It learns from records that stay in files, too (`erasable.Records.from_parquet`), as `KMeans`
+    does. A deletion that moves no rounded centroid reads nothing of the files but who leaves.
+
     References
     ----------
     .. [1] Ginart, Guan, Valiant and Zou, "Making AI forget you: data deletion in machine

@@ -69,7 +69,7 @@ class StoredRun:
         if model._needs_moments():
             self.moments = Moments(self.grid, self.grid.n_rows, found[1])
         self._setting = model._setting(self)
-        self.run.seed(found[0], matrix, live, keys, n_jobs)
+        self.run.seed(self.grid, found[0], matrix, live, keys, n_jobs)
         self.run.descend(partial(model._rule, self), matrix, live, n_jobs)
 
     def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
@@ -154,7 +154,6 @@ class StoredLloyd:
         self._potential = np.full(matrix.shape[0], np.inf)
 
         def first(grid: Grid) -> SeedingStep:
-            self._grid = grid
             seeding.quantum, seeding.weights = metric_for(grid.top, self._weights)
             value = grid.apply(raw)
             self._note(0, row, keys[row], value)
@@ -168,6 +167,7 @@ class StoredLloyd:
 
     def seed(
         self,
+        grid: Grid,
         found: tuple[Ints, Winners],
         matrix: Any,
         live: Ints | None,
@@ -175,7 +175,7 @@ class StoredLloyd:
         n_jobs: int | None,
     ) -> None:
         """Run the steps of the seeding; `found` is what the first of them has found."""
-        seeding = self.seeding
+        seeding, self._grid = self.seeding, grid
         for step in range(seeding.n_clusters):
             sums, winners = found
             seeding.potentials[step, : sums.size] = sums
@@ -186,9 +186,7 @@ class StoredLloyd:
             if step + 1 < seeding.n_clusters:
                 values = winners.values[best]
                 self._note(step + 1, winners.rows[best], winners.keys[best], values)
-                further = SeedingStep(
-                    self._grid, seeding, step + 1, seed, values, keys, self._potential
-                )
+                further = SeedingStep(grid, seeding, step + 1, seed, values, keys, self._potential)
                 found = run(further, matrix, live, n_jobs=n_jobs)
         del self._potential
 

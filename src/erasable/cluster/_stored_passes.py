@@ -24,7 +24,7 @@ from ._seeding import Seeding
 from ._seeding_kernels import lower_and_sum, nearest_distance, race
 from ._stored_kernels import add_to_nearest
 
-_AT_ONCE = 2**16  # values on the grid, which stay in cache
+_AT_ONCE = 2**17  # values on the grid, which stay in cache
 _NO_VALUES = np.empty((0, 1))
 
 
