@@ -21,10 +21,10 @@ from erasable.core.passes import Block, Pass, Together, run
 
 from ._distances import Points
 from ._layout import Levels, grown, new_levels
+from ._pass_kernels import begin_level, end_level
 from ._run import RuleFor
 from ._seeding import Seeding, metric_for
 from ._seeding_kernels import retract
-from ._stored_kernels import begin_level, end_level
 from ._stored_passes import Level, SeedingStep, Winners, first_winner
 
 if TYPE_CHECKING:
@@ -249,12 +249,14 @@ class StoredLloyd:
             rule = rule_for(n_levels)
             plain = rule.shift < 0.0 and rule.squares.size == 0
             for t in range(start, n_levels):
-                kept, still = (True, False) if t == 0 else begin_level(t, rule, self.levels)
-                if still and plain:  # nothing moves any more
+                before = self.levels.centers[t].copy()
+                if t > 0 and begin_level(t, rule, self.levels) and plain:
+                    # Nothing moves any more.
                     self._end(t - 1, t - 1)
                     return passes
                 level = Level(self._grid, self.levels.centers[t], self._weights)
-                if kept and t <= built and gone is not None and not self._turned:
+                kept = t <= built and np.array_equal(before, self.levels.centers[t])
+                if gone is not None and kept and not self._turned:
                     sums, counts = level.of_block(gone)
                     self.levels.sums[t] -= sums
                     self.levels.counts[t] -= counts

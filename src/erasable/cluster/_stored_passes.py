@@ -20,9 +20,9 @@ from erasable.core.tape import Stream
 
 from ._distances import Points, new_room
 from ._lloyd_kernels import assign_some
+from ._pass_kernels import add_to_nearest
 from ._seeding import Seeding
 from ._seeding_kernels import lower_and_sum, nearest_distance, race
-from ._stored_kernels import add_to_nearest
 
 _AT_ONCE = 2**17  # values on the grid, which stay in cache
 _NO_VALUES = np.empty((0, 1))
