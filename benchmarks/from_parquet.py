@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from erasable import Records
+from erasable.cluster import KMeans
 from erasable.core.arrow_files import parquet_footer, parquet_row_group
 from erasable.decomposition import PCA
 from erasable.linear_model import Ridge
@@ -44,6 +45,7 @@ MODELS: dict[str, tuple[Any, str | None, int]] = {
     "GaussianNB": (GaussianNB(), "label", 2),
     "Ridge": (Ridge(), "amount", 2),
     "PCA": (PCA(5), None, 2),
+    "KMeans": (KMeans(8, max_iter=5, random_state=0), None, 8 + 6),
 }
 """Estimator, target, and how often a fit reads the files."""
 

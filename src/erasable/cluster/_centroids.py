@@ -21,6 +21,7 @@ from erasable.core.threads import over_rows
 from ._distances import Points, distances_to, new_room
 from ._far import far_distances, far_from, nearest_to_far
 from ._lloyd_kernels import assign_some
+from ._stored_passes import find_nearest
 
 SEED_CONSTRAINT = [
     None,
@@ -153,15 +154,7 @@ class CentroidModel(
 
     def _assign_records(self) -> tuple[Ints32, Floats]:
         held = self._attached()
-        X = held.records.matrix[held.live]
-        labels, squared = np.empty(X.shape[0], np.int32), np.empty(X.shape[0])
-
-        def assign(rows: slice) -> None:
-            self._assign(self._grid.apply(X[rows]), labels[rows], squared[rows])
-
-        for _ in over_rows(assign, X.shape[0], self.n_jobs):
-            pass
-        return labels, squared
+        return find_nearest(self._grid, self._centers, self._metric(), held, self._n_jobs)
 
     @property
     def cluster_centers_(self) -> Floats:

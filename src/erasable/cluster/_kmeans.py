@@ -12,7 +12,7 @@ from erasable.core.threads import N_JOBS
 from ._centroids import SEED_CONSTRAINT
 from ._layout import Rule
 from ._run import plain_rule
-from ._single import GriddedRun, SingleRunModel
+from ._single import AnyRun, SingleRunModel
 
 
 class KMeans(SingleRunModel):
@@ -68,6 +68,13 @@ class KMeans(SingleRunModel):
     clusters) and not part of the model; they are sorted at the first deletion of one record, or
     the fifth of several.
 
+    Records that stay in files (`erasable.Records.from_parquet`) have no such accelerator: 16 bytes
+    a record are in memory while the model learns, beside what the records take themselves. A fit
+    reads the files once for each cluster, once for each of ``n_iter_ + 1`` levels (one less where
+    it ended because nothing moved), and once more where they do not say which extremes they have.
+    A deletion reads them once for each iteration; where it takes a seed, a candidate for one, or
+    an extreme that the grid depends on, the model is learned again.
+
     References
     ----------
     .. [1] Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007.
@@ -119,7 +126,7 @@ class KMeans(SingleRunModel):
     def _needs_moments(self) -> bool:
         return bool(self._at_fit("tol") > 0)
 
-    def _rule(self, gridded: GriddedRun, n_levels: int) -> Rule:
+    def _rule(self, gridded: AnyRun, n_levels: int) -> Rule:
         if gridded.moments is None:
             return plain_rule(n_levels)
         weights = self._metric()

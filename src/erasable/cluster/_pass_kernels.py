@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from erasable.core._jit import kernel
 from erasable.core.arrays import Floats, Ints, Ints32
 
-from ._distances import Points, Room
+from ._distances import TILE, Points, Room, measure, rank_nearest
 from ._following import assign, at_risk_of, pays_for
 from ._layout import Levels, Rule
 from ._levels import stop_of
-from ._lloyd_kernels import next_centers
+from ._lloyd_kernels import next_centers, shift_cluster
 from ._movement import MOST_GROWTH, Moves, movement, new_moves, same_row
 
 
@@ -72,3 +72,20 @@ def assign_block(
     return assign(
         points, live, weights, pairs, limits, factor, was_labels, source, t, levels, room
     )[0]
+
+
+@kernel
+def add_to_nearest(
+    points: Points, centers: Floats, weights: Floats, room: Room, sums: Floats, counts: Ints
+) -> None:
+    """Add every point to the sum and the count of its nearest centroid, ties to the lower index.
+
+    Nothing is kept of the points.
+    """
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    for start in range(0, points.rows.shape[0], TILE):
+        m = measure(points, points.rows, start, centers, weights, room)
+        rank_nearest(room.distances, m, near, who)
+        for r in range(m):
+            shift_cluster(sums, counts, points.X[points.rows[start + r]], who[0, r], 1.0)

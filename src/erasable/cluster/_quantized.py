@@ -19,7 +19,7 @@ from erasable.core.threads import N_JOBS
 
 from ._centroids import SEED_CONSTRAINT
 from ._layout import Rule
-from ._single import GriddedRun, SingleRunModel
+from ._single import AnyRun, SingleRunModel
 
 
 class QuantizedKMeans(SingleRunModel):
@@ -66,6 +66,11 @@ class QuantizedKMeans(SingleRunModel):
         Iterations that were made; the last one was not kept if the loss did not fall.
     init_centers_, labels_, inertia_, ids_, seed_, n_features_in_
         See `KMeans`.
+
+    Notes
+    -----
+    It learns from records that stay in files, too (`erasable.Records.from_parquet`), as `KMeans`
+    does. A deletion that moves no rounded centroid reads nothing of the files but who leaves.
 
     References
     ----------
@@ -116,15 +121,15 @@ class QuantizedKMeans(SingleRunModel):
     def _needs_moments(self) -> bool:
         return True
 
-    def _setting(self, gridded: GriddedRun) -> float:
+    def _setting(self, gridded: AnyRun) -> float:
         epsilon = self._at_fit("epsilon")
         if epsilon is not None:
             return float(epsilon)
         n, d = self._attached().n_live, self.n_features_in_
-        widest = int(gridded.table.grid.top.max())
+        widest = int(gridded.grid.top.max())
         return math.ldexp(1.0, default_exponent(n, self._at_fit("n_clusters"), d) + widest)
 
-    def _rule(self, gridded: GriddedRun, n_levels: int) -> Rule:
+    def _rule(self, gridded: AnyRun, n_levels: int) -> Rule:
         assert gridded.moments is not None
         if gridded.phases is None or gridded.phases.shape[0] < n_levels:
             gridded.phases = self._phases(n_levels)
@@ -142,7 +147,7 @@ class QuantizedKMeans(SingleRunModel):
         draws = [self._tape.uniform(keys, Stream.PHASE, t) for t in range(n_levels)]
         return np.array(draws) - 0.5
 
-    def _read_run(self, gridded: GriddedRun) -> dict[str, Any]:
+    def _read_run(self, gridded: AnyRun) -> dict[str, Any]:
         run = gridded.run
         return {
             **super()._read_run(gridded),

@@ -47,6 +47,19 @@ def quantum_for(tops: Ints, weights: Floats | None = None) -> float:
     return math.ldexp(1.0, max(-1000, min(1000, 35 - widest)))
 
 
+def metric_for(tops: Ints, weights: Floats) -> tuple[float, Floats]:
+    """Return the quantum of the potentials, and the weights of the metric of the seeding.
+
+    Weights are rounded down to powers of four, and so scales to powers of two, which rarely change:
+    were the seeding done in the exact metric, every deletion would change every potential.
+    """
+    if weights.size == 0:
+        return quantum_for(tops), weights
+    exponents = np.frexp(weights)[1] - 1
+    rounded: Floats = np.ldexp(1.0, exponents - exponents % 2)
+    return quantum_for(tops, rounded), rounded
+
+
 class Seeding:
     """The seeds of some points, with what is needed to know when they change.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
+from erasable.core.passes import Stored
 
 from ._centroids import CentroidModel
 from ._layout import Rule
 from ._run import LloydRun
 from ._schema import run_schema
-from ._seeding import Seeding, quantum_for
+from ._seeding import Seeding, metric_for
+from ._stored import StoredRun
 from ._table import GriddedTable
 
 
@@ -30,6 +32,8 @@ class SingleRunModel(CentroidModel):
     can be carried through and the run is made anew.
     """
 
+    _reads_blocks: ClassVar[bool] = True
+
     n_clusters: int
     max_iter: int
     _restored: dict[str, Any] | None
@@ -37,19 +41,20 @@ class SingleRunModel(CentroidModel):
     def _needs_moments(self) -> bool:
         return False
 
-    def _rule(self, gridded: GriddedRun, n_levels: int) -> Rule:
+    def _rule(self, gridded: AnyRun, n_levels: int) -> Rule:
         raise NotImplementedError(f"{type(self).__name__} does not implement _rule()")
 
-    def _setting(self, gridded: GriddedRun) -> Any:
+    def _setting(self, gridded: AnyRun) -> Any:
         return None
 
-    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> GriddedRun:
-        return GriddedRun(self, names, warn)
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> AnyRun:
+        stored = isinstance(self._attached().records.matrix, Stored)
+        return StoredRun(self, names, warn) if stored else GriddedRun(self, names, warn)
 
     def _publish(self) -> None:
         """Show what the run holds; arrays are views, which the next deletion changes."""
-        gridded: GriddedRun = self._accelerator
-        self._grid = gridded.table.grid
+        gridded: AnyRun = self._accelerator
+        self._grid = gridded.grid
         self._centers = gridded.run.centers
         self._inertia = None
         self._restored = None
@@ -61,7 +66,7 @@ class SingleRunModel(CentroidModel):
             return self._restored
         return self._read_run(self._accelerator)
 
-    def _read_run(self, gridded: GriddedRun) -> dict[str, Any]:
+    def _read_run(self, gridded: AnyRun) -> dict[str, Any]:
         return gridded.run.state()
 
     def _schema(self) -> Fields:
@@ -96,7 +101,7 @@ class SingleRunModel(CentroidModel):
     def labels_(self) -> Ints32:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
         self._attached()
-        if self._accelerator is None:
+        if not isinstance(self._accelerator, GriddedRun):
             return super().labels_
         run: LloydRun = self._accelerator.run
         return run.labels[run.live()].astype(np.int32)
@@ -172,20 +177,15 @@ class GriddedRun:
         }
         return Outcome(report.action, report.examined, counts)
 
+    @property
+    def grid(self) -> Grid:
+        """The grid of the records."""
+        return self.table.grid
+
     def _seeding_metric(self, weights: Floats) -> tuple[float, Floats]:
         """Return the quantum of the potentials, and the weights of the metric of the seeding."""
-        rounded = _rounded(weights)
-        top = self.table.grid.top
-        return quantum_for(top, rounded if weights.size else None), rounded
+        return metric_for(self.table.grid.top, weights)
 
 
-def _rounded(weights: Floats) -> Floats:
-    """Round weights down to powers of four, and so scales to powers of two, which rarely change.
-
-    Were the seeding done in the exact metric, every deletion would change every potential.
-    """
-    if weights.size == 0:
-        return weights
-    exponents = np.frexp(weights)[1] - 1
-    rounded: Floats = np.ldexp(1.0, exponents - exponents % 2)
-    return rounded
+AnyRun: TypeAlias = GriddedRun | StoredRun
+"""The accelerator of a `SingleRunModel`: records in memory or elsewhere."""

@@ -366,14 +366,14 @@ class Erasable(Stateful):
         if self._info.keys is None:
             held = self._attached()
             live = self._tape.record_keys(held.ids)
-            ordered = np.sort(live)
-            if bool(np.any(ordered[1:] == ordered[:-1])):
+            keys = np.zeros(held.records.n_rows, dtype=np.uint64)
+            keys[held.live] = live
+            live.sort()
+            if bool(np.any(live[1:] == live[:-1])):
                 raise KeyCollisionError(
                     f"two of {live.size} ids share a 64-bit record key under seed {self.seed_}; "
                     "expected different keys; choose another random_state"
                 )
-            keys = np.zeros(held.records.n_rows, dtype=np.uint64)
-            keys[held.live] = live
             self._info.keys = keys
         return self._info.keys
 

@@ -20,7 +20,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import Grid
 from erasable.core.passes import Block, Pass, at_hand, run
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "SumsOf"]
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +78,7 @@ class Moments:
         Moments
         """
         n_rows = matrix.shape[0] if live_rows is None else int(live_rows.size)
-        return cls(grid, n_rows, run(_Sum(grid), matrix, live_rows, n_jobs=n_jobs))
+        return cls(grid, n_rows, run(SumsOf(grid), matrix, live_rows, n_jobs=n_jobs))
 
     @classmethod
     def fit_with_grid(
@@ -91,7 +91,7 @@ class Moments:
         n_jobs: int | None = None,
     ) -> Self:
         """Fit the grid, too, which takes two passes in all; parameters as of `Grid.fit`."""
-        grid, sums = Grid.fit_with(_Sum, matrix, live_rows, names=names, warn=warn, n_jobs=n_jobs)
+        grid, sums = Grid.fit_with(SumsOf, matrix, live_rows, names=names, warn=warn, n_jobs=n_jobs)
         return cls(grid, grid.n_rows, sums)
 
     def add(self, matrix: Any, rows: Ints) -> None:
@@ -173,23 +173,25 @@ class Moments:
         accumulate(self.grid, *at_hand(matrix, rows), False, sign, self.sums)
 
 
-class _Sum(Pass[Floats]):
-    """Sum rows on a grid, as `Moments.sums`."""
+class SumsOf(Pass[Floats]):
+    """Sum rows on a grid, as `Moments.sums`; for `Grid.fit_with`."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
 
     def of_block(self, block: Block) -> Floats:
+        """Sum the rows of a block."""
         sums = np.zeros((4, block.matrix.shape[1]))
         accumulate(self._grid, block.matrix, block.rows, block.every, 1.0, sums)
         return sums
 
     def merge(self, one: Floats, other: Floats) -> Floats:
+        """Add the sums of two sets of rows."""
         one += other
         return one
 
 
-class _SumColumns(_Sum):
+class _SumColumns(SumsOf):
     """Sum some columns."""
 
     def __init__(self, grid: Grid, columns: list[int]) -> None:

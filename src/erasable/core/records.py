@@ -144,9 +144,9 @@ class Records:
 
         Notes
         -----
-        They are for estimators whose deletions need no more of what is left than sums; others ask
-        for records `in_memory`. Files must not change while models hold the records: one that has
-        changed is refused. Threads (`n_jobs`) read blocks of their own.
+        They are for k-means, and for estimators whose deletions need no more of what is left than
+        sums; others ask for records `in_memory`. Files must not change while models hold the
+        records: one that has changed is refused. Threads (`n_jobs`) read blocks of their own.
 
         Examples
         --------

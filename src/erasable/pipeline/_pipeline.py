@@ -153,7 +153,12 @@ class Pipeline(Composition):
         steps = [step for _, step in self._parts()]
         if not all(isinstance(step, Erasable) and step._can_read_blocks() for step in steps):
             return False
-        return fuses() and bool(steps) and all(step._is_map for step in steps[:-1])
+        if not (fuses() and steps and all(step._is_map for step in steps[:-1])):
+            return False
+        last = steps[-1]
+        while isinstance(last, Pipeline):
+            last = last._parts()[-1][1]
+        return len(steps) == 1 or last._takes_map or last._is_map
 
     @property
     def _is_map(self) -> bool:

@@ -32,6 +32,12 @@ MODELS = {
         "preprocessing.MinMaxScaler,preprocessing.StandardScaler,linear_model.Ridge",
         "cost",
     ),
+    "clusters": ("cluster.KMeans", None),
+    "scaled-clusters": ("preprocessing.StandardScaler,cluster.KMeans", None),
+}
+PARAMS = {
+    "clusters": {"n_clusters": 3, "random_state": 0},
+    "scaled-clusters": {"kmeans__n_clusters": 3, "kmeans__random_state": 0},
 }
 
 
@@ -59,7 +65,10 @@ def fit(workspace: Workspace, *names: str) -> None:
     features = [*(f"x{j}" for j in range(D - 2)), "age", "smokes"]
     for name in names:
         estimator, target = MODELS[name]
-        workspace.fit(name, estimator, datasets=["visits"], target=target, features=features)
+        workspace.fit(
+            name, estimator, datasets=["visits"], target=target, features=features,
+            params=PARAMS.get(name),
+        )  # fmt: skip
 
 
 def copied(made: Path, to: Path, memory: int | None) -> Workspace:
@@ -163,7 +172,7 @@ def test_a_gap_is_found_when_it_is_read(tmp_path: Path) -> None:
 def test_who_cannot_learn_so_says_so_and_nothing_is_changed(made: Path, tmp_path: Path) -> None:
     workspace = copied(made, tmp_path / "ws", SMALL)
     with pytest.raises(WorkspaceError, match=f"expected at most --memory {SMALL}"):
-        workspace.fit("groups", "cluster.QuantizedKMeans", datasets=["visits"])
+        workspace.fit("groups", "cluster.DivideAndConquerKMeans", datasets=["visits"])
     workspace.context.memory = 1000
     with pytest.raises(
         WorkspaceError, match=r"a fragment of \d+ records takes (\d+) bytes"
@@ -184,7 +193,9 @@ def test_the_default_is_half_of_the_machine(made: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(reading, "features_of", lambda *given: read.append(1) or right(*given))
     fit(workspace, "ridge")
     assert read
-    workspace.fit("groups", "cluster.QuantizedKMeans", datasets=["visits"])  # in memory, unasked
+    workspace.fit(
+        "groups", "cluster.DivideAndConquerKMeans", datasets=["visits"]
+    )  # in memory, unasked
 
 
 @pytest.mark.parametrize(
