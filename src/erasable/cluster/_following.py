@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._copying import copy
-from erasable.core._jit import kernel
+from erasable.core._jit import subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
 
 from ._distances import TILE, Points, Room, load_tile, rank_nearest, tile_distances
@@ -26,7 +26,7 @@ Bounds = NDArray[np.float32]
 Labels = NDArray[np.uint16]
 
 
-@kernel
+@subroutine
 def pays_to_follow(
     live: Ints,
     limits: Floats,
@@ -51,7 +51,7 @@ def pays_to_follow(
     return pays
 
 
-@kernel
+@subroutine
 def assign(
     points: Points,
     live: Ints,

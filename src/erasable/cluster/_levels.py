@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._copying import copy
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints
 
 from ._distances import Points, Room
@@ -20,7 +20,7 @@ from ._lloyd_kernels import loss_of, next_centers, reexamine, shift_cluster
 from ._movement import MOST_GROWTH, movement, new_moves, same_row
 
 
-@kernel
+@subroutine
 def _same(a: Floats, b: Floats) -> bool:
     """Tell whether two centroid tables are equal in every bit that matters."""
     equal = True
@@ -29,7 +29,7 @@ def _same(a: Floats, b: Floats) -> bool:
     return equal
 
 
-@kernel
+@subroutine
 def _pass(
     t: int, points: Points, live: Ints, weights: Floats, pairs: bool, levels: Levels, room: Room
 ) -> None:
@@ -43,7 +43,7 @@ def _pass(
     levels.growth[t] = 1.0
 
 
-@kernel
+@subroutine
 def _follow(
     t: int,
     source: int,
@@ -82,7 +82,7 @@ def _follow(
     )  # fmt: skip
 
 
-@kernel
+@subroutine
 def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files) -> None:
     """File every live position of level `t` under the centroids of now."""
     files.stamps[t] = FREE
@@ -106,7 +106,7 @@ def file_all(
         _file(t, live, clock, weights, levels, files)
 
 
-@kernel
+@subroutine
 def _continue(t: int, levels: Levels, files: Files) -> None:
     """Begin level `t` as the level before it, from which it will differ in few records."""
     copy(levels.sums[t - 1], levels.sums[t])

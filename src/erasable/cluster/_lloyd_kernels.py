@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._copying import copy
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 
 from ._distances import TILE, Points, Room, measure, rank_nearest
@@ -35,7 +35,7 @@ def assign_some(
             squared[start + r] = near[0, r]
 
 
-@kernel
+@subroutine
 def shift_cluster(sums: Floats, counts: Ints, x: Floats, c: int, mass: float) -> None:
     """Add ``mass * x`` to cluster `c`; exact, because `x` lies on the grid."""
     counts[c] += np.int64(mass)
@@ -51,7 +51,7 @@ def shift_cluster(sums: Floats, counts: Ints, x: Floats, c: int, mass: float) ->
             to[f] += mass * x[f]
 
 
-@kernel
+@subroutine
 def next_centers(
     sums: Floats,
     counts: Ints,
@@ -95,7 +95,7 @@ def next_centers(
                 to[f] = (np.rint(to[f] / step - phase[f]) + phase[f]) * step
 
 
-@kernel
+@subroutine
 def loss_of(squares: Floats, sums: Floats, counts: Ints, centers: Floats) -> float:
     """Return the k-means loss of a level from exact sums, in a fixed order of operations.
 
@@ -113,7 +113,7 @@ def loss_of(squares: Floats, sums: Floats, counts: Ints, centers: Floats) -> flo
     return total
 
 
-@kernel
+@subroutine
 def reexamine(
     t: int,
     points: Points,

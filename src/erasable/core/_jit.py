@@ -14,18 +14,89 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.bytecode import FunctionIdentity
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags
 
 F = TypeVar("F", bound=Callable[..., object])
 
-# Without Python's lock, so that several threads can run kernels: see `erasable.core.threads`.
-_OPTIONS: dict[str, Any] = {
-    "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True, "nogil": True,
-}  # fmt: skip
 
 # numba tells apart functions of one name, as those that one function makes, by counting what a
 # process has compiled. Two processes count alike: what is loaded of both caches has one name for
 # two functions, and the linker takes the first for both (numba/numba#10486). So numbers are drawn.
 FunctionIdentity._unique_ids = cast(Any, iter(partial(secrets.randbits, 60), -1))
+
+
+class _WithoutEnvironment:
+    """The code generator for a function that has no address in memory, and no globals to set."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: numba would look for the address of a variable."""
+
+
+class _Unemitted(JITCodeLibrary):
+    """The code of a function that is only ever linked into its callers.
+
+    numba optimises the code of every function by itself and makes machine code of it, although
+    its callers take it in and are optimised as a whole. Here both are left to the callers.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return _WithoutEnvironment(self._codegen)
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+
+class _Flags(Flags):
+    """numba's flags of a compilation, compared in less time.
+
+    They are part of the key under which numba remembers what a type's methods are, and so compared
+    at every call and attribute; numba asks for every option by itself.
+    """
+
+    __slots__ = ()
+
+    def values(self) -> dict[str, Any]:
+        return _DEFAULTS | self._values
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_DEFAULTS = {name: option.default for name, option in Flags.options.items()}
+_HASH = hash(Flags())
+
+
+class _KernelCompiler(Compiler):
+    """numba's compiler, with flags that are compared in less time."""
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any
+    ) -> None:
+        super().__init__(typing, target, library, args, result, _Flags(flags), names)
+
+
+class _SubroutineCompiler(_KernelCompiler):
+    """The same, which leaves what it makes unemitted."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        library = _Unemitted(target.codegen(), "subroutine") if library is None else library
+        super().__init__(typing, target, library, *rest)
 
 
 def kernel(function: F) -> F:
@@ -40,21 +111,8 @@ def kernel(function: F) -> F:
     -------
     callable
         The compiled function; the first call of a new combination of types compiles it.
-
-    Notes
-    -----
-    No C function is made of it, which only code outside of Python could call, and which would
-    take a tenth of the time to compile.
     """
-    options: dict[str, Any] = {
-        "cache": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-        "nogil": True,
-    }
-    compiled = numba.njit(**options)(function)
-    _share_cache(compiled)
-    return cast(F, compiled)
+    return _compiled(function, cache=True)
 
 
 def borrowing(function: F) -> F:
@@ -63,33 +121,54 @@ def borrowing(function: F) -> F:
     The caller holds them, so that references to them need not be counted. In a kernel that takes
     many small views, counting takes a third of the time.
     """
-    options: dict[str, Any] = {
-        "cache": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-        "nogil": True,
-    }
-    options["_nrt"] = False
-    compiled = numba.njit(**options)(function)
-    _share_cache(compiled)
-    return cast(F, compiled)
+    return _compiled(function, cache=True, _nrt=False)
+
+
+def subroutine(function: F) -> F:
+    """Compile a part of kernels, which only kernels call; Python cannot.
+
+    It becomes machine code as a part of each kernel that calls it, and in no other way. To emit it
+    by itself as well, with what takes its arguments out of Python's objects, would be most of the
+    time that a first call waits for. Nothing of it is cached but in its callers.
+    """
+    return _part(function)
 
 
 def inlined(function: F) -> F:
-    """Compile a part of kernels as `borrowing` does, and put it into each place that calls it.
+    """Compile a subroutine as `borrowing` does, and put it into each place that calls it.
 
     An array is passed as ten words, so that a call with twenty arrays takes longer than what many
     a small function does with them. Views may be returned only to what is borrowing as well.
-    Python cannot call it: to take such arrays out of Python's objects would be most of the code.
     """
-    options: dict[str, Any] = {
-        "cache": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-        "nogil": True,
-    }
-    options |= {"no_cpython_wrapper": True, "forceinline": True, "_nrt": False}
-    compiled = numba.njit(**options)(function)
+    return _part(function, forceinline=True, _nrt=False)
+
+
+# Without Python's lock, so that several threads can run kernels: see `erasable.core.threads`. No C
+# function is made of a kernel, which only code outside of Python could call, and which would take a
+# tenth of the time to compile.
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+    "nogil": True,
+    "pipeline_class": _KernelCompiler,
+}
+
+
+def _part(function: F, **options: Any) -> F:
+    options |= {"no_cpython_wrapper": True, "pipeline_class": _SubroutineCompiler}
+    compiled: Any = _compiled(function, **options)
+    if hasattr(compiled, "_insert"):  # numba would call what has no address
+
+        def refuse(*args: Any, **kwargs: Any) -> None:
+            raise TypeError(f"{function.__name__}() is a part of kernels; Python cannot call it")
+
+        compiled._insert = lambda *args: None
+        compiled._compile_for_args = refuse
+    return cast(F, compiled)
+
+
+def _compiled(function: F, **options: Any) -> F:
+    compiled = numba.njit(**{**_OPTIONS, **options})(function)
     _share_cache(compiled)
     return cast(F, compiled)
 
