@@ -17,9 +17,10 @@ from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 
 from ._distances import Points, Room, new_room
+from ._filed_levels import descend_filed, file_all
 from ._filing import hide
 from ._layout import Files, Levels, Rule, grown, new_files, new_levels
-from ._levels import descend, file_all
+from ._levels import descend
 from ._seeding import Seeding
 
 RuleFor: TypeAlias = Callable[[int], Rule]
@@ -286,11 +287,18 @@ class LloydRun:
         start = 0
         while True:
             n_levels = self.levels.labels.shape[0]
-            self._built, self.final, *counts = descend(
-                self.points, self.alive, gone, self.n_alive, self._clock, self._built,
-                rule(n_levels), former, self._weights, turned, self._pairs, self._filed,
-                self.levels, self._files, self._picks, self._room, start,
-            )  # fmt: skip
+            if self._filed:
+                self._built, self.final, *counts = descend_filed(
+                    self.points, self.alive, gone, self.n_alive, self._clock, self._built,
+                    rule(n_levels), self._weights, turned, self._pairs,
+                    self.levels, self._files, self._picks, self._room, start,
+                )  # fmt: skip
+            else:
+                self._built, self.final, *counts = descend(
+                    self.points, self.alive, gone, self._built,
+                    rule(n_levels), former, self._weights, turned, self._pairs,
+                    self.levels, self._room, start,
+                )  # fmt: skip
             totals += counts
             if self.final >= 0:
                 break
