@@ -11,7 +11,12 @@ from erasable.core._jit import kernel
 def standalone(thing: Any) -> Any:
     """Return a subroutine as a kernel, or all that a module has, its subroutines as kernels."""
     if isinstance(thing, ModuleType):
-        return SimpleNamespace(**{name: standalone(each) for name, each in vars(thing).items()})
+        found = {name: _one(each) for name, each in vars(thing).items()}
+        return SimpleNamespace(**found)
+    return _one(thing)
+
+
+def _one(thing: Any) -> Any:
     return kernel(thing.py_func) if is_subroutine(thing) else thing
 
 

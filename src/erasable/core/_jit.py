@@ -6,8 +6,13 @@ floating-point sum, and then a deletion no longer equals a refit bit for bit.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
 import secrets
+import sys
+import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -18,6 +23,13 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 
 F = TypeVar("F", bound=Callable[..., object])
+
+PATIENCE = 1.0
+"""Seconds that a thread may wait for the compiler in all, before it is told."""
+
+MESSAGE = (
+    "erasable: compiling kernels, once per installation; `erasable compile` does all of it ahead"
+)
 
 
 # numba tells apart functions of one name, as those that one function makes, by counting what a
@@ -54,12 +66,53 @@ class _Unemitted(JITCodeLibrary):
         pass
 
     def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
         return 0
+
+
+class _Wait(threading.local):
+    """How long this thread has waited for the compiler; who waits for long is told, once.
+
+    Kernels are compiled one within another: each tells how far the outermost is.
+    """
+
+    told = False
+    lock = threading.Lock()
+
+    def __init__(self) -> None:
+        self.silent = False
+        self._depth = 0
+        self._before = 0.0
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        if self._depth == 0:
+            self._began = time.monotonic()
+        self._depth += 1
+        self._tell()
+
+    def __exit__(self, *_: object) -> None:
+        self._tell()
+        self._depth -= 1
+        if self._depth == 0:
+            self._before += time.monotonic() - self._began
+
+    def _tell(self) -> None:
+        waited = self._before + time.monotonic() - self._began
+        if _Wait.told or self.silent or waited < PATIENCE:
+            return
+        with self.lock:
+            told, _Wait.told = _Wait.told, True
+        if not told and sys.stderr is not None:
+            with contextlib.suppress(OSError, ValueError):  # a stream that is closed
+                print(MESSAGE, file=sys.stderr, flush=True)
+
+
+_wait = _Wait()
 
 
 class _Flags(Flags):
@@ -79,23 +132,31 @@ class _Flags(Flags):
 
 
 _DEFAULTS = {name: option.default for name, option in Flags.options.items()}
-_HASH = hash(Flags())
+_HASH = hash(Flags())  # type: ignore[no-untyped-call]
 
 
 class _KernelCompiler(Compiler):
-    """numba's compiler, with flags that are compared in less time."""
+    """numba's compiler, with flags that are compared in less time; who waits for it is told."""
 
     def __init__(
         self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any
     ) -> None:
-        super().__init__(typing, target, library, args, result, _Flags(flags), names)
+        fast = _Flags(flags)  # type: ignore[no-untyped-call]
+        super().__init__(  # type: ignore[no-untyped-call]
+            typing, target, library, args, result, fast, names
+        )
+
+    def compile_extra(self, function: Any) -> Any:
+        with _wait:
+            return super().compile_extra(function)  # type: ignore[no-untyped-call]
 
 
 class _SubroutineCompiler(_KernelCompiler):
     """The same, which leaves what it makes unemitted."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        library = _Unemitted(target.codegen(), "subroutine") if library is None else library
+        if library is None:
+            library = _Unemitted(target.codegen(), "subroutine")  # type: ignore[no-untyped-call]
         super().__init__(typing, target, library, *rest)
 
 
@@ -196,3 +257,80 @@ def _share_cache(compiled: Any) -> None:
 
     file._data_name = lambda number: pattern.format(number=secrets.randbits(60))
     file._load_index = load_index
+
+
+# -- in the background -----------------------------------------------------------------------------
+
+_asked: set[tuple[Any, Any]] = set()
+_failed: set[tuple[Any, Any]] = set()
+_compilers: list[threading.Thread] = []
+
+
+def at_hand(*calls: tuple[Callable[..., object], tuple[Any, ...]]) -> bool:
+    """Tell whether kernels can be called without waiting for the compiler.
+
+    Parameters
+    ----------
+    *calls : tuple of (kernel, arguments)
+        Only the arguments' types matter.
+
+    Returns
+    -------
+    bool
+        Where it is False for the second time, a thread has begun to compile what is missing; after
+        that it is True. (Who asks once may never ask again, and a process ends no sooner than its
+        threads.)
+    """
+    missing = []
+    for function, arguments in calls:
+        compiled: Any = function
+        if hasattr(compiled, "overloads"):  # not where compiling is switched off
+            types = tuple(compiled.typeof_pyval(each) for each in arguments)
+            if (compiled, types) not in _failed and not _is_cached(compiled, types):
+                missing.append((compiled, types))
+    if not missing:
+        return True
+    if any(each not in _asked for each in missing):
+        _asked.update(missing)
+    elif not _compilers:
+        _compilers.append(
+            threading.Thread(target=_compile, args=(missing,), name="erasable-compiler")
+        )
+        _compilers[0].start()
+    return False
+
+
+def wait() -> None:
+    """Wait for the compiler in the background, if there is one.
+
+    Examples
+    --------
+    >>> wait()
+    """
+    for each in tuple(_compilers):
+        each.join()
+
+
+# What a thread holds that a fork does not have, nobody gives back there.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=wait)
+
+
+def _compile(missing: list[tuple[Any, Any]]) -> None:
+    _wait.silent = True
+    for compiled, types in missing:
+        try:
+            compiled.compile(types)
+        except Exception:  # whoever calls it meets the same
+            _failed.add((compiled, types))
+    _compilers.clear()
+
+
+def _is_cached(compiled: Any, types: tuple[Any, ...]) -> bool:
+    if types in compiled.overloads:
+        return True
+    file = getattr(compiled._cache, "_cache_file", None)
+    if file is None:
+        return False
+    key = compiled._cache._index_key(types, compiled.targetctx.codegen())
+    return key in file._load_index()
