@@ -229,7 +229,18 @@ def _part(function: F, **options: Any) -> F:
 
 
 def _compiled(function: F, **options: Any) -> F:
-    compiled = numba.njit(**{**_OPTIONS, **options})(function)
+    compiled: Any = numba.njit(**{**_OPTIONS, **options})(function)
+    if hasattr(compiled, "get_call_template"):
+        template = compiled.get_call_template
+
+        def plain(args: Any, names: Any) -> Any:
+            """Take constants for numbers: or a kernel is compiled once for each constant."""
+            return template(
+                tuple(map(numba.types.unliteral, args)),
+                {name: numba.types.unliteral(each) for name, each in names.items()},
+            )
+
+        compiled.get_call_template = plain
     _share_cache(compiled)
     return cast(F, compiled)
 
