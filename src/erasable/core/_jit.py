@@ -13,7 +13,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -113,6 +113,34 @@ class _Wait(threading.local):
 
 
 _wait = _Wait()
+_made: list[bool] = []  # for each function that was compiled, whether Python can call it
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Have this thread wait for the compiler without being told.
+
+    Examples
+    --------
+    >>> with silence():
+    ...     pass
+    """
+    before, _wait.silent = _wait.silent, True
+    try:
+        yield
+    finally:
+        _wait.silent = before
+
+
+def n_compiled() -> int:
+    """Return how many kernels this process has compiled, for one combination of types each.
+
+    Examples
+    --------
+    >>> n_compiled() >= 0
+    True
+    """
+    return sum(_made)
 
 
 class _Flags(Flags):
@@ -131,12 +159,15 @@ class _Flags(Flags):
         return _HASH
 
 
+_UNLITERAL: Any = numba.types.unliteral
 _DEFAULTS = {name: option.default for name, option in Flags.options.items()}
 _HASH = hash(Flags())  # type: ignore[no-untyped-call]
 
 
 class _KernelCompiler(Compiler):
     """numba's compiler, with flags that are compared in less time; who waits for it is told."""
+
+    emits = True
 
     def __init__(
         self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any
@@ -147,12 +178,15 @@ class _KernelCompiler(Compiler):
         )
 
     def compile_extra(self, function: Any) -> Any:
+        _made.append(self.emits)
         with _wait:
             return super().compile_extra(function)  # type: ignore[no-untyped-call]
 
 
 class _SubroutineCompiler(_KernelCompiler):
     """The same, which leaves what it makes unemitted."""
+
+    emits = False
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
         if library is None:
@@ -236,8 +270,7 @@ def _compiled(function: F, **options: Any) -> F:
         def plain(args: Any, names: Any) -> Any:
             """Take constants for numbers: or a kernel is compiled once for each constant."""
             return template(
-                tuple(map(numba.types.unliteral, args)),
-                {name: numba.types.unliteral(each) for name, each in names.items()},
+                tuple(map(_UNLITERAL, args)), {name: _UNLITERAL(x) for name, x in names.items()}
             )
 
         compiled.get_call_template = plain
