@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+import erasable
 from erasable.core import _jit
 
-__all__ = ["Compiled", "compile_kernels"]
+__all__ = ["Compiled", "compile_kernels", "kept_in"]
 
 _N, _D = 240, 4
 _COUNTS = ("BernoulliNB", "CategoricalNB", "MultinomialNB", "OneHotEncoder", "OrdinalEncoder")
@@ -102,6 +103,18 @@ def compile_kernels(
     return [found[name] for name in wanted]
 
 
+def kept_in() -> str:
+    """Return the folder in which compiled kernels are kept.
+
+    Examples
+    --------
+    >>> import os
+    >>> os.path.isabs(kept_in())
+    True
+    """
+    return os.path.abspath(os.environ.get("NUMBA_CACHE_DIR") or os.path.dirname(erasable.__file__))
+
+
 def _n_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -137,7 +150,7 @@ def _use(estimator: Any, X: Any, y: Any) -> None:
         path = os.path.join(folder, "model")
         model.save(path, records=True)
         for gone in (["visit-3"], ["visit-7", "visit-8"]):
-            again = importlib.import_module("erasable").load(path, True)
+            again = erasable.load(path, True)
             again.delete(gone)
             again.save(path, records=True)
 
