@@ -9,7 +9,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.frame import command
-from erasable.cli.options import JSON, option, whole
+from erasable.cli.options import FOLDER, JSON
 
 app = typer.Typer()
 
@@ -17,27 +17,22 @@ PANEL = "The workspace"
 
 
 @command(app, "compile", example="erasable compile", panel=PANEL)
-def compile_(
-    jobs: str | None = option("N", "Processes; by default one for each core.", default=None),
-    as_json: bool = JSON,
-) -> None:
-    """Compile all kernels, so that nobody waits for them: for the image of a container, say."""
+def compile_(folder: str = FOLDER, as_json: bool = JSON) -> None:
+    """Compile all kernels, so that nobody waits for them; it needs no workspace."""
     from erasable.cli.progress import Meter
-    from erasable.utils.compiling import compile_kernels, kept_in
+    from erasable.utils.compiling import compile_kernels
     from erasable.utils.discovery import all_estimators
 
-    n_jobs = None if jobs is None else whole(jobs, "--jobs")
     names = [name for name, _, _ in all_estimators()]
     began = time.perf_counter()
     with Meter(sys.stderr)("compiling", len(names)) as advance:
-        done = compile_kernels(names, n_jobs=n_jobs, tell=lambda _: advance())
+        done = compile_kernels(names, tell=lambda _: advance())
     seconds, n_kernels = time.perf_counter() - began, sum(each.n_kernels for each in done)
     if as_json:
         show.print_json(
             {
                 "estimators": [show.picked(each, "name", "n_kernels", "seconds") for each in done],
                 "n_kernels": n_kernels,
-                "kept_in": kept_in(),
                 "seconds": seconds,
             }
         )
@@ -49,4 +44,3 @@ def compile_(
         )
     else:
         show.line(f"the kernels of {show.words(len(done), 'estimator')} are compiled already")
-    show.line(f"they are in {show.one_line(kept_in())}")

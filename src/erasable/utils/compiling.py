@@ -23,7 +23,7 @@ import numpy as np
 import erasable
 from erasable.core import _jit
 
-__all__ = ["Compiled", "compile_kernels", "kept_in"]
+__all__ = ["Compiled", "compile_kernels"]
 
 _N, _D = 240, 4
 _COUNTS = ("BernoulliNB", "CategoricalNB", "MultinomialNB", "OneHotEncoder", "OrdinalEncoder")
@@ -101,18 +101,6 @@ def compile_kernels(
             ):
                 add(future.result())
     return [found[name] for name in wanted]
-
-
-def kept_in() -> str:
-    """Return the folder in which compiled kernels are kept.
-
-    Examples
-    --------
-    >>> import os
-    >>> os.path.isabs(kept_in())
-    True
-    """
-    return os.path.abspath(os.environ.get("NUMBA_CACHE_DIR") or os.path.dirname(erasable.__file__))
 
 
 def _n_cores() -> int:
