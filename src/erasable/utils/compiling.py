@@ -44,6 +44,11 @@ class Compiled:
     n_kernels : int
         Kernels compiled, for one combination of types each; 0 where all were there already.
     seconds : float
+
+    Examples
+    --------
+    >>> Compiled("KMeans", 12, 9.5).n_kernels
+    12
     """
 
     name: str
