@@ -78,6 +78,7 @@ suppress import erased.json
 status
 report report.html
 workspace copy ../team --database postgresql://ann@db.example/models
+compile
 """
 
 DATABASE = "postgresql://ann@db.example/models"

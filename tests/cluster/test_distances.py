@@ -12,6 +12,9 @@ from cluster.oracles import distance, distances, nearest
 from effort import examples
 from erasable.cluster._distances import TILE, Points, distances_to, new_room, rank_nearest
 from erasable.cluster._lloyd_kernels import assign_some
+from subroutines import standalone
+
+rank_nearest = standalone(rank_nearest)
 
 NO_WEIGHTS = np.empty(0)
 

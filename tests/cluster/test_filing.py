@@ -13,6 +13,9 @@ from effort import few
 from erasable.cluster._filing import tile_bounds
 from erasable.cluster._movement import movement, new_moves
 from erasable.cluster._run import LloydRun
+from subroutines import standalone
+
+tile_bounds, movement, new_moves = map(standalone, (tile_bounds, movement, new_moves))
 
 
 def make_data(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:

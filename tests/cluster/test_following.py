@@ -9,6 +9,9 @@ from cluster import oracles
 from cluster.files import fresh_run, label_errors, make_run, same_state
 from erasable.cluster._following import pays_to_follow
 from erasable.cluster._run import _PATIENCE, LloydRun
+from subroutines import standalone
+
+pays_to_follow = standalone(pays_to_follow)
 
 
 def bound_errors(run: LloydRun) -> list[str]:

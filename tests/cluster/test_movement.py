@@ -14,6 +14,11 @@ from effort import examples
 from erasable.cluster._distances import TILE, Points, measure, new_room, rank_nearest
 from erasable.cluster._filing import tile_bounds
 from erasable.cluster._movement import MOST_GROWTH, movement, new_moves
+from subroutines import standalone
+
+measure, rank_nearest, tile_bounds, movement, new_moves = map(
+    standalone, (measure, rank_nearest, tile_bounds, movement, new_moves)
+)
 
 NONE = np.empty(0)
 

@@ -9,6 +9,9 @@ import pytest
 
 from erasable.core._copying import copy
 from naming import named
+from subroutines import standalone
+
+copy = standalone(copy)
 
 SOME = np.random.default_rng(0).normal(size=(3, 2, 5)) * 100
 

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from erasable.core._cosine_kernels import cos_turns
 from erasable.core._jit import kernel
+from subroutines import standalone
+
+cos_turns = standalone(cos_turns)
 
 # By mpmath at 300 bits, rounded to float64: everywhere, at the edges of the three polynomials'
 # ranges, beside the zero, and where whole turns are many.

@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from effort import examples
-from erasable.core import _centring_kernels as centring
+from erasable.core import _centring_kernels
 from erasable.core import _gram_passes as passes
 from erasable.core import gram as module
 from erasable.core.errors import InvalidDataError
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import MAX_ROWS, Grid
 from erasable.core.sparse import SparseGrid, canonical
+from subroutines import standalone
+
+centring = standalone(_centring_kernels)
 
 pytestmark = pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 

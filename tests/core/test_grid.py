@@ -11,9 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.core import _grid_kernels as kernels
+from erasable.core import _grid_kernels
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import MAX_ROWS, Grid, PrecisionWarning
+from subroutines import standalone
+
+kernels = standalone(_grid_kernels)
 
 quiet = pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 SHAPES = (

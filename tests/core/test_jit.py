@@ -13,8 +13,11 @@ from typing import Any
 import numba
 import pytest
 from numba.core.caching import IndexDataCacheFile
+from numba.core.compiler import Flags
 
-from erasable.core._jit import kernel
+from erasable.core import _jit
+from erasable.core._jit import kernel, subroutine
+from subroutines import standalone
 
 
 def twice(x: float) -> float:
@@ -162,3 +165,112 @@ def test_an_index_of_an_earlier_version_is_compiled_again(tmp_path: Path) -> Non
     assert damaged(kernel).load("float64") is None
     with pytest.raises(AttributeError):
         damaged(numba.njit(cache=True)).load("float64")
+
+
+# -- subroutines ----------------------------------------------------------------------------------
+
+
+def plus(x: float, k: int) -> float:
+    return x + k
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_python_cannot_call_a_subroutine_and_kernels_can() -> None:
+    """It has no address: the negative control is a kernel of the same function."""
+    part = subroutine(plus)
+
+    @kernel
+    def use(x: float) -> float:
+        return part(x, 1)
+
+    for _ in range(2):  # before and after it is compiled
+        with pytest.raises(TypeError, match=r"^plus\(\) is a part of kernels"):
+            part(1.0, 1)
+        assert use(1.0) == 2.0
+    assert standalone(part)(1.0, 1) == kernel(plus)(1.0, 1) == 2.0
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_subroutine_is_compiled_once_for_all_constants() -> None:
+    part = subroutine(plus)
+
+    @kernel
+    def use(x: float, k: int) -> float:
+        return part(x, 1) + part(x, 2) + part(x, k)
+
+    assert use(1.0, 3) == 9.0
+    assert len(part.overloads) == 1
+
+
+def test_flags_that_are_compared_faster_are_equal_to_numbas() -> None:
+    theirs = Flags()
+    theirs.nrt = True
+    ours, other = _jit._Flags(theirs), _jit._Flags(theirs)
+    assert ours == theirs
+    assert theirs == ours
+    assert hash(ours) == hash(theirs)
+    other.nrt = False
+    assert ours != other
+
+
+# -- who waits ------------------------------------------------------------------------------------
+
+WAITING = """
+import sys, threading
+from erasable.core import _jit
+
+@_jit.kernel
+def first(x):
+    return x + 1
+
+@_jit.kernel
+def second(x):
+    return x * 2
+
+_jit.PATIENCE = {patience}
+print(first(1.0), second(1.0))
+"""
+
+
+@pytest.mark.parametrize("patience", [0.0, 1e9])
+def test_who_waits_for_the_compiler_is_told_once(tmp_path: Path, patience: float) -> None:
+    """The negative controls: nobody who has more patience, and nobody who finds it compiled."""
+    (tmp_path / "waiting.py").write_text(WAITING.format(patience=patience))
+    for told in (1 if patience == 0.0 else 0, 0):
+        done = run(tmp_path, "waiting.py")
+        assert done.stdout.split() == ["2.0", "2.0"]
+        assert done.stderr == (_jit.MESSAGE + "\n") * told
+
+
+BACKGROUND = """
+from erasable.core import _jit
+
+@_jit.kernel
+def slow(x):
+    return x + 1
+
+_jit.PATIENCE = 0.0
+print(_jit.at_hand((slow, (1.0,))), len(_jit._compilers))
+print(_jit.at_hand((slow, (1.0,))), len(_jit._compilers) or len(slow.overloads))
+_jit.wait()
+print(_jit.at_hand((slow, (1.0,))), len(slow.overloads))
+print(_jit.at_hand((slow, (1,))), len(slow.overloads))
+"""
+
+
+def test_kernels_are_compiled_in_the_background_when_they_are_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "background.py").write_text(BACKGROUND)
+    done = run(tmp_path, "background.py")
+    assert done.stdout.split() == ["False", "0", "False", "1", "True", "1", "False", "1"]
+    assert done.stderr == ""  # nobody waits
+    again = run(tmp_path, "background.py")
+    assert again.stdout.split() == ["True", "0", "True", "0", "True", "0", "False", "0"]
+
+
+def run(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, name], cwd=folder, check=True, capture_output=True, text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
+    )  # fmt: skip

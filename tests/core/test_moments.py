@@ -13,9 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.core import _moment_kernels as kernels
+from erasable.core import _moment_kernels
 from erasable.core.grid import MAX_ROWS, Grid
 from erasable.core.moments import Moments
+from subroutines import standalone
+
+kernels = standalone(_moment_kernels)
 
 pytestmark = pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 

@@ -12,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from erasable.core import _tape_kernels as kernels
+from erasable.core import _tape_kernels
 from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.seeds import draw_seed, seed_from
 from erasable.core.tape import Stream, Tape
+from subroutines import standalone
+
+kernels = standalone(_tape_kernels)
 
 SEEDS = st.integers(0, 2**64 - 1)
 INTEGERS = st.integers(-(2**63), 2**64 - 1)

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from erasable.core import _tape_kernels as kernels
+from erasable.core import _tape_kernels
+from subroutines import standalone
+
+kernels = standalone(_tape_kernels)
 
 WORDS_32 = st.integers(0, 2**32 - 1)
 WORDS_64 = st.integers(0, 2**64 - 1)

@@ -28,6 +28,9 @@ from erasable.linear_model._softmax_kernels import EXP_ERROR, expose
 from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._softmax_sparse import SparseDesign
 from linear_model.logistic_oracle import optimum, small
+from subroutines import standalone
+
+divide_double, exp_doubles, expose = map(standalone, (divide_double, exp_doubles, expose))
 
 UNIT = 2.0**-53
 

@@ -21,6 +21,9 @@ from erasable.neighbors._distance_kernels import (
 )
 from erasable.neighbors._index import Index
 from neighbors.oracle import plain_neighbors
+from subroutines import standalone
+
+block_distances, box_distance = map(standalone, (block_distances, box_distance))
 
 METRICS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 LEAVES = (None, 1, 5, 64)

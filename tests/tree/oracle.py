@@ -14,6 +14,9 @@ import numpy as np
 
 from erasable.core._tape_kernels import draw2, siphash24
 from erasable.core.tape import Stream, Tape
+from subroutines import standalone
+
+draw2 = standalone(draw2)
 
 _64, _32 = 2**64 - 1, 2**32 - 1
 _INVERSE_E = sum(Fraction((-1) ** k, math.factorial(k)) for k in range(60))

@@ -8,6 +8,7 @@ import typer
 
 from erasable.cli import (
     backups,
+    compiling,
     datasets,
     domains,
     evidence,
@@ -52,6 +53,6 @@ def _options(
 
 for group in (
     workspaces, backups, datasets, models, selection, requests, workers, domains, evidence,
-    people,
+    people, compiling,
 ):  # fmt: skip
     app.add_typer(group.app)

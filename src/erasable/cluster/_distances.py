@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Words
 
 TILE = 64
@@ -65,7 +65,7 @@ def new_room(n_features: int, n_centers: int) -> Room:
     return Room(np.zeros((n_features, TILE + _PAD)), np.zeros((n_centers, TILE)))
 
 
-@kernel
+@subroutine
 def load_tile(X: Floats, rows: Ints, picks: Ints, start: int, m: int, tile: Floats) -> None:
     """Transpose the records ``rows[picks[start : start + m]]`` of `X` into `tile`."""
     d = X.shape[1]
@@ -95,7 +95,7 @@ def load_tile(X: Floats, rows: Ints, picks: Ints, start: int, m: int, tile: Floa
             tile[f, r] = x[f]
 
 
-@kernel
+@subroutine
 def tile_distances(tile: Floats, m: int, centers: Floats, weights: Floats, out: Floats) -> None:
     """Write the squared distances of a tile's `m` records to every centroid into ``out[c, r]``.
 
@@ -160,7 +160,7 @@ def tile_distances(tile: Floats, m: int, centers: Floats, weights: Floats, out: 
                     total[r] += t * t
 
 
-@kernel
+@subroutine
 def rank_nearest(dist: Floats, m: int, near: Floats, who: Ints) -> None:
     """Rank the three nearest centroids of every record of a tile.
 
@@ -207,7 +207,7 @@ def rank_nearest(dist: Floats, m: int, near: Floats, who: Ints) -> None:
             i1[r] = c if lt1 else q1
 
 
-@kernel
+@subroutine
 def measure(
     points: Points, picks: Ints, start: int, centers: Floats, weights: Floats, room: Room
 ) -> int:

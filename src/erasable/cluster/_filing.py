@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 
 from ._layout import BINS, FREE, Files, Levels
@@ -64,13 +64,13 @@ class Lists(NamedTuple):
     lowest: NDArray[np.int16]
 
 
-@kernel
+@subroutine
 def lists_of(t: int, levels: Levels, files: Files) -> Lists:
     """Return the lists of level `t`."""
     return Lists(levels.tops[t], levels.bounds[t], levels.links[t], files.head[t], files.lowest[t])
 
 
-@kernel
+@subroutine
 def rounded_down(bound: float) -> np.float32:
     """Return a float32 that is not larger.
 
@@ -80,7 +80,7 @@ def rounded_down(bound: float) -> np.float32:
     return np.float32(0.0 if abs(less) < _SMALLEST else less)
 
 
-@kernel
+@subroutine
 def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Keys32) -> None:
     """Write the movement that every record of a tile can bear.
 
@@ -113,7 +113,7 @@ def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Keys
         bounds[r] = rounded_down(other if pairs and other < second else second)
 
 
-@kernel
+@subroutine
 def _bin_of(bound: float, top_bits: int) -> int:
     """Return the bin of a bound: its exponent and two leading bits, below the level's top."""
     if bound <= 0.0:
@@ -123,7 +123,7 @@ def _bin_of(bound: float, top_bits: int) -> int:
     return min(max(place, 0), BINS - 1)
 
 
-@kernel
+@subroutine
 def file_level(t: int, live: Ints, levels: Levels, files: Files) -> None:
     """File every live position of level `t` under slot 0; its links hold the groups until then."""
     # Floats above 0 are in the order of their bits. Of dead records, bounds may be too large.
@@ -138,7 +138,7 @@ def file_level(t: int, live: Ints, levels: Levels, files: Files) -> None:
         file_record(j, float(lists.bounds[j]), 0, int(lists.following[j]), lists)
 
 
-@kernel
+@subroutine
 def file_record(j: int, bound: float, slot: int, group: int, lists: Lists) -> None:
     """File record `j` in a group of a slot; the bound is rounded down to float32."""
     small = rounded_down(bound)
@@ -150,7 +150,7 @@ def file_record(j: int, bound: float, slot: int, group: int, lists: Lists) -> No
         lists.lowest[slot, group] = place
 
 
-@kernel
+@subroutine
 def take_at_risk(
     slot: int, limits: Floats, alive: Flags, lists: Lists, out: Ints, n_out: int
 ) -> int:
@@ -192,7 +192,7 @@ def take_at_risk(
     return n_out
 
 
-@kernel
+@subroutine
 def _merge(old: int, new: int, limits: Floats, divisor: float, alive: Flags, lists: Lists) -> None:
     """File the records of slot `old` under slot `new`, each bound less the movement between."""
     bounds, following, head, lowest = lists.bounds, lists.following, lists.head, lists.lowest
@@ -210,7 +210,7 @@ def _merge(old: int, new: int, limits: Floats, divisor: float, alive: Flags, lis
         lowest[old, group] = BINS
 
 
-@kernel
+@subroutine
 def free_slot(
     t: int,
     clock: int,
@@ -265,7 +265,7 @@ def free_slot(
     return chosen
 
 
-@kernel
+@subroutine
 def _key_of(row: Floats, scratch: Floats) -> int:
     """Return an integer that is the same for equal rows, and rarely for others."""
     for f in range(row.shape[0]):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._copying import copy
-from erasable.core._jit import kernel
+from erasable.core._jit import subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
 
 from ._distances import TILE, Points, Room, load_tile, rank_nearest, tile_distances
@@ -26,7 +26,7 @@ Bounds = NDArray[np.float32]
 Labels = NDArray[np.uint16]
 
 
-@kernel
+@subroutine
 def at_risk_of(live: Ints, limits: Floats, bounds: Bounds, groups: Ints32) -> int:
     """Count the positions that centroids may have moved away from."""
     at_risk = 0
@@ -36,7 +36,7 @@ def at_risk_of(live: Ints, limits: Floats, bounds: Bounds, groups: Ints32) -> in
     return at_risk
 
 
-@kernel
+@subroutine
 def pays_for(at_risk: int, n: int, k: int, n_features: int, most: float) -> bool:
     """Tell whether examining those at risk costs less than examining all n, in order.
 
@@ -49,7 +49,7 @@ def pays_for(at_risk: int, n: int, k: int, n_features: int, most: float) -> bool
     return pays
 
 
-@kernel
+@subroutine
 def pays_to_follow(
     live: Ints,
     limits: Floats,
@@ -64,7 +64,7 @@ def pays_to_follow(
     return pays_for(at_risk, live.shape[0], k, n_features, most)
 
 
-@kernel
+@subroutine
 def assign(
     points: Points,
     live: Ints,

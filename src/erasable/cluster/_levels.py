@@ -2,6 +2,9 @@
 
 Level 0 has the seeds for centroids; level ``t`` has the centroids that the sums of level
 ``t - 1`` give. Every level keeps its labels, and the exact sums and masses of its clusters.
+
+Here levels are not filed: see `_filed_levels` for those that are. A first fit has no need of them,
+and what compiles is what it waits for.
 """
 
 from __future__ import annotations
@@ -9,19 +12,18 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._copying import copy
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints
 
 from ._distances import Points, Room
-from ._filing import file_level
 from ._following import assign, pays_to_follow
-from ._layout import FREE, Files, Levels, Rule
-from ._lloyd_kernels import loss_of, next_centers, reexamine, shift_cluster
+from ._layout import Levels, Rule
+from ._lloyd_kernels import loss_of, next_centers, shift_cluster
 from ._movement import MOST_GROWTH, movement, new_moves, same_row
 
 
-@kernel
-def _same(a: Floats, b: Floats) -> bool:
+@subroutine
+def same(a: Floats, b: Floats) -> bool:
     """Tell whether two centroid tables are equal in every bit that matters."""
     equal = True
     for c in range(a.shape[0]):
@@ -29,24 +31,91 @@ def _same(a: Floats, b: Floats) -> bool:
     return equal
 
 
-@kernel
-def _pass(
-    t: int, points: Points, live: Ints, weights: Floats, pairs: bool, levels: Levels, room: Room
-) -> None:
-    """Assign every live position at level `t`."""
-    previous = levels.labels[t][:0]
+@subroutine
+def move(t: int, moved: bool, rule: Rule, levels: Levels, fresh: Floats) -> bool:
+    """Give level `t` the centroids that follow from the level before; tell whether it must follow.
+
+    Parameters
+    ----------
+    moved : bool
+        Whether it must in any case.
+    fresh : ndarray of shape (k, n_features)
+        Overwritten with the centroids; not at level 0, whose centroids are given.
+    """
     if t > 0:
-        previous = levels.labels[t - 1]
+        next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
+                     rule.floor_mass, rule.step, rule.phases[t], fresh)  # fmt: skip
+        if moved or not same(fresh, levels.centers[t]):
+            copy(fresh, levels.centers[t])
+            return True
+    return moved
+
+
+@subroutine
+def take_out(t: int, points: Points, gone: Ints, levels: Levels) -> None:
+    """Take deleted positions out of the sums of level `t`."""
+    for g in gone:
+        w = points.mass[g] if points.mass.size > 0 else 1.0
+        shift_cluster(levels.sums[t], levels.counts[t], points.X[points.rows[g]],
+                      levels.labels[t, g], -w)  # fmt: skip
+
+
+@subroutine
+def positions_of(alive: Flags) -> Ints:
+    """Return the positions that are left, as `numpy.flatnonzero` does."""
+    live = np.empty(alive.shape[0], np.int64)
+    n_live = 0
+    for j in range(alive.shape[0]):
+        if alive[j]:
+            live[n_live] = j
+            n_live += 1
+    return live[:n_live]
+
+
+@subroutine
+def stop_at(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
+    """Return the level whose centroids are the model, if `rule` stops the run at `t`; or -1."""
+    if rule.squares.size > 0:
+        levels.losses[t] = loss_of(
+            rule.squares, levels.sums[t], levels.counts[t], levels.centers[t]
+        )
+        if t > 0 and not levels.losses[t] < levels.losses[t - 1]:
+            return t - 1
+    if rule.shift >= 0.0 and t > 0:
+        now, before = levels.centers[t], levels.centers[t - 1]
+        total = 0.0
+        for c in range(now.shape[0]):
+            for f in range(now.shape[1]):
+                step = now[c, f] - before[c, f]
+                step = step * step
+                total += step * weights[f] if weights.size > 0 else step
+        if total <= rule.shift:
+            return t
+    return -1
+
+
+@subroutine
+def first_still(final: int, last: int, levels: Levels) -> int:
+    """Return the first level whose centroids the next one repeats; `final` if none does."""
+    for t in range(last):
+        if same(levels.centers[t + 1], levels.centers[t]):
+            return t
+    return final
+
+
+@subroutine
+def start_level(t: int, levels: Levels) -> None:
+    """Give level `t` the sums and masses of the level before, if there is one."""
+    if t > 0:
         copy(levels.sums[t - 1], levels.sums[t])
         copy(levels.counts[t - 1], levels.counts[t])
-    assign(points, live, weights, pairs, np.empty(0), 1.0, previous, t, t, levels, room)
-    levels.growth[t] = 1.0
 
 
-@kernel
+@subroutine
 def _follow(
     t: int,
     source: int,
+    whole: bool,
     points: Points,
     live: Ints,
     before: Floats,
@@ -58,90 +127,34 @@ def _follow(
 ) -> tuple[int, int]:
     """Assign level `t` from what it was, or from the level before it (`source`).
 
-    That was with the centroids `before` and the metric `former`.
+    That was with the centroids `before` and the metric `former`. Where that does not pay, or with
+    `whole`, all live positions are examined.
     """
     k, d = before.shape
-    if source < t:
-        copy(levels.sums[source], levels.sums[t])
-        copy(levels.counts[source], levels.counts[t])
     moves = new_moves(k, d, pairs)
-    stretch = movement(levels.centers[t], before, weights, former, pairs, moves)
-    if weights.size == 0:
-        stretch = 1.0
-    levels.growth[t] = levels.growth[source] * stretch
-    # From level to level centroids move by far more than in a deletion, and bounds get loose.
-    most = 0.5 if source < t else 1.0
-    if levels.growth[t] > MOST_GROWTH or not pays_to_follow(
-        live, moves.limits, levels.bounds[source], levels.links[source], k, d, most
-    ):
-        _pass(t, points, live, weights, pairs, levels, room)
-        return live.shape[0], 0
-    return assign(
-        points, live, weights, pairs, moves.limits, (1.0 - 1e-12) / stretch,
-        levels.labels[source], source, t, levels, room,
-    )  # fmt: skip
-
-
-@kernel
-def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files) -> None:
-    """File every live position of level `t` under the centroids of now."""
-    files.stamps[t] = FREE
-    files.snapshots[t] = 0.0
-    files.stamps[t, 0] = clock
-    files.growth[t, 0] = levels.growth[t]
-    copy(levels.centers[t], files.snapshots[t, 0])
-    copy(weights, files.weights[t, 0])
-    file_level(t, live, levels, files)
-
-
-@kernel
-def file_all(
-    built: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files
-) -> None:
-    """File every level that may change.
-
-    The labels of level 0 change with the metric alone, for its centroids are the seeds.
-    """
-    for t in range(0 if weights.size > 0 else 1, built + 1):
-        _file(t, live, clock, weights, levels, files)
-
-
-@kernel
-def _continue(t: int, levels: Levels, files: Files) -> None:
-    """Begin level `t` as the level before it, from which it will differ in few records."""
-    copy(levels.sums[t - 1], levels.sums[t])
-    copy(levels.counts[t - 1], levels.counts[t])
-    copy(levels.labels[t - 1], levels.labels[t])
-    copy(levels.bounds[t - 1], levels.bounds[t])
-    copy(levels.links[t - 1], levels.links[t])
-    levels.tops[t] = levels.tops[t - 1]
-    copy(files.head[t - 1], files.head[t])
-    copy(files.lowest[t - 1], files.lowest[t])
-    copy(files.stamps[t - 1], files.stamps[t])
-    copy(files.growth[t - 1], files.growth[t])
-    copy(files.snapshots[t - 1], files.snapshots[t])
-    copy(files.weights[t - 1], files.weights[t])
-
-
-@kernel
-def stop_of(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
-    """Return the level that is the model where level `t` says that the run ends; else -1."""
-    if rule.squares.size > 0:
-        levels.losses[t] = loss_of(
-            rule.squares, levels.sums[t], levels.counts[t], levels.centers[t]
+    limits, factor, previous = moves.limits, 1.0, levels.labels[source]
+    if not whole:
+        stretch = movement(levels.centers[t], before, weights, former, pairs, moves)
+        if weights.size == 0:
+            stretch = 1.0
+        levels.growth[t] = levels.growth[source] * stretch
+        factor = (1.0 - 1e-12) / stretch
+        # From level to level centroids move by far more than in a deletion, and bounds get loose.
+        most = 0.5 if source < t else 1.0
+        whole = levels.growth[t] > MOST_GROWTH or not pays_to_follow(
+            live, limits, levels.bounds[source], levels.links[source], k, d, most
         )
-        if t > 0 and not levels.losses[t] < levels.losses[t - 1]:
-            return t - 1
-    if rule.shift >= 0.0 and t > 0:
-        total = 0.0
-        for c in range(levels.centers.shape[1]):
-            for f in range(levels.centers.shape[2]):
-                step = levels.centers[t, c, f] - levels.centers[t - 1, c, f]
-                step = step * step
-                total += step * weights[f] if weights.size > 0 else step
-        if total <= rule.shift:
-            return t
-    return -1
+    if whole or source < t:
+        start_level(t, levels)
+    if whole:
+        limits, factor = limits[:0], 1.0
+        previous = levels.labels[t - 1] if t > 0 else previous[:0]
+        source = t
+        levels.growth[t] = 1.0
+    examined, flips = assign(
+        points, live, weights, pairs, limits, factor, previous, source, t, levels, room
+    )
+    return examined, 0 if whole else flips
 
 
 @kernel
@@ -149,22 +162,17 @@ def descend(
     points: Points,
     alive: Flags,
     gone: Ints,
-    n_alive: int,
-    clock: int,
     built: int,
     rule: Rule,
     former: Floats,
     weights: Floats,
     turned: bool,
     pairs: bool,
-    filed: bool,
     levels: Levels,
-    files: Files,
-    picks: Ints,
     room: Room,
     start: int,
 ) -> tuple[int, int, int, int, int]:
-    """Run Lloyd's algorithm down the levels, reusing those that are built.
+    """Run Lloyd's algorithm down the levels, following those that are built in whole passes.
 
     Parameters
     ----------
@@ -176,10 +184,6 @@ def descend(
         The last level that holds a run of the records before; -1 when none does.
     former, turned : ndarray of shape (n_features,) or empty, and bool
         Weights when the levels were built, and whether `weights` are others.
-    filed : bool
-        Whether `files` are in use; without them, levels are followed in whole passes.
-    picks : ndarray of shape (n_positions,), int64
-        Scratch space.
     start : int
         The level to begin with; those before are taken as they are.
 
@@ -189,77 +193,43 @@ def descend(
         The last level built now, and the one whose centroids are the model; `final` is -1 where
         the run would go on if there was room for more levels.
     examined, flips, passes : int
-        Distances re-examined, labels that changed, and levels assigned anew.
+        Distances examined, labels that changed, and levels assigned anew.
     """
     n_levels = levels.centers.shape[0]
     fresh = np.empty_like(levels.centers[0])
     before = np.empty_like(fresh)
     live = np.empty(0, np.int64)
-    examined = 0
-    flips = 0
-    passes = 0
-    last = n_levels - 1
-    final = -1
+    examined, flips, passes = 0, 0, 0
+    last, final = n_levels - 1, -1
     plain = rule.shift < 0.0 and rule.squares.size == 0
     for t in range(start, n_levels):
-        moved = turned or t > built
+        new = t > built
         copy(levels.centers[t], before)
-        if t > 0:
-            next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
-                         rule.floor_mass, rule.step, rule.phases[t], fresh)  # fmt: skip
-            if moved or not _same(fresh, levels.centers[t]):
-                moved = True
-                copy(fresh, levels.centers[t])
-        if t > built and t > 0 and plain and _same(fresh, levels.centers[t - 1]):
+        moved = move(t, turned or new, rule, levels, fresh)
+        if new and t > 0 and plain and same(fresh, levels.centers[t - 1]):
             # Nothing moves any more: the levels to come are all the one before.
-            last = t - 1
-            final = t - 1
+            last = final = t - 1
             break
-        # Level 0 of a metric that never changes is not filed, and cannot be continued.
-        cloned = t > built and filed and plain and (t > 1 or weights.size > 0)
-        if cloned:
-            _continue(t, levels, files)
-        if t <= built:
-            for g in gone:
-                w = points.mass[g] if points.mass.size > 0 else 1.0
-                shift_cluster(levels.sums[t], levels.counts[t], points.X[points.rows[g]],
-                              levels.labels[t, g], -w)  # fmt: skip
-        anew = t > built and not cloned and (filed or t == 0)
-        if filed and not anew and moved:
-            seen, flipped = reexamine(
-                t, points, alive, n_alive, clock, weights, pairs, levels, files, picks, room
-            )
-            if seen < 0:
-                anew = True
-            else:
-                examined += seen
-                flips += flipped
-        if live.size == 0 and (anew or (moved and not filed)):
-            live = np.flatnonzero(alive)
-        if not filed and not anew and t > built:
-            seen, _ = _follow(t, t - 1, points, live, levels.centers[t - 1], weights, weights,
-                              pairs, levels, room)  # fmt: skip
-            examined += seen
-            passes += 1
-        elif not filed and not anew and moved:
+        if not new:
+            take_out(t, points, gone, levels)
+        if moved:
+            if live.size == 0:
+                live = positions_of(alive)
+            source, metric = t, former
+            if new and t > 0:
+                source, metric = t - 1, weights
+                copy(levels.centers[t - 1], before)
             seen, flipped = _follow(
-                t, t, points, live, before, former, weights, pairs, levels, room
-            )
+                t, source, new and t == 0, points, live, before, metric, weights, pairs,
+                levels, room,
+            )  # fmt: skip
             examined += seen
-            flips += flipped
-        if anew:
-            _pass(t, points, live, weights, pairs, levels, room)
-            passes += 1
-            examined += live.size
-            if filed and (t > 0 or weights.size > 0):
-                _file(t, live, clock, weights, levels, files)
-        final = stop_of(t, rule, weights, levels)
-        if final >= 0:
-            last = t
+            passes += 1 if new else 0
+            flips += 0 if new else flipped
+        found = stop_at(t, rule, weights, levels)
+        if found >= 0:
+            last, final = t, found
             break
     if plain:
-        for t in range(last):
-            if _same(levels.centers[t + 1], levels.centers[t]):
-                final = t
-                break
+        final = first_still(final, last, levels)
     return last, final, examined, flips, passes

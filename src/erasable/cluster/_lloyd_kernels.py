@@ -1,17 +1,13 @@
-"""Kernels of one Lloyd run: whole passes, centroids from sums, and what a deletion changes."""
+"""Kernels of one Lloyd run: whole passes, and centroids from sums."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._copying import copy
-from erasable.core._jit import kernel
-from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core._jit import kernel, subroutine
+from erasable.core.arrays import Floats, Ints, Ints32
 
 from ._distances import TILE, Points, Room, measure, rank_nearest
-from ._filing import file_record, free_slot, lists_of, take_at_risk, tile_bounds
-from ._layout import FREE, Files, Levels
-from ._movement import movement, new_moves
 
 
 @kernel
@@ -35,7 +31,7 @@ def assign_some(
             squared[start + r] = near[0, r]
 
 
-@kernel
+@subroutine
 def shift_cluster(sums: Floats, counts: Ints, x: Floats, c: int, mass: float) -> None:
     """Add ``mass * x`` to cluster `c`; exact, because `x` lies on the grid."""
     counts[c] += np.int64(mass)
@@ -51,7 +47,7 @@ def shift_cluster(sums: Floats, counts: Ints, x: Floats, c: int, mass: float) ->
             to[f] += mass * x[f]
 
 
-@kernel
+@subroutine
 def next_centers(
     sums: Floats,
     counts: Ints,
@@ -95,7 +91,7 @@ def next_centers(
                 to[f] = (np.rint(to[f] / step - phase[f]) + phase[f]) * step
 
 
-@kernel
+@subroutine
 def loss_of(squares: Floats, sums: Floats, counts: Ints, centers: Floats) -> float:
     """Return the k-means loss of a level from exact sums, in a fixed order of operations.
 
@@ -111,72 +107,3 @@ def loss_of(squares: Floats, sums: Floats, counts: Ints, centers: Floats) -> flo
             part += x * (float(counts[c]) * x - 2.0 * sums[c, f])
         total += part
     return total
-
-
-@kernel
-def reexamine(
-    t: int,
-    points: Points,
-    alive: Flags,
-    n_alive: int,
-    clock: int,
-    weights: Floats,
-    pairs: bool,
-    levels: Levels,
-    files: Files,
-    picks: Ints,
-    room: Room,
-) -> tuple[int, int]:
-    """Bring the labels and sums of level `t` up to date with centroids that moved.
-
-    Returns
-    -------
-    examined, flips : int
-        Records whose distances were computed, and how many changed their cluster. ``examined``
-        is -1 when so many are at risk that a whole pass is cheaper; the level is then untouched
-        but for records taken out of their files, and must be assigned anew.
-    """
-    centers, labels = levels.centers[t], levels.labels[t]
-    stamps, snapshots, former = files.stamps[t], files.snapshots[t], files.weights[t]
-    lists = lists_of(t, levels, files)
-    k, d = centers.shape
-    moves = new_moves(k, d, pairs)
-    n_picks = 0
-    for slot in range(stamps.shape[0]):
-        if stamps[slot] == FREE:
-            continue
-        movement(centers, snapshots[slot], weights, former[slot], pairs, moves)
-        n_picks = take_at_risk(slot, moves.limits, alive, lists, picks, n_picks)
-    if n_picks == 0:
-        return 0, 0
-    if 2 * n_picks > n_alive:
-        return -1, 0
-    # A level that began as a copy of the one before it has a snapshot of this deletion already.
-    for slot in range(stamps.shape[0]):
-        clock = max(clock, stamps[slot] + 1)
-    slot = free_slot(t, clock, pairs, moves, alive, lists, files)
-    stamps[slot] = clock
-    files.growth[t, slot] = 1.0
-    copy(centers, snapshots[slot])
-    copy(weights, former[slot])
-    near = np.empty((3, TILE))
-    who = np.empty((2, TILE), np.int64)
-    here = np.empty(TILE, np.float32)
-    flips = 0
-    for start in range(0, n_picks, TILE):
-        m = measure(points, picks[:n_picks], start, centers, weights, room)
-        rank_nearest(room.distances, m, near, who)
-        tile_bounds(near, m, d, pairs, here)
-        for r in range(m):
-            j = picks[start + r]
-            a = who[0, r]
-            file_record(j, here[r], slot, a * k + who[1, r] if pairs else a, lists)
-            was = labels[j]
-            if a != was:
-                w = points.mass[j] if points.mass.size > 0 else 1.0
-                x = points.X[points.rows[j]]
-                shift_cluster(levels.sums[t], levels.counts[t], x, was, -w)
-                shift_cluster(levels.sums[t], levels.counts[t], x, a, w)
-                labels[j] = a
-                flips += 1
-    return n_picks, flips

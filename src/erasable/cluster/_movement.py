@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import subroutine
 from erasable.core.arrays import Floats
 
 SHARE = 0.35
@@ -46,13 +46,13 @@ class Moves(NamedTuple):
     turn: Floats
 
 
-@kernel
+@subroutine
 def new_moves(k: int, n_features: int, pairs: bool) -> Moves:
     """Return room for movements of `k` centroids; `pairs`: whether groups are pairs of them."""
     return Moves(np.empty(k * k if pairs else k), np.empty(k), np.empty((2, n_features)))
 
 
-@kernel
+@subroutine
 def movement(
     now: Floats, then: Floats, weights_now: Floats, weights_then: Floats, pairs: bool, out: Moves
 ) -> float:
@@ -129,7 +129,7 @@ def movement(
     return float(np.sqrt(high) * (1.0 + 1e-12))
 
 
-@kernel
+@subroutine
 def same_row(a: Floats, b: Floats) -> bool:
     """Tell whether two rows are equal in every bit that matters."""
     f = 0
@@ -140,7 +140,7 @@ def same_row(a: Floats, b: Floats) -> bool:
     return same
 
 
-@kernel
+@subroutine
 def _plain_move(a: Floats, b: Floats) -> float:
     s0 = 0.0
     s1 = 0.0
@@ -163,7 +163,7 @@ def _plain_move(a: Floats, b: Floats) -> float:
     return s0 + s1 + s2 + s3
 
 
-@kernel
+@subroutine
 def _far_move(a: Floats, b: Floats, weights: Floats) -> float:
     """At least the distance of two centroids, without squares; 0 only where they are equal."""
     total = 0.0
@@ -174,7 +174,7 @@ def _far_move(a: Floats, b: Floats, weights: Floats) -> float:
     return total
 
 
-@kernel
+@subroutine
 def _weighted_move(
     a: Floats, b: Floats, weights: Floats, turned: Floats, middle: Floats
 ) -> tuple[float, float]:

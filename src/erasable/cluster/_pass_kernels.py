@@ -11,7 +11,7 @@ from erasable.core.arrays import Floats, Ints, Ints32
 from ._distances import TILE, Points, Room, measure, rank_nearest
 from ._following import assign, at_risk_of, pays_for
 from ._layout import Levels, Rule
-from ._levels import stop_of
+from ._levels import stop_at
 from ._lloyd_kernels import next_centers, shift_cluster
 from ._movement import MOST_GROWTH, Moves, movement, new_moves, same_row
 
@@ -30,7 +30,7 @@ def begin_level(t: int, rule: Rule, levels: Levels) -> bool:
 @kernel
 def end_level(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
     """Return which level is the model, -1 where the run goes on."""
-    return stop_of(t, rule, weights, levels)
+    return stop_at(t, rule, weights, levels)
 
 
 @kernel

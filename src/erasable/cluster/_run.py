@@ -13,14 +13,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._jit import at_hand
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 from erasable.core.threads import several
 
 from ._distances import Points, Room, new_room
+from ._filed_levels import descend_filed, file_all
 from ._filing import hide
 from ._layout import Files, Levels, Rule, grown, new_files, new_levels
-from ._levels import descend, file_all
+from ._levels import descend
 from ._passes import run_levels
 from ._seeding import Seeding
 
@@ -30,6 +32,7 @@ _NO_FLOATS = np.empty(0)
 _NO_POSITIONS = np.empty(0, np.int64)
 _FIRST_LEVELS = 16  # levels there is room for at first; most runs end before
 _PATIENCE = 4  # deletions of several records at once before a run is filed
+_NOT_KEPT = ("_picks", "_room", "_read")
 _PAIR_LIMIT = 16  # clusters up to which records are filed by pairs of clusters
 
 
@@ -102,6 +105,7 @@ class LloydRun:
         self._files: Files = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
         self._filed = False
         self._followed = 0
+        self._read = False
         self._used = 0
         self._picks = _NO_POSITIONS
         self._n_picked = 0
@@ -109,12 +113,13 @@ class LloydRun:
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Return what a file keeps: all but room to work in."""
-        return {name: each for name, each in vars(self).items() if name not in ("_picks", "_room")}
+        return {name: each for name, each in vars(self).items() if name not in _NOT_KEPT}
 
     def _after_reading(self) -> None:
         self._room = new_room(self.points.X.shape[1], self.n_clusters)
         self._picks = np.zeros(self.alive.size if self._filed else 0, np.int64)
         self._n_picked = 0
+        self._read = True
         self._followed = _PATIENCE  # one that is kept will delete again
 
     @property
@@ -274,10 +279,14 @@ class LloydRun:
     def _file_if_it_pays(self, n_gone: int, weights: Floats) -> None:
         """File the records where single deletions, or many others, are to be expected.
 
-        Filing costs as much as following the levels a few times.
+        Filing costs as much as following the levels a few times. While its kernels compile, which
+        takes seconds, levels are followed. A run that is read from a file does not wait: in a
+        process that deletes once, it would never be filed.
         """
         if n_gone > 1 and self._followed < _PATIENCE:
             self._followed += 1
+            return
+        if not self._read and not self._compiled():
             return
         n_levels, n = self.levels.labels.shape
         k, d = self.levels.centers.shape[1:]
@@ -285,6 +294,22 @@ class LloydRun:
         self._picks = np.zeros(n, np.int64)
         file_all(self._built, self.live(), self._clock, weights, self.levels, self._files)
         self._filed = True
+
+    def _compiled(self) -> bool:
+        """Tell whether filed levels can be used at once; they are compiled in the background."""
+        k, d = self.levels.centers.shape[1:]
+        files = new_files(0, 0, k, d, self._weights.size, self._pairs)
+        return at_hand(
+            (file_all, (0, _NO_POSITIONS, 0, self._weights, self.levels, files)),
+            (hide, (np.empty((0, d)), files.stamps, files.snapshots)),
+            (
+                descend_filed,
+                (
+                    self.points, self.alive, _NO_POSITIONS, 0, 0, 0, plain_rule(0), self._weights,
+                    False, False, self.levels, files, _NO_POSITIONS, self._room, 0,
+                ),
+            ),
+        )  # fmt: skip
 
     def _descend(
         self,
@@ -304,11 +329,17 @@ class LloydRun:
                     self.points, live, rule(n_levels), self._weights, self._pairs, self.levels,
                     start, n_jobs,
                 )  # fmt: skip
+            elif self._filed:
+                self._built, self.final, *counts = descend_filed(
+                    self.points, self.alive, gone, self.n_alive, self._clock, self._built,
+                    rule(n_levels), self._weights, turned, self._pairs,
+                    self.levels, self._files, self._picks, self._room, start,
+                )  # fmt: skip
             else:
                 self._built, self.final, *counts = descend(
-                    self.points, self.alive, gone, self.n_alive, self._clock, self._built,
-                    rule(n_levels), former, self._weights, turned, self._pairs, self._filed,
-                    self.levels, self._files, self._picks, self._room, start,
+                    self.points, self.alive, gone, self._built,
+                    rule(n_levels), former, self._weights, turned, self._pairs,
+                    self.levels, self._room, start,
                 )  # fmt: skip
             totals += counts
             if self.final >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._copying import copy
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core._tape_kernels import _philox_round as philox_round
 from erasable.core._tape_kernels import log
 from erasable.core.arrays import Floats, Ints, Words
@@ -19,7 +19,7 @@ _TWELVE = np.uint64(12)
 _MANTISSA = 2**52 - 1
 
 
-@kernel
+@subroutine
 def _fill_words(
     keys: Words, m: int, seed: np.uint64, stream: np.uint32, step: np.uint32, words: Words
 ) -> None:

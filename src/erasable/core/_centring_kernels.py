@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core._moment_kernels import HALF, divide, two_product, two_sum
 from erasable.core.arrays import Floats
 
 SPLIT_SUM = 1.5 * 2.0**79  # adding it and taking it away rounds to a multiple of 2**27
 
 
-@kernel
+@subroutine
 def multiply(high: float, low: float, by_high: float, by_low: float) -> tuple[float, float]:
     """Return the product of two double-doubles."""
     product, error = two_product(high, by_high)
     return two_sum(product, error + (high * by_low + low * by_high))
 
 
-@kernel
+@subroutine
 def add(high: float, low: float, to_high: float, to_low: float) -> tuple[float, float]:
     """Return the sum of two double-doubles."""
     total, error = two_sum(high, to_high)
@@ -31,7 +31,7 @@ def add(high: float, low: float, to_high: float, to_low: float) -> tuple[float, 
     return two_sum(total, error + tiny)
 
 
-@kernel
+@subroutine
 def ratio(high: float, low: float, by_high: float, by_low: float) -> tuple[float, float]:
     """Return the quotient of two double-doubles."""
     quotient = high / by_high
@@ -91,7 +91,7 @@ def means(n: float, sums: Floats, high: Floats, low: Floats) -> None:
         high[j], low[j] = divide(sums[j], 0.0, n)
 
 
-@kernel
+@subroutine
 def add_outer(
     times: float,
     times_low: float,

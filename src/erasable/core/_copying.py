@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ._jit import kernel
+from ._jit import subroutine
 
 
-@kernel
+@subroutine
 def copy(source: NDArray[Any], target: NDArray[Any]) -> None:
     """Write `source` into an array of its shape, or into the beginning of a longer row.
 

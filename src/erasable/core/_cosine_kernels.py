@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import subroutine
 
 _ROUND = np.float64(1.5 * 2.0**52)  # adding it leaves no digits behind the point
 _KNOWN = np.float64(2.0**51)
@@ -35,7 +35,7 @@ _S5 = np.float64(-15.093830287058815)
 _S6 = np.float64(3.7813859205893228)
 
 
-@kernel
+@subroutine
 def cos_turns(t: np.float64) -> np.float64:
     """Compute ``cos(2 pi t)``.
 

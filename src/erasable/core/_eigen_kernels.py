@@ -12,13 +12,13 @@ import math
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats
 
 _SWEEPS = 60
 
 
-@kernel
+@subroutine
 def _tridiagonalise(a: Floats, vectors: Floats, diagonal: Floats, beside: Floats) -> None:
     """Reduce `a`, overwritten, to a tridiagonal matrix; rows of `vectors` are the basis."""
     n = a.shape[0]
@@ -79,7 +79,7 @@ def _tridiagonalise(a: Floats, vectors: Floats, diagonal: Floats, beside: Floats
         diagonal[i] = a[i, i]
 
 
-@kernel
+@subroutine
 def _length(x: float, y: float) -> float:
     """Return the square root of ``x x + y y`` without overflow."""
     x, y = abs(x), abs(y)
@@ -91,7 +91,7 @@ def _length(x: float, y: float) -> float:
     return x * math.sqrt(1.0 + ratio * ratio)
 
 
-@kernel
+@subroutine
 def _diagonalise(diagonal: Floats, beside: Floats, vectors: Floats) -> bool:
     """Rotate a tridiagonal matrix into a diagonal one, and the rows of `vectors` with it."""
     n = diagonal.size

@@ -14,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._grid_kernels import quantise
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core._moment_kernels import HALF, ROUND_HALF
 from erasable.core.arrays import Flags, Floats, Indices, Ints, Matrix
 
 
-@kernel
+@subroutine
 def halve(
     row: Matrix,
     first: int,
@@ -50,7 +50,7 @@ def halve(
         rest[j] -= h[j] * HALF
 
 
-@kernel
+@subroutine
 def add_products(h: Floats, lower: Floats, sign: float, products: Floats) -> None:
     """Add the products of a row's halves to the packed pairs, or take them away."""
     start, p = 0, h.size

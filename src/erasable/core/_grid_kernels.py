@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Matrix
 
 BITS = 26
@@ -26,7 +26,7 @@ NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 ZERO, ONE, MANY = np.int64(0), np.int64(1), np.int64(2**32)
 
 
-@kernel
+@subroutine
 def quantise(value: float, magic: float) -> float:
     """Round `value` to the grid whose quantum is ``magic * 2**-52``."""
     signed = magic if value >= 0.0 else -magic

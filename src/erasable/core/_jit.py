@@ -6,26 +6,192 @@ floating-point sum, and then a deletion no longer equals a refit bit for bit.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
 import secrets
-from collections.abc import Callable
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.bytecode import FunctionIdentity
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags
 
 F = TypeVar("F", bound=Callable[..., object])
 
-# Without Python's lock, so that several threads can run kernels: see `erasable.core.threads`.
-_OPTIONS: dict[str, Any] = {
-    "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True, "nogil": True,
-}  # fmt: skip
+PATIENCE = 1.0
+"""Seconds that a thread may wait for the compiler in all, before it is told."""
+
+MESSAGE = (
+    "erasable: compiling kernels, once per installation; `erasable compile` does all of it ahead"
+)
+
 
 # numba tells apart functions of one name, as those that one function makes, by counting what a
 # process has compiled. Two processes count alike: what is loaded of both caches has one name for
 # two functions, and the linker takes the first for both (numba/numba#10486). So numbers are drawn.
 FunctionIdentity._unique_ids = cast(Any, iter(partial(secrets.randbits, 60), -1))
+
+
+class _WithoutEnvironment:
+    """The code generator for a function that has no address in memory, and no globals to set."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: numba would look for the address of a variable."""
+
+
+class _Unemitted(JITCodeLibrary):
+    """The code of a function that is only ever linked into its callers.
+
+    numba optimises the code of every function by itself and makes machine code of it, although
+    its callers take it in and are optimised as a whole. Here both are left to the callers.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return _WithoutEnvironment(self._codegen)
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
+        return 0
+
+
+class _Wait(threading.local):
+    """How long this thread has waited for the compiler; who waits for long is told, once.
+
+    Kernels are compiled one within another: each tells how far the outermost is.
+    """
+
+    told = False
+    lock = threading.Lock()
+
+    def __init__(self) -> None:
+        self.silent = False
+        self._depth = 0
+        self._before = 0.0
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        if self._depth == 0:
+            self._began = time.monotonic()
+        self._depth += 1
+        self._tell()
+
+    def __exit__(self, *_: object) -> None:
+        self._tell()
+        self._depth -= 1
+        if self._depth == 0:
+            self._before += time.monotonic() - self._began
+
+    def _tell(self) -> None:
+        waited = self._before + time.monotonic() - self._began
+        if _Wait.told or self.silent or waited < PATIENCE:
+            return
+        with self.lock:
+            told, _Wait.told = _Wait.told, True
+        if not told and sys.stderr is not None:
+            with contextlib.suppress(OSError, ValueError):  # a stream that is closed
+                print(MESSAGE, file=sys.stderr, flush=True)
+
+
+_wait = _Wait()
+_made: list[bool] = []  # for each function that was compiled, whether Python can call it
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Have this thread wait for the compiler without being told.
+
+    Examples
+    --------
+    >>> with silence():
+    ...     pass
+    """
+    before, _wait.silent = _wait.silent, True
+    try:
+        yield
+    finally:
+        _wait.silent = before
+
+
+def n_compiled() -> int:
+    """Return how many kernels this process has compiled, for one combination of types each.
+
+    Examples
+    --------
+    >>> n_compiled() >= 0
+    True
+    """
+    return sum(_made)
+
+
+class _Flags(Flags):
+    """numba's flags of a compilation, compared in less time.
+
+    They are part of the key under which numba remembers what a type's methods are, and so compared
+    at every call and attribute; numba asks for every option by itself.
+    """
+
+    __slots__ = ()
+
+    def values(self) -> dict[str, Any]:
+        return _DEFAULTS | self._values
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_UNLITERAL: Any = numba.types.unliteral
+_DEFAULTS = {name: option.default for name, option in Flags.options.items()}
+_HASH = hash(Flags())  # type: ignore[no-untyped-call]
+
+
+class _KernelCompiler(Compiler):
+    """numba's compiler, with flags that are compared in less time; who waits for it is told."""
+
+    emits = True
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any
+    ) -> None:
+        fast = _Flags(flags)  # type: ignore[no-untyped-call]
+        super().__init__(  # type: ignore[no-untyped-call]
+            typing, target, library, args, result, fast, names
+        )
+
+    def compile_extra(self, function: Any) -> Any:
+        _made.append(self.emits)
+        with _wait:
+            return super().compile_extra(function)  # type: ignore[no-untyped-call]
+
+
+class _SubroutineCompiler(_KernelCompiler):
+    """The same, which leaves what it makes unemitted."""
+
+    emits = False
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        if library is None:
+            library = _Unemitted(target.codegen(), "subroutine")  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, library, *rest)
 
 
 def kernel(function: F) -> F:
@@ -40,21 +206,8 @@ def kernel(function: F) -> F:
     -------
     callable
         The compiled function; the first call of a new combination of types compiles it.
-
-    Notes
-    -----
-    No C function is made of it, which only code outside of Python could call, and which would
-    take a tenth of the time to compile.
     """
-    options: dict[str, Any] = {
-        "cache": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-        "nogil": True,
-    }
-    compiled = numba.njit(**options)(function)
-    _share_cache(compiled)
-    return cast(F, compiled)
+    return _compiled(function, cache=True)
 
 
 def borrowing(function: F) -> F:
@@ -63,33 +216,64 @@ def borrowing(function: F) -> F:
     The caller holds them, so that references to them need not be counted. In a kernel that takes
     many small views, counting takes a third of the time.
     """
-    options: dict[str, Any] = {
-        "cache": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-        "nogil": True,
-    }
-    options["_nrt"] = False
-    compiled = numba.njit(**options)(function)
-    _share_cache(compiled)
-    return cast(F, compiled)
+    return _compiled(function, cache=True, _nrt=False)
+
+
+def subroutine(function: F) -> F:
+    """Compile a part of kernels, which only kernels call; Python cannot.
+
+    It becomes machine code as a part of each kernel that calls it, and in no other way. To emit it
+    by itself as well, with what takes its arguments out of Python's objects, would be most of the
+    time that a first call waits for. Nothing of it is cached but in its callers.
+    """
+    return _part(function)
 
 
 def inlined(function: F) -> F:
-    """Compile a part of kernels as `borrowing` does, and put it into each place that calls it.
+    """Compile a subroutine as `borrowing` does, and put it into each place that calls it.
 
     An array is passed as ten words, so that a call with twenty arrays takes longer than what many
     a small function does with them. Views may be returned only to what is borrowing as well.
-    Python cannot call it: to take such arrays out of Python's objects would be most of the code.
     """
-    options: dict[str, Any] = {
-        "cache": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-        "nogil": True,
-    }
-    options |= {"no_cpython_wrapper": True, "forceinline": True, "_nrt": False}
-    compiled = numba.njit(**options)(function)
+    return _part(function, forceinline=True, _nrt=False)
+
+
+# Without Python's lock, so that several threads can run kernels: see `erasable.core.threads`. No C
+# function is made of a kernel, which only code outside of Python could call, and which would take a
+# tenth of the time to compile.
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+    "nogil": True,
+    "pipeline_class": _KernelCompiler,
+}
+
+
+def _part(function: F, **options: Any) -> F:
+    options |= {"no_cpython_wrapper": True, "pipeline_class": _SubroutineCompiler}
+    compiled: Any = _compiled(function, **options)
+    if hasattr(compiled, "_insert"):  # numba would call what has no address
+
+        def refuse(*args: Any, **kwargs: Any) -> None:
+            raise TypeError(f"{function.__name__}() is a part of kernels; Python cannot call it")
+
+        compiled._insert = lambda *args: None
+        compiled._compile_for_args = refuse
+    return cast(F, compiled)
+
+
+def _compiled(function: F, **options: Any) -> F:
+    compiled: Any = numba.njit(**{**_OPTIONS, **options})(function)
+    if hasattr(compiled, "get_call_template"):
+        template = compiled.get_call_template
+
+        def plain(args: Any, names: Any) -> Any:
+            """Take constants for numbers: or a kernel is compiled once for each constant."""
+            return template(
+                tuple(map(_UNLITERAL, args)), {name: _UNLITERAL(x) for name, x in names.items()}
+            )
+
+        compiled.get_call_template = plain
     _share_cache(compiled)
     return cast(F, compiled)
 
@@ -117,3 +301,80 @@ def _share_cache(compiled: Any) -> None:
 
     file._data_name = lambda number: pattern.format(number=secrets.randbits(60))
     file._load_index = load_index
+
+
+# -- in the background -----------------------------------------------------------------------------
+
+_asked: set[tuple[Any, Any]] = set()
+_failed: set[tuple[Any, Any]] = set()
+_compilers: list[threading.Thread] = []
+
+
+def at_hand(*calls: tuple[Callable[..., object], tuple[Any, ...]]) -> bool:
+    """Tell whether kernels can be called without waiting for the compiler.
+
+    Parameters
+    ----------
+    *calls : tuple of (kernel, arguments)
+        Only the arguments' types matter.
+
+    Returns
+    -------
+    bool
+        Where it is False for the second time, a thread has begun to compile what is missing; after
+        that it is True. (Who asks once may never ask again, and a process ends no sooner than its
+        threads.)
+    """
+    missing = []
+    for function, arguments in calls:
+        compiled: Any = function
+        if hasattr(compiled, "overloads"):  # not where compiling is switched off
+            types = tuple(compiled.typeof_pyval(each) for each in arguments)
+            if (compiled, types) not in _failed and not _is_cached(compiled, types):
+                missing.append((compiled, types))
+    if not missing:
+        return True
+    if any(each not in _asked for each in missing):
+        _asked.update(missing)
+    elif not _compilers:
+        _compilers.append(
+            threading.Thread(target=_compile, args=(missing,), name="erasable-compiler")
+        )
+        _compilers[0].start()
+    return False
+
+
+def wait() -> None:
+    """Wait for the compiler in the background, if there is one.
+
+    Examples
+    --------
+    >>> wait()
+    """
+    for each in tuple(_compilers):
+        each.join()
+
+
+# What a thread holds that a fork does not have, nobody gives back there.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=wait)
+
+
+def _compile(missing: list[tuple[Any, Any]]) -> None:
+    _wait.silent = True
+    for compiled, types in missing:
+        try:
+            compiled.compile(types)
+        except Exception:  # whoever calls it meets the same
+            _failed.add((compiled, types))
+    _compilers.clear()
+
+
+def _is_cached(compiled: Any, types: tuple[Any, ...]) -> bool:
+    if types in compiled.overloads:
+        return True
+    file = getattr(compiled._cache, "_cache_file", None)
+    if file is None:
+        return False
+    key = compiled._cache._index_key(types, compiled.targetctx.codegen())
+    return key in file._load_index()

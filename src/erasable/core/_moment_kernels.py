@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._grid_kernels import quantise
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
 
 HALF = 2.0**13
@@ -108,7 +108,7 @@ def column_sums(
     return s, hh, hl, ll
 
 
-@kernel
+@subroutine
 def two_sum(a: float, b: float) -> tuple[float, float]:
     """Return the rounded sum and its error, ``a + b`` exactly."""
     total = a + b
@@ -116,7 +116,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - shadow)) + (b - shadow)
 
 
-@kernel
+@subroutine
 def two_product(a: float, b: float) -> tuple[float, float]:
     """Return the rounded product and its error, ``a * b`` exactly, without fused multiply-add."""
     product = a * b
@@ -130,7 +130,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
     return product, error
 
 
-@kernel
+@subroutine
 def divide(high: float, low: float, divisor: float) -> tuple[float, float]:
     """Return the quotient of a double-double by a double, as a double-double."""
     quotient = high / divisor

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
 
 
@@ -47,7 +47,7 @@ def forget(
                         _drop(j, w, k, sizes, cursors, before, runs, counts)
 
 
-@kernel
+@subroutine
 def _drop(
     j: int,
     w: int,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
@@ -26,7 +26,7 @@ _PHILOX_W0 = np.uint64(0x9E3779B9)  # golden ratio
 _PHILOX_W1 = np.uint64(0xBB67AE85)  # sqrt(3) - 1
 
 
-@kernel
+@subroutine
 def _philox_round(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, e: np.uint64, f: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
@@ -43,7 +43,7 @@ def _philox_round(
     )
 
 
-@kernel
+@subroutine
 def philox4x32(
     c0: np.uint32, c1: np.uint32, c2: np.uint32, c3: np.uint32, k0: np.uint32, k1: np.uint32
 ) -> tuple[np.uint32, np.uint32, np.uint32, np.uint32]:
@@ -68,7 +68,7 @@ def philox4x32(
     return np.uint32(a), np.uint32(b), np.uint32(c), np.uint32(d)
 
 
-@kernel
+@subroutine
 def draw2(
     seed: np.uint64, key: np.uint64, stream: np.uint32, step: np.uint32
 ) -> tuple[np.uint64, np.uint64]:
@@ -105,7 +105,7 @@ _ONE_BITS = np.uint64(0x3FF0000000000000)
 _ONE_LESS_HALF_A_STEP = np.float64(1.0 - 2.0**-53)
 
 
-@kernel
+@subroutine
 def to_unit(u: np.uint64) -> np.float64:
     """Turn 64 random bits into a float64 strictly between 0 and 1.
 
@@ -146,7 +146,7 @@ _ZERO, _HALF, _ONE, _TWO = np.float64(0.0), np.float64(0.5), np.float64(1.0), np
 _BIAS, _54 = np.float64(1023.0), np.float64(54.0)
 
 
-@kernel
+@subroutine
 def _log_normal(x: np.float64, exponent: np.float64) -> np.float64:
     """Compute ``log(x * 2**exponent)`` of a positive normal number."""
     # x = 2**k * (1 + f), with 1 + f between sqrt(1/2) and sqrt(2).
@@ -164,7 +164,7 @@ def _log_normal(x: np.float64, exponent: np.float64) -> np.float64:
     return k * _LN2_HI - ((half_square - correction) - f)
 
 
-@kernel
+@subroutine
 def log(x: np.float64) -> np.float64:
     """Compute the natural logarithm by a fixed formula, the same bits on every machine.
 
@@ -256,7 +256,7 @@ _56 = np.uint64(56)
 _NINE_BYTES = np.uint64(9 << 56)
 
 
-@kernel
+@subroutine
 def sip_round(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core._tape_kernels import draw2, sip_round, siphash24_integers
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix, Words
 
@@ -27,19 +27,19 @@ _ODD, _32, _STREAM = np.uint64(1), np.uint64(32), np.uint32(0)
 _NAN, _NOTHING, _ZERO = np.uint64(0x7FF8000000000000), np.uint64(0), np.float64(0.0)
 
 
-@kernel
+@subroutine
 def _begin(key: np.uint64, purpose: np.uint64) -> _State:
     return key ^ _SIP_0, purpose ^ _SIP_1, key ^ _SIP_2, purpose ^ _SIP_3
 
 
-@kernel
+@subroutine
 def _absorb(state: _State, word: np.uint64) -> _State:
     v0, v1, v2, v3 = state
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3 ^ word)
     return v0 ^ word, v1, v2, v3
 
 
-@kernel
+@subroutine
 def _add(state: _State, sums: Words) -> None:
     v0, v1, v2, v3 = state
     v2 ^= _FINAL
@@ -49,7 +49,7 @@ def _add(state: _State, sums: Words) -> None:
     sums[1] += v2 ^ v3
 
 
-@kernel
+@subroutine
 def _bits(value: np.float64) -> np.uint64:
     """Return the bits of a number: one zero, one NaN."""
     number = np.float64(np.float64(value) + _ZERO)  # -0.0 becomes 0.0
@@ -57,14 +57,14 @@ def _bits(value: np.float64) -> np.uint64:
     return bits if number == number else _NAN
 
 
-@kernel
+@subroutine
 def _word(value: np.float64) -> np.uint64:
     """Return what a number counts: 0 nothing, so that it need not be stored."""
     bits = _bits(value)
     return bits ^ (bits >> _32)  # small whole numbers have nothing in their lower half
 
 
-@kernel
+@subroutine
 def _factors(width: int, purpose: np.uint64) -> Words:
     factors = np.empty((2, width), dtype=np.uint64)
     for j in range(width):

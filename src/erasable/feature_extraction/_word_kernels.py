@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import inlined, kernel
+from erasable.core._jit import inlined, kernel, subroutine
 from erasable.core.arrays import Ints
 
 Bytes = NDArray[np.uint8]
@@ -70,7 +70,7 @@ def _number(packed: Any) -> Any:
     return np.int64(packed & _LOWER) - 1
 
 
-@kernel
+@subroutine
 def _same(words: Words, one: int, other: int, length: int) -> bool:
     """Tell whether there are the same words of eight letters or more at two places."""
     for i in range(0, length - 8, 8):
@@ -79,7 +79,7 @@ def _same(words: Words, one: int, other: int, length: int) -> bool:
     return bool(_eight(words, one + length - 8) == _eight(words, other + length - 8))
 
 
-@kernel
+@subroutine
 def _rebuilt(table: Words) -> Words:
     """Return the same entries at twice as many places."""
     wider = np.zeros((2 * table.shape[0], 3), dtype=np.uint64)

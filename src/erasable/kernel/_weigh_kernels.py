@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._softmax_kernels import expose
 from erasable.neighbors._distance_kernels import EUCLIDEAN, block_distances, box_distance
@@ -19,7 +19,7 @@ _DEPTH = 64  # levels that a tree cannot have
 _OUTSIDE = -1.0
 
 
-@kernel
+@subroutine
 def _gather_block(
     block: Floats,
     own: Ints,
@@ -36,7 +36,7 @@ def _gather_block(
                 by_rank[own[r]] = scratch[r]
 
 
-@kernel
+@subroutine
 def _gather(
     query: Floats, tree: Tree, inverse: Floats, limit: float, scratch: Floats, by_rank: Floats
 ) -> None:
@@ -62,7 +62,7 @@ def _gather(
             _gather_block(blocks[b], owners[b], query, inverse, limit, scratch, by_rank)
 
 
-@kernel
+@subroutine
 def _weights(squares: Floats, nearest: float, bandwidth: float, shape: int, bits: Ints) -> None:
     """Replace squared distances by weights."""
     square = bandwidth * bandwidth

@@ -11,7 +11,7 @@ import numpy as np
 
 from erasable.core._centring_kernels import add as add_double
 from erasable.core._centring_kernels import multiply as times_double
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core._moment_kernels import two_product, two_sum
 from erasable.core.arrays import Floats, Indices, Ints, Ints32
 from erasable.linear_model._lattice import Pair
@@ -23,7 +23,7 @@ from erasable.linear_model._softmax_exact import (
 _AT_ONCE = 256
 
 
-@kernel
+@subroutine
 def _residuals(
     high: Floats, low: Floats, codes: Ints32, reference: bool, weights: Floats, squares: Floats
 ) -> float:
@@ -79,7 +79,7 @@ def _residuals(
     return missing
 
 
-@kernel
+@subroutine
 def _next_rows(
     weights: Floats, start: int, codes: Ints32, rows: Ints, own: Floats, of: Ints32
 ) -> int:
@@ -147,7 +147,7 @@ def exact_gradient(
     return missing
 
 
-@kernel
+@subroutine
 def _scaled(values: Floats, origin: Floats, unit: Floats, row: Floats, row_low: Floats) -> None:
     """Fill a row, and what of it is rounded off, with values in units of their columns."""
     for j in range(row.size):
@@ -155,7 +155,7 @@ def _scaled(values: Floats, origin: Floats, unit: Floats, row: Floats, row_low: 
         row[j], row_low[j] = u * unit[j], v * unit[j]
 
 
-@kernel
+@subroutine
 def _dot_double(
     of_row: Pair, coefficients: Pair, z: float, w: float, scratch: Pair
 ) -> tuple[float, float]:
@@ -180,7 +180,7 @@ def _dot_double(
     return z, w
 
 
-@kernel
+@subroutine
 def _add_row(
     row: Floats, row_low: Floats, a: float, b: float, out: Floats, out_low: Floats
 ) -> None:

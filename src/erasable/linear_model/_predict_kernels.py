@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Indices, Matrix
 
 
-@kernel
+@subroutine
 def predict_row(row: Matrix, middle: Floats, slope: Floats, base: Floats, out: Floats) -> None:
     """Write ``base + slope (row - middle)`` to `out`, in eight sums, for each target."""
     d = row.size

@@ -11,7 +11,7 @@ import numpy as np
 
 from erasable.core._centring_kernels import add as add_double
 from erasable.core._centring_kernels import multiply as times_double
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core._moment_kernels import two_sum
 from erasable.core.arrays import Floats, Ints
 from erasable.linear_model._softmax_kernels import LIMIT
@@ -27,7 +27,7 @@ _LEAST_POWER = -1011
 _POWERS = np.ldexp(1.0, np.arange(_LEAST_POWER, 1))
 
 
-@kernel
+@subroutine
 def divide_double(a: float, b: float, c: float, d: float) -> tuple[float, float]:
     """Return ``(a + b) / (c + d)``."""
     first = a / c
@@ -40,7 +40,7 @@ def divide_double(a: float, b: float, c: float, d: float) -> tuple[float, float]
     return two_sum(total, error + high / c)
 
 
-@kernel
+@subroutine
 def exp_doubles(highs: Floats, lows: Floats, powers: Ints) -> None:
     """Put exponentials, to ``2**-98`` of themselves or ``2**-1060``, in the place of numbers.
 

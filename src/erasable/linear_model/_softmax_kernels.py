@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
 
 EXP_ERROR = 4 * 2.0**-53
@@ -25,7 +25,7 @@ _TO_INTEGER = 1.5 * 2.0**52
 _BIAS, _SHIFT = np.int64(1023), np.int64(52)
 
 
-@kernel
+@subroutine
 def expose(values: Floats, bits: Ints) -> None:
     """Replace numbers by their exponentials; below -700 and above 700 by those of the limits.
 

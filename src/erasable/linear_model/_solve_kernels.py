@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from erasable.core._centring_kernels import add, add_outer, centre, means, multiply, ratio
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core._moment_kernels import two_product, two_sum
 from erasable.core.arrays import Floats
 
@@ -95,7 +95,7 @@ class Scratch(NamedTuple):
         return cls(high, low, np.zeros((2, p)), x, slope, constant, base, np.zeros(d))
 
 
-@kernel
+@subroutine
 def assemble(
     n_rows: float, sums: Floats, products: Floats, problem: LeastSquares, scratch: Scratch
 ) -> None:
@@ -178,7 +178,7 @@ def factorise(
     return found
 
 
-@kernel
+@subroutine
 def rounding(
     high: Floats,
     penalty: Floats,
@@ -256,7 +256,7 @@ def size_of(x: Floats, high: Floats) -> float:
     return total
 
 
-@kernel
+@subroutine
 def refine(
     high: Floats,
     low: Floats,
@@ -290,7 +290,7 @@ def refine(
     return False
 
 
-@kernel
+@subroutine
 def solve_targets(n_rows: float, problem: LeastSquares, scratch: Scratch) -> bool:
     """Fill ``x[i]`` with the coefficients for target i; false where some are not determined.
 
@@ -355,7 +355,7 @@ def finish(problem: LeastSquares, scratch: Scratch) -> None:
         scratch.base[i] = high + low
 
 
-@kernel
+@subroutine
 def solve(
     n_rows: float, sums: Floats, products: Floats, problem: LeastSquares, scratch: Scratch
 ) -> bool:

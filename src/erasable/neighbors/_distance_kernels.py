@@ -11,14 +11,14 @@ What is computed is the square of the Euclidean distance, and other distances th
 
 from __future__ import annotations
 
-from erasable.core._jit import kernel
+from erasable.core._jit import subroutine
 from erasable.core.arrays import Floats, Ints
 
 EUCLIDEAN, MANHATTAN, CHEBYSHEV = 0, 1, 2
 PORTION = 8  # features after which it is checked whether any record is still near enough
 
 
-@kernel
+@subroutine
 def block_distances(
     block: Floats, query: Floats, inverse: Floats, metric: int, worst: float, out: Floats
 ) -> int:
@@ -85,7 +85,7 @@ def block_distances(
     return near
 
 
-@kernel
+@subroutine
 def box_distance(
     lower: Floats, upper: Floats, query: Floats, inverse: Floats, metric: int
 ) -> float:
@@ -113,7 +113,7 @@ def box_distance(
     return total
 
 
-@kernel
+@subroutine
 def insert(distance: float, rank: int, distances: Floats, ranks: Ints) -> None:
     """Put a record where it belongs among the nearest, by distance and then by rank.
 

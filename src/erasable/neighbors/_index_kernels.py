@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Matrix
 
 from ._distance_kernels import block_distances, box_distance, insert
@@ -21,7 +21,7 @@ Tree = tuple[Floats, Ints, Floats, Floats]
 _DEPTH = 64  # levels that a tree cannot have
 
 
-@kernel
+@subroutine
 def _select(values: Floats, items: Ints, first: int, last: int, place: int) -> None:
     """Sort ``values[first:last]``, and `items` with them, so far that `place` is in its place."""
     low, high = first, last - 1
@@ -82,7 +82,7 @@ def split(matrix: Matrix, rows: Ints, items: Ints, starts: Ints, values: Floats)
         width //= 2
 
 
-@kernel
+@subroutine
 def _fit_leaf(block: Floats, lower: Floats, upper: Floats) -> None:
     """Give a leaf the box of the records in its block."""
     for f in range(block.shape[0]):
@@ -95,7 +95,7 @@ def _fit_leaf(block: Floats, lower: Floats, upper: Floats) -> None:
         lower[f], upper[f] = low, high
 
 
-@kernel
+@subroutine
 def _fit_node(node: int, lower: Floats, upper: Floats) -> bool:
     """Give a node the box of its children; return whether it has changed."""
     changed = False
@@ -151,7 +151,7 @@ def forget(rows: Ints, tree: Tree, slots: Ints) -> None:
                 break
 
 
-@kernel
+@subroutine
 def _scan_block(
     block: Floats,
     own: Ints,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._grid_kernels import quantise
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core._moment_kernels import divide, two_sum
 from erasable.core.arrays import Floats, Ints, Matrix
 
@@ -19,7 +19,7 @@ Bounds = tuple[Floats, Floats]
 """Lowest and highest value of every column."""
 
 
-@kernel
+@subroutine
 def observed(value: float, gap: float) -> bool:
     """Tell whether a value is none of the gaps."""
     return value == value and value != gap

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import kernel
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.tree._decide_kernels import gather
 from erasable.tree._layout import (
@@ -34,7 +34,7 @@ from erasable.tree._score_kernels import gain_of, score_of
 from erasable.tree._slot_kernels import part, take_pair
 
 
-@kernel
+@subroutine
 def _threshold(plant: GrowingTree, values: Floats, offsets: Ints, node: int) -> float:
     """Return the middle between the values next to a split; the lower one if there is none."""
     offset = offsets[plant.nodes[node, FEATURE]]
@@ -145,7 +145,7 @@ def index(features: Ints32, rights: Ints32, places: Ints32) -> None:
                 rights[open_[waiting]] = i + 1
 
 
-@kernel
+@subroutine
 def weigh_subtrees(features: Ints32, leaves: Ints, regression: bool, weights: Ints) -> None:
     """Find the weight of every node's records."""
     open_ = np.empty(features.size + 1, dtype=np.int64)

@@ -1,0 +1,212 @@
+"""Levels that are filed, and how a deletion passes through them.
+
+What `_levels` does in whole passes is done here for the records at risk alone: see `_filing`. It
+takes half of what there is to compile, and is compiled when a run is filed for the first time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from erasable.core._copying import copy
+from erasable.core._jit import kernel, subroutine
+from erasable.core.arrays import Flags, Floats, Ints
+
+from ._distances import TILE, Points, Room, measure, rank_nearest
+from ._filing import file_level, file_record, free_slot, lists_of, take_at_risk, tile_bounds
+from ._following import assign
+from ._layout import FREE, Files, Levels, Rule
+from ._levels import first_still, move, positions_of, same, start_level, stop_at, take_out
+from ._lloyd_kernels import shift_cluster
+from ._movement import movement, new_moves
+
+
+@subroutine
+def reexamine(
+    t: int,
+    points: Points,
+    alive: Flags,
+    n_alive: int,
+    clock: int,
+    weights: Floats,
+    pairs: bool,
+    levels: Levels,
+    files: Files,
+    picks: Ints,
+    room: Room,
+) -> tuple[int, int]:
+    """Bring the labels and sums of level `t` up to date with centroids that moved.
+
+    Returns
+    -------
+    examined, flips : int
+        Records whose distances were computed, and how many changed their cluster. ``examined``
+        is -1 when so many are at risk that a whole pass is cheaper; the level is then untouched
+        but for records taken out of their files, and must be assigned anew.
+    """
+    centers, labels = levels.centers[t], levels.labels[t]
+    stamps, snapshots, former = files.stamps[t], files.snapshots[t], files.weights[t]
+    lists = lists_of(t, levels, files)
+    k, d = centers.shape
+    moves = new_moves(k, d, pairs)
+    n_picks = 0
+    for slot in range(stamps.shape[0]):
+        if stamps[slot] == FREE:
+            continue
+        movement(centers, snapshots[slot], weights, former[slot], pairs, moves)
+        n_picks = take_at_risk(slot, moves.limits, alive, lists, picks, n_picks)
+    if n_picks == 0:
+        return 0, 0
+    if 2 * n_picks > n_alive:
+        return -1, 0
+    # A level that began as a copy of the one before it has a snapshot of this deletion already.
+    for slot in range(stamps.shape[0]):
+        clock = max(clock, stamps[slot] + 1)
+    slot = free_slot(t, clock, pairs, moves, alive, lists, files)
+    stamps[slot] = clock
+    files.growth[t, slot] = 1.0
+    copy(centers, snapshots[slot])
+    copy(weights, former[slot])
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    here = np.empty(TILE, np.float32)
+    flips = 0
+    for start in range(0, n_picks, TILE):
+        m = measure(points, picks[:n_picks], start, centers, weights, room)
+        rank_nearest(room.distances, m, near, who)
+        tile_bounds(near, m, d, pairs, here)
+        for r in range(m):
+            j = picks[start + r]
+            a = who[0, r]
+            file_record(j, here[r], slot, a * k + who[1, r] if pairs else a, lists)
+            was = labels[j]
+            if a != was:
+                w = points.mass[j] if points.mass.size > 0 else 1.0
+                x = points.X[points.rows[j]]
+                shift_cluster(levels.sums[t], levels.counts[t], x, was, -w)
+                shift_cluster(levels.sums[t], levels.counts[t], x, a, w)
+                labels[j] = a
+                flips += 1
+    return n_picks, flips
+
+
+@subroutine
+def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files) -> None:
+    """File every live position of level `t` under the centroids of now."""
+    files.stamps[t] = FREE
+    files.snapshots[t] = 0.0
+    files.stamps[t, 0] = clock
+    files.growth[t, 0] = levels.growth[t]
+    copy(levels.centers[t], files.snapshots[t, 0])
+    copy(weights, files.weights[t, 0])
+    file_level(t, live, levels, files)
+
+
+@kernel
+def file_all(
+    built: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files
+) -> None:
+    """File every level that may change.
+
+    The labels of level 0 change with the metric alone, for its centroids are the seeds.
+    """
+    for t in range(0 if weights.size > 0 else 1, built + 1):
+        _file(t, live, clock, weights, levels, files)
+
+
+@subroutine
+def _continue(t: int, levels: Levels, files: Files) -> None:
+    """Begin level `t` as the level before it, from which it will differ in few records."""
+    copy(levels.sums[t - 1], levels.sums[t])
+    copy(levels.counts[t - 1], levels.counts[t])
+    copy(levels.labels[t - 1], levels.labels[t])
+    copy(levels.bounds[t - 1], levels.bounds[t])
+    copy(levels.links[t - 1], levels.links[t])
+    levels.tops[t] = levels.tops[t - 1]
+    copy(files.head[t - 1], files.head[t])
+    copy(files.lowest[t - 1], files.lowest[t])
+    copy(files.stamps[t - 1], files.stamps[t])
+    copy(files.growth[t - 1], files.growth[t])
+    copy(files.snapshots[t - 1], files.snapshots[t])
+    copy(files.weights[t - 1], files.weights[t])
+
+
+@kernel
+def descend_filed(
+    points: Points,
+    alive: Flags,
+    gone: Ints,
+    n_alive: int,
+    clock: int,
+    built: int,
+    rule: Rule,
+    weights: Floats,
+    turned: bool,
+    pairs: bool,
+    levels: Levels,
+    files: Files,
+    picks: Ints,
+    room: Room,
+    start: int,
+) -> tuple[int, int, int, int, int]:
+    """Run Lloyd's algorithm down the levels, examining the records at risk in those that are built.
+
+    Parameters
+    ----------
+    n_alive, clock : int
+        How many positions are left, and the number of this deletion.
+    picks : ndarray of shape (n_positions,), int64
+        Scratch space.
+    points, alive, gone, built, rule, weights, turned, pairs, levels, room, start
+        As in `descend`.
+
+    Returns
+    -------
+    built, final, examined, flips, passes : int
+        As in `descend`.
+    """
+    n_levels = levels.centers.shape[0]
+    fresh = np.empty_like(levels.centers[0])
+    live = np.empty(0, np.int64)
+    examined, flips, passes = 0, 0, 0
+    last, final = n_levels - 1, -1
+    plain = rule.shift < 0.0 and rule.squares.size == 0
+    for t in range(start, n_levels):
+        new = t > built
+        moved = move(t, turned or new, rule, levels, fresh)
+        if new and t > 0 and plain and same(fresh, levels.centers[t - 1]):
+            # Nothing moves any more: the levels to come are all the one before.
+            last = final = t - 1
+            break
+        # Level 0 of a metric that never changes is not filed, and cannot be continued.
+        cloned = new and plain and (t > 1 or weights.size > 0)
+        if cloned:
+            _continue(t, levels, files)
+        if not new:
+            take_out(t, points, gone, levels)
+        anew = new and not cloned
+        if moved and not anew:
+            seen, flipped = reexamine(
+                t, points, alive, n_alive, clock, weights, pairs, levels, files, picks, room
+            )
+            anew = seen < 0
+            examined += max(seen, 0)
+            flips += flipped
+        if anew:
+            if live.size == 0:
+                live = positions_of(alive)
+            start_level(t, levels)
+            previous = levels.labels[t - 1] if t > 0 else levels.labels[t][:0]
+            assign(points, live, weights, pairs, np.empty(0), 1.0, previous, t, t, levels, room)
+            levels.growth[t] = 1.0
+            passes += 1
+            examined += live.size
+            if t > 0 or weights.size > 0:
+                _file(t, live, clock, weights, levels, files)
+        found = stop_at(t, rule, weights, levels)
+        if found >= 0:
+            last, final = t, found
+            break
+    if plain:
+        final = first_still(final, last, levels)
+    return last, final, examined, flips, passes
