@@ -34,7 +34,7 @@ from erasable.workspace.identity import outside
 from erasable.workspace.ledger.schema import PASSING, metadata
 from erasable.workspace.store import crash_points
 
-PROCESS_POINTS = {"sqlite": 122, "postgres": 119, "objects": 22, "s3": 22}
+PROCESS_POINTS = {"sqlite": 120, "postgres": 118, "objects": 20, "s3": 20}
 """The last two are SQLite with an object store: one made of files, and a server that speaks S3."""
 
 TURNS = 8

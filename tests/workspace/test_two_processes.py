@@ -49,7 +49,7 @@ class Actor:
 
     def stop(self, do: str, path: Path, effect: str, nth: int) -> None:
         if effect == "checkpoint" and database_of(path) is not None:  # it has none: the same, then
-            effect, nth = "commit", 5
+            effect, nth = "commit", 4
         self.begin(do, path, stop=[effect, nth])
         assert self.hear() == {"event": "stopped"}
 
@@ -89,7 +89,7 @@ STOPS = [
     ("commit", 2),
     ("commit", 3),
     ("remove", 1),
-    ("checkpoint", 2),
+    ("checkpoint", 1),
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from contexts import visits as visit_records
 from contexts import write_csv
 
-from erasable.core.errors import AcceleratorWarning
+from erasable.core.errors import AcceleratorWarning, WorkspaceError
 from erasable.core.mapped.pages import MappedFile
 from erasable.workspace import Workspace
 from erasable.workspace.models import reading
@@ -157,6 +157,22 @@ def test_what_is_older_than_its_model_is_removed(folder: Path, workspace: Worksp
         workspace.process()
     assert not _arrays(folder)
     assert len(_erase(workspace, person(2)).treatments) == len(_arrays(folder)) == len(MODELS)
+    _assert_equal(workspace)
+
+
+def test_a_fragment_that_changed_behind_the_ledger_is_found(
+    folder: Path, workspace: Workspace
+) -> None:
+    (path,) = (each for each in (folder / "artifacts" / "data").rglob("*") if each.is_file())
+    data = path.read_bytes()
+    before = _arrays(folder)
+    workspace.request([person(1)])
+    path.write_bytes(data[:200] + bytes([data[200] ^ 1]) + data[201:])
+    with pytest.raises(WorkspaceError, match="has been altered or damaged"):
+        workspace.process()
+    assert _arrays(folder) == before
+    path.write_bytes(data)
+    assert {each["treatment"] for each in workspace.process().treatments} == {"deleted"}
     _assert_equal(workspace)
 
 
