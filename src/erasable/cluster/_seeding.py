@@ -209,12 +209,14 @@ class Seeding:
             )  # fmt: skip
             return sums
 
-        sums = np.sum(list(over_rows(lower, live.shape[0], n_jobs)), axis=0)
+        parts = list(over_rows(lower, live.shape[0], n_jobs))
+        sums = parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
         self.potentials[step] = _NO_CANDIDATE
         self.potentials[step, :n_entries] = sums
         best = int(np.argmin(sums))
         self.chosen[step] = picks[best]
-        np.concatenate([own[best] for own in reached.values()], out=potential)
+        for start, own in reached.items():
+            potential[start : start + own.shape[1]] = own[best]
 
     def _race(
         self,

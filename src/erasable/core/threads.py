@@ -107,5 +107,7 @@ def over_rows(
     [32768, 32768, 4464]
     """
     step = size or ROWS
-    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, max(n_rows, 1), step)]
-    return in_threads(function, blocks, n_jobs if len(blocks) > 1 else 1)
+    if n_rows <= step:  # a call for one row has no time for more
+        return iter((function(slice(0, n_rows)),))
+    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    return in_threads(function, blocks, n_jobs)
