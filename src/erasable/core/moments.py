@@ -174,7 +174,15 @@ class Moments:
 
 
 class SumsOf(Pass[Floats]):
-    """Sum rows on a grid, as `Moments.sums`; for `Grid.fit_with`."""
+    """Sum rows on a grid, as `Moments.sums`.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0], [2.0]])
+    >>> grid, sums = Grid.fit_with(SumsOf, rows)
+    >>> Moments(grid, 2, sums).mean()
+    array([1.5])
+    """
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
