@@ -30,7 +30,8 @@ from erasable.linear_model._softmax_sparse import SparseDesign
 from linear_model.logistic_oracle import optimum, small
 from subroutines import standalone
 
-divide_double, exp_doubles, expose = map(standalone, (divide_double, exp_doubles, expose))
+add_double, divide_double, times_double = map(standalone, (add_double, divide_double, times_double))
+exp_doubles, expose = map(standalone, (exp_doubles, expose))
 
 UNIT = 2.0**-53
 
