@@ -235,6 +235,9 @@ def _carry_out_once(
     if _unfinished(context):
         done.requests += finish(context)
         done.n_resumed = len(done.requests)
+    elif patience is None:
+        with phases.phase("purging the disk"):
+            context.clean()  # and files that cannot be removed are found before anything is done
     batch = plan(context, only, patient=patience is not None, claimed=claimed, checked=checked)
     if isinstance(batch, Setback):
         return batch
