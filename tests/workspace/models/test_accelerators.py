@@ -132,6 +132,26 @@ def test_another_command_tells_of_them_in_one_line(
     assert len(_arrays(folder)) == len(MODELS) - n
 
 
+def test_one_whose_making_was_cut_off_is_removed_without_a_word(
+    folder: Path, workspace: Workspace, monkeypatch: Any
+) -> None:
+    from erasable.core.mapped import pages
+
+    def die(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pages, "write", die)
+        with pytest.raises(KeyboardInterrupt):
+            workspace.fit("risk")
+    assert len(_arrays(folder)) == len(MODELS) + 1
+    workspace.process()
+    assert len(_arrays(folder)) == len(MODELS) - 1
+    _erase(workspace, person(1))
+    assert len(_arrays(folder)) == len(MODELS)
+    _assert_equal(workspace)
+
+
 def test_one_of_another_version_of_software_is_told_of(
     folder: Path, workspace: Workspace, monkeypatch: Any
 ) -> None:

@@ -70,12 +70,14 @@ def settle_all(
     """
     if not found:
         return
+    from erasable.core.mapped.description import NOW
     from erasable.core.mapped.pages import Labels, settle
 
     secret = secret_of(keys())
     places = {folder_of(key): key for key in current if key}
     unusable = []
     for folder in found:
+        is_whole = disk.path(f"{folder}/{NOW}").exists()  # or its making was cut off
         known = Labels.read(disk, folder, secret)
         now, to = known.now, known.to
         makers = {owner_of(folder), *(owner_of(each) for each in (now, to) if each)}
@@ -90,7 +92,7 @@ def settle_all(
             disk.rename(folder, folder_of(now))
         else:
             continue
-        if folder in places:
+        if folder in places and is_whole:
             unusable.append(places[folder].split("/")[-2])
     if unusable:
         one = len(unusable) == 1
