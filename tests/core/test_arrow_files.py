@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from erasable.core import arrow_files
+from erasable.core import _arrow_files as arrow_files
 
 SOURCE = Path(arrow_files.__file__).parents[1]
 
@@ -26,7 +26,7 @@ import io, json, os, sys, tempfile
 from pathlib import Path
 import fsspec
 import pyarrow as pa, pyarrow.compute as pc, pyarrow.fs, pyarrow.parquet as pq
-from erasable.core import arrow_files
+from erasable.core import _arrow_files as arrow_files
 from erasable.workspace.data import fragments
 from erasable.workspace.data.sources import Source
 from erasable.workspace.context import Context
@@ -208,7 +208,7 @@ def test_files_of_arrows_are_read_in_one_place() -> None:
         str(path.relative_to(SOURCE)): list(elsewhere(path.read_text(encoding="utf-8")))
         for path in SOURCE.rglob("*.py")
     }
-    assert [name for name, uses in found.items() if uses] == ["core/arrow_files.py"]
+    assert [name for name, uses in found.items() if uses] == ["core/_arrow_files.py"]
 
 
 @pytest.mark.parametrize(

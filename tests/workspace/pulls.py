@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from erasable.core import arrow_files
+from erasable.core import _arrow_files as arrow_files
 from erasable.workspace.context import Context
 from erasable.workspace.data import (
     admission,

@@ -288,7 +288,7 @@ def _print_fitted(fitted: Any, as_json: bool) -> None:
 
 
 def _write(table: Any, place: Path, *, as_parquet: bool) -> None:
-    from erasable.core.arrow_files import write_csv, write_parquet
+    from erasable.core._arrow_files import write_csv, write_parquet
 
     (write_parquet if as_parquet else write_csv)(table, place)
 

@@ -144,11 +144,6 @@ class Erasable(Stateful):
     def _prepare_deletion(self, rows: NDArray[np.int64]) -> None:
         return None
 
-    @property
-    def _n_jobs(self) -> int | None:
-        """In how many threads it works: what the parameter says now, and not what it did at fit."""
-        return getattr(self, "n_jobs", None)
-
     # -- learning ------------------------------------------------------------------------------
 
     def fit(

@@ -20,7 +20,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import Grid
 from erasable.core.passes import Block, Pass, at_hand, run
 
-__all__ = ["Moments", "SumsOf"]
+__all__ = ["Moments", "SumsOf", "column_sums"]
 
 
 @dataclass(eq=False, slots=True)
@@ -170,7 +170,7 @@ class Moments:
 
     def _accumulate(self, matrix: Any, rows: Ints, sign: float) -> None:
         self.n_rows += int(sign) * rows.size
-        accumulate(self.grid, *at_hand(matrix, rows), False, sign, self.sums)
+        _add_rows(self.grid, *at_hand(matrix, rows), False, sign, self.sums)
 
 
 class SumsOf(Pass[Floats]):
@@ -190,7 +190,7 @@ class SumsOf(Pass[Floats]):
     def of_block(self, block: Block) -> Floats:
         """Sum the rows of a block."""
         sums = np.zeros((4, block.matrix.shape[1]))
-        accumulate(self._grid, block.matrix, block.rows, block.every, 1.0, sums)
+        _add_rows(self._grid, block.matrix, block.rows, block.every, 1.0, sums)
         return sums
 
     def merge(self, one: Floats, other: Floats) -> Floats:
@@ -211,7 +211,17 @@ class _SumColumns(SumsOf):
 
 
 def column_sums(grid: Grid, columns: list[int], block: Block, rows: Ints) -> Floats:
-    """Return the sums of some columns over rows of a block, as lines of `Moments.sums`."""
+    """Return the sums of some columns over rows of a block, as lines of `Moments.sums`.
+
+    Examples
+    --------
+    >>> matrix = np.array([[1.0], [2.0], [4.0]])
+    >>> grid = Grid.fit(matrix)
+    >>> block = Block(matrix, np.arange(3), False)
+    >>> sums = column_sums(grid, [0], block, np.array([0, 2]))
+    >>> (sums[0] * grid.quantum).tolist()
+    [5.0]
+    """
     sums = np.zeros((4, len(columns)))
     for k, j in enumerate(columns):
         per_quantum = 2.0 ** (BITS - int(grid.top[j]))
@@ -221,7 +231,7 @@ def column_sums(grid: Grid, columns: list[int], block: Block, rows: Ints) -> Flo
     return sums
 
 
-def accumulate(grid: Grid, matrix: Any, rows: Ints, every: bool, sign: float, sums: Floats) -> None:
+def _add_rows(grid: Grid, matrix: Any, rows: Ints, every: bool, sign: float, sums: Floats) -> None:
     """Add rows of a matrix in memory to sums, or take them away if `sign` is -1."""
     d = matrix.shape[1]
     per_column = (grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top))

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from erasable.core.arrow_files import parquet_footer, parquet_row_group
+from erasable.core._arrow_files import parquet_footer, parquet_row_group
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import as_id_array, name_some, refuse_repeats
 from erasable.core.inputs import Table
@@ -26,7 +26,7 @@ from erasable.core.stored_columns import StoredColumns, is_number, numbers_of
 from erasable.core.surrogates import refuse_surrogates
 from erasable.core.targets import read_target, read_weights
 
-__all__ = ["RowGroup", "table_of"]
+__all__ = ["RowGroup", "signature_of", "table_of"]
 
 
 class RowGroup(NamedTuple):
@@ -40,6 +40,13 @@ class RowGroup(NamedTuple):
     file, number : int
         Which of the files, sorted by path, and which of its row groups it is.
     n_rows : int
+
+    Examples
+    --------
+    >>> group = RowGroup("visits.parquet", (1, 2, 3), 0, 0, 10)
+    >>> group.check()
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: Parquet file 1, sorted by path, is not there any ...
     """
 
     path: str
@@ -111,7 +118,20 @@ def table_of(
     features: Iterable[str] | None,
     memory: int | None,
 ) -> Table:
-    """Read all but the features of Parquet files, see `erasable.core.records.Records`."""
+    """Read all but the features of Parquet files; see `Records.from_parquet`.
+
+    Returns
+    -------
+    Table
+        Its matrix is a `StoredColumns`.
+
+    Examples
+    --------
+    >>> rest = {"groups": None, "sample_weight": None, "features": None, "memory": None}
+    >>> table_of("nowhere.parquet", ids=None, target=None, **rest)
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidInputError: '...nowhere.parquet' is not there; expected ...
+    """
     files = _files(path)
     pieces, schema = _row_groups(files)
     named = {"ids": ids, "target": target, "groups": groups, "sample_weight": sample_weight}
@@ -209,7 +229,13 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
 
 
 def signature_of(path: str) -> tuple[int, ...]:
-    """Return what changes when a file is written to, or another is put in its place."""
+    """Return what changes when a file is written to, or another is put in its place.
+
+    Examples
+    --------
+    >>> len(signature_of("."))
+    3
+    """
     told = os.stat(path)
     return told.st_size, told.st_mtime_ns, told.st_ino
 

@@ -41,6 +41,15 @@ class Stored:
         Whether a model's files may refer to what it reads, in the place of a copy.
     gone : ndarray of shape (n_rows,), bool, or None
         Rows that were forgotten; None while there are none.
+
+    Examples
+    --------
+    >>> class Halves(Stored):
+    ...     shape, dtype, starts = (4, 1), np.dtype(float), np.array([0, 2, 4])
+    ...     def block(self, number, columns=None):
+    ...         return np.full((2, 1), float(number))
+    >>> Halves().take(np.array([1, 3])).block(1)
+    array([[1.]])
     """
 
     ndim = 2
@@ -124,6 +133,12 @@ class Block(NamedTuple):
         How many rows that count are in blocks before this.
     columns : tuple of int, or None
         Which columns `matrix` has; None for all.
+
+    Examples
+    --------
+    >>> block = Block(np.zeros((3, 2)), np.array([0, 2]), False, first=10)
+    >>> block.size, block.of(np.arange(20)).tolist()
+    (2, [10, 11, 12])
     """
 
     matrix: Matrix
@@ -156,6 +171,16 @@ class Pass(ABC, Generic[Partial]):
     """What is to be found in records, in one reading of them.
 
     It is made of what earlier passes have found, and is not changed by running.
+
+    Examples
+    --------
+    >>> class Count(Pass[int]):
+    ...     def of_block(self, block):
+    ...         return block.size
+    ...     def merge(self, one, other):
+    ...         return one + other
+    >>> run(Count(), np.zeros((5, 2)))
+    5
     """
 
     @abstractmethod
@@ -173,6 +198,16 @@ class Together(Pass[tuple[Any, ...]]):
     Parameters
     ----------
     *passes : Pass
+
+    Examples
+    --------
+    >>> class Count(Pass[int]):
+    ...     def of_block(self, block):
+    ...         return block.size
+    ...     def merge(self, one, other):
+    ...         return one + other
+    >>> run(Together(Count(), Count()), np.zeros((5, 2)))
+    (5, 5)
     """
 
     def __init__(self, *passes: Pass[Any]) -> None:

@@ -51,10 +51,17 @@ class Learner:
     """Whether the step refuses NaN itself, in the columns where its parts take none, although its
     tags say that it takes none at all."""
 
+    _reads_blocks: ClassVar[bool] = False
+    """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
+
+    def _can_read_blocks(self) -> bool:
+        """Tell whether it learns from records whose features are not in memory."""
+        return self._reads_blocks
+
     @property
     def _n_jobs(self) -> int | None:
-        """In how many threads it works; see `erasable.core.threads`."""
-        return None
+        """In how many threads it works: what the parameter says now, and not what it did at fit."""
+        return getattr(self, "n_jobs", None)
 
     def _check_deletion(self, rows: Ints) -> None:
         """Raise TooFewRecordsError if what is left without rows cannot be learned from.

@@ -39,8 +39,7 @@ from erasable.core.value_hash import ValueHash
 
 __all__ = ["Stateful", "is_learned"]
 
-# Private attributes that scikit-learn sets from outside: output, routing, callbacks.
-_SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")
+_SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")  # scikit-learn's
 
 
 class Stateful(Learner, Transformer, BaseEstimator):
@@ -57,8 +56,6 @@ class Stateful(Learner, Transformer, BaseEstimator):
     """
 
     algorithm_version: ClassVar[int] = 1
-    _reads_blocks: ClassVar[bool] = False
-    """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
     _fault: str = ""  # what an earlier version learned otherwise, see `outdated`
 
     seed_: int
@@ -76,10 +73,6 @@ class Stateful(Learner, Transformer, BaseEstimator):
     def _schema(self) -> Part | None:
         """Return what `_state` holds, so that a file is checked; called with parameters known."""
         return None
-
-    def _can_read_blocks(self) -> bool:
-        """Tell whether it learns from records whose features are not in memory."""
-        return self._reads_blocks
 
     @property
     def _needs_seed(self) -> bool:

@@ -21,7 +21,14 @@ _AT_ONCE = 2**16  # values
 
 
 class Piece(Protocol):
-    """Some rows of a table, which lie elsewhere."""
+    """Some rows of a table, which lie elsewhere.
+
+    Examples
+    --------
+    >>> from erasable.core.parquet import RowGroup
+    >>> RowGroup("visits.parquet", (1, 2, 3), 0, 0, 10).n_rows
+    10
+    """
 
     @property
     def lasting(self) -> bool:
@@ -52,6 +59,11 @@ class StoredColumns(Stored):
         Of the columns.
     dtype : float64 or float32
         To which the numbers are converted.
+
+    Examples
+    --------
+    >>> StoredColumns([], ["age", "dose"], float).shape
+    (0, 2)
     """
 
     def __init__(self, pieces: Sequence[Piece], names: Sequence[str], dtype: Any) -> None:
@@ -133,7 +145,13 @@ class StoredColumns(Stored):
 
 
 def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of numbers or booleans; gaps are NaN."""
+    """Return a column of numbers or booleans; gaps are NaN.
+
+    Examples
+    --------
+    >>> numbers_of(pa.chunked_array([[1, None], [3]]))
+    array([ 1., nan,  3.])
+    """
     if pa.types.is_decimal(column.type) or (column.null_count and _is_whole(column.type)):
         column = column.cast(pa.float64())
     found: NDArray[Any] = column.to_numpy()
@@ -145,7 +163,13 @@ def _is_whole(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a column has numbers or booleans."""
+    """Tell whether a column has numbers or booleans.
+
+    Examples
+    --------
+    >>> is_number(pa.bool_()), is_number(pa.string())
+    (True, False)
+    """
     return bool(_is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 

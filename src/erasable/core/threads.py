@@ -44,7 +44,13 @@ ROWS = 2**15
 
 
 def several(n_rows: int, n_jobs: int | None) -> bool:
-    """Tell whether rows are shared by threads: there are several threads, and several blocks."""
+    """Tell whether rows are shared by threads: there are several threads, and several blocks.
+
+    Examples
+    --------
+    >>> several(100_000, 2), several(100, 2), several(100_000, None)
+    (True, False, False)
+    """
     return n_rows > ROWS and n_threads(n_jobs) > 1
 
 

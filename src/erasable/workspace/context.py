@@ -72,8 +72,7 @@ class Context:
     progress : callable
         See `Progress`; it says nothing unless a user interface sets it.
     memory : int or None
-        Bytes that the features of a model's records may take; above that they are read block by
-        block, where the model can. By default half of what the machine has.
+        See `erasable.workspace.Workspace.open`.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.core import arrow_files
+from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import SourceError
 from erasable.workspace.data import delimited, parquet
 from erasable.workspace.data.identifiers import Ids

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from erasable.core.arrow_files import csv_bytes, csv_reader
+from erasable.core._arrow_files import csv_bytes, csv_reader
 from erasable.core.errors import SourceError
 from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
 from erasable.workspace.data.files import check_there

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
-from erasable.core.arrow_files import array_of_texts
+from erasable.core._arrow_files import array_of_texts
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts, record_type

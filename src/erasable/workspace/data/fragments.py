@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.core import arrow_files
+from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.store.artifacts import Stored

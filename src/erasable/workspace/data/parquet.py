@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
-from erasable.core import arrow_files
+from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import SourceError
 from erasable.workspace.data.files import check_there
 from erasable.workspace.data.stores import unreached

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from erasable.core.arrow_files import ipc_batches, ipc_writer
+from erasable.core._arrow_files import ipc_batches, ipc_writer
 from erasable.core.errors import SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data.fragments import PARTS

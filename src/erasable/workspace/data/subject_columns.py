@@ -16,7 +16,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.core.arrow_files import CSV_NULLS
+from erasable.core._arrow_files import CSV_NULLS
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.looks import Looks
 

@@ -257,7 +257,7 @@ def _version_of(package: str) -> str:
 
 
 def _by_command(context: Context, trusted: Trusted[str], data: pa.Table) -> bytes:
-    from erasable.core.arrow_files import parquet_bytes
+    from erasable.core._arrow_files import parquet_bytes
 
     written = parquet_bytes(data, use_dictionary=True)  # as fragments: what is left shows its bytes
     with context.scratch() as folder:
