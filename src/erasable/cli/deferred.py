@@ -2,8 +2,9 @@
 
 scikit-learn imports pandas and scipy.stats at its start, securesystemslib boto3: most of what a
 command that opens a model would wait for, and a deletion uses nothing of them. The law kept here:
-whoever uses a deferred module finds what an import makes, executed once; who imports it and does
-not use it does not wait. It is for processes that are one command, and no part of the library.
+code that uses a deferred module finds what an import makes, executed once; code that imports it
+and does not use it does not wait. It is for processes that are one command, and no part of the
+library.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _Finder:
 
 
 class _Waiting(Loader):
-    """A loader that leaves its work to whoever uses the module first."""
+    """A loader that executes its module when something of it is used for the first time."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader

@@ -365,7 +365,7 @@ def _compile(missing: list[tuple[Any, Any]]) -> None:
     for compiled, types in missing:
         try:
             compiled.compile(types)
-        except Exception:  # whoever calls it meets the same
+        except Exception:  # the caller of the kernel gets the same error
             _failed.add((compiled, types))
     _compilers.clear()
 
