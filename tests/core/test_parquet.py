@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from erasable.core.errors import (
 from erasable.core.stored_columns import StoredColumns
 from erasable.decomposition import PCA
 from erasable.linear_model import Ridge
+from erasable.model_selection import leave_one_out
 from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
@@ -110,6 +113,57 @@ def test_digests_are_those_of_memory(
     model.save(tmp_path / "stored")
     twin.save(tmp_path / "memory")
     assert (tmp_path / "stored").read_bytes() == (tmp_path / "memory").read_bytes()
+
+
+@pytest.mark.parametrize("model", [GaussianNB(), Ridge(), make_pipeline(StandardScaler(), Ridge())])
+def test_weights_come_from_a_column(model: Any, visits: Visits) -> None:
+    visits.write([300], 64)
+    weights = np.arange(N) % 5 / 4.0
+    rewrite(lambda t: t.append_column("weight", pa.array(weights[:300])), 0)(visits.folder)
+    rewrite(lambda t: t.append_column("weight", pa.array(weights[300:])), 1)(visits.folder)
+    given = {"ids": "id", "target": "label", "groups": "person", "sample_weight": "weight"}
+    stored = Records.from_parquet(visits.folder, **given)
+    memory = Records(
+        visits.frame, visits.y, ids=visits.ids, groups=visits.groups, sample_weight=weights
+    )
+    ours, twin = clone(model).fit(stored), clone(model).fit(memory)
+    for gone in (visits.ids[1:2], visits.furthest, visits.ids[200:400]):
+        assert ours.digest() == twin.digest()
+        for each in (ours, twin):
+            each.delete(live(each, gone))
+    assert ours.digest() == twin.digest()
+
+
+def test_models_that_share_stored_records_may_delete_at_once(visits: Visits) -> None:
+    """What was read for one deletion is not handed to another that another thread asks for."""
+    records = visits.write([300], 64)
+    models = [Ridge().fit(records) for _ in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda k: [models[k].delete([visits.ids[4 * i + k]]) for i in range(40)],
+                          range(4)))  # fmt: skip
+    finally:
+        sys.setswitchinterval(before)
+    for k, model in enumerate(models):
+        left = np.delete(np.arange(N), np.arange(k, 160, 4))
+        twin = Ridge().fit(Records(visits.frame, visits.y, ids=visits.ids).take(left))
+        assert model.digest() == twin.digest()
+
+
+def test_half_floats_have_no_bounds(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=50).astype(np.float16)
+    pq.write_table(pa.table({"x": values}), tmp_path / "one.parquet")
+    stored = StandardScaler().fit(Records.from_parquet(tmp_path / "one.parquet"))
+    assert stored.digest() == StandardScaler().fit(pd.DataFrame({"x": values})).digest()
+
+
+def test_leave_one_out_asks_for_memory(visits: Visits) -> None:
+    model = Ridge().fit(visits.write([300], 64))
+    with pytest.raises(InvalidInputError, match=r"pass records.in_memory\(\)"):
+        leave_one_out(model)
+    model.delete([visits.ids[0]])
 
 
 def test_files_that_say_what_is_wrong_are_found_out(
@@ -288,6 +342,9 @@ def test_files_that_are_no_records_are_refused(wrong: str, visits: Visits) -> No
         ({"features": []}, InvalidDataError, "no column of the files is left"),
         ({"memory": 3200}, InvalidDataError, "row_group_size=40"),
         ({"sample_weight": "x0"}, InvalidDataError, "negative"),
+        ({"sample_weight": "city"}, InvalidDataError, "'city' of weights has no numbers"),
+        ({"memory": "1GB"}, InvalidInputError, "expected bytes"),
+        ({"memory": 0}, InvalidInputError, "expected bytes"),
     ],
 )
 def test_what_the_files_do_not_have_is_refused(
@@ -297,6 +354,20 @@ def test_what_the_files_do_not_have_is_refused(
     features = {"features": ["x0", "x1", "x2", "x3", "label"]} if "memory" in given else {}
     with pytest.raises(error, match=told):
         Records.from_parquet(visits.folder, **features, **given)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"v.parquet", "", ["v.parquet", None], {"v.parquet"}])
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    with pytest.raises(InvalidInputError, match="expected the path of a Parquet file or folder"):
+        Records.from_parquet(path)
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    columns = [pa.array([1.0, 2.0]), pa.array(["a", "b"]), pa.array(["a", "b"])]
+    table = pa.Table.from_arrays(columns, names=["x", "t", "t"])
+    pq.write_table(table, tmp_path / "one.parquet")
+    with pytest.raises(InvalidDataError, match="has the columns 't' more than once"):
+        Records.from_parquet(tmp_path / "one.parquet")
 
 
 def test_a_block_that_fits_is_taken(visits: Visits) -> None:
@@ -315,13 +386,16 @@ def test_a_gap_is_named_and_nothing_is_changed(visits: Visits) -> None:
     assert vars(model) == vars(clone(model))
 
 
-@pytest.mark.parametrize("change", ["touched", "removed", "damaged"])
+@pytest.mark.parametrize("change", ["touched", "removed", "damaged", "touched secretly"])
 def test_a_file_that_changes_between_passes_is_found(change: str, visits: Visits) -> None:
     records = visits.write([500], 100)
     model = BLOCKWISE["StandardScaler"]().fit(records)
     digest, path = model.digest(), visits.folder / "001.parquet"
-    before = path.read_bytes()
-    if change == "removed":
+    before, told = path.read_bytes(), path.stat()
+    if change == "touched secretly":
+        path.write_bytes(before)
+        os.utime(path, ns=(told.st_atime_ns, told.st_mtime_ns))
+    elif change == "removed":
         path.unlink()
     else:
         path.write_bytes(before[::-1] if change == "damaged" else before)

@@ -165,7 +165,9 @@ def test_a_record_in_two_blocks_is_found(kind: str) -> None:
             rows = self._matrix[self.starts[number] - number : self.starts[number + 1]]
             return np.ascontiguousarray(rows if columns is None else rows[:, list(columns)])
 
+    # What belongs to the record that is there twice is there, too, or kernels read what is not.
     table.targets = np.vstack([table.targets, table.targets[:1]])
+    table.y = np.append(table.y, table.y[:1])
     assert numbers(KINDS[kind](Overlapping(table.matrix, [0, 5]), table, None)) != whole
 
 

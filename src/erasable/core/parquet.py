@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from erasable.core._arrow_files import parquet_footer, parquet_row_group
 from erasable.core.errors import InvalidDataError, InvalidInputError
-from erasable.core.ids import as_id_array, name_some, refuse_repeats
+from erasable.core.ids import as_id_array, name_some, refuse_repeats, shorten
 from erasable.core.inputs import Table
 from erasable.core.mapped.texts import as_texts
 from erasable.core.stored_columns import StoredColumns, is_number, numbers_of
@@ -91,7 +92,9 @@ class RowGroup(NamedTuple):
         }
         if not set(columns) <= told.keys():
             return None
-        return [(told[name].min, told[name].max) for name in columns]
+        found = [(told[name].min, told[name].max) for name in columns]
+        numbers = (int, float, Decimal)  # half floats are bytes
+        return found if all(isinstance(x, numbers) for pair in found for x in pair) else None
 
     def _changed(self, told: str) -> InvalidDataError:
         return InvalidDataError(
@@ -132,6 +135,8 @@ def table_of(
     Traceback (most recent call last):
     erasable.core.errors.InvalidInputError: '...nowhere.parquet' is not there; expected ...
     """
+    if memory is not None and not (isinstance(memory, int) and memory > 0):
+        raise InvalidInputError(f"memory={shorten(memory)} was passed; expected bytes, 1 or more")
     files = _files(path)
     pieces, schema = _row_groups(files)
     named = {"ids": ids, "target": target, "groups": groups, "sample_weight": sample_weight}
@@ -141,6 +146,10 @@ def table_of(
         raise InvalidInputError(
             f"the files have no column {name_some(missing)}; expected some of "
             f"{name_some(schema.names)}"
+        )
+    if sample_weight is not None and not is_number(schema.field(sample_weight).type):
+        raise InvalidDataError(
+            f"the column {shorten(sample_weight)} of weights has no numbers; expected numbers"
         )
     if features is None:
         chosen = [f.name for f in schema if is_number(f.type) and f.name not in others]
@@ -183,7 +192,14 @@ def _joint_type(kinds: Iterable[pa.DataType]) -> Any:
 
 def _files(path: Any) -> list[str]:
     """List Parquet files, sorted: of a folder all that are in it, but hidden ones."""
-    given = [path] if isinstance(path, str | os.PathLike) else list(path)
+    given = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(given, list | tuple) or not all(
+        isinstance(each, str | os.PathLike) and str(each) for each in given
+    ):
+        raise InvalidInputError(
+            f"path is {shorten(path)}; expected the path of a Parquet file or folder, or a list of "
+            "paths"
+        )
     found: list[Path] = []
     for each in map(Path, given):
         if not each.is_dir():
@@ -217,6 +233,11 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
                 f"{file!r} cannot be read ({type(error).__name__}); expected a Parquet file"
             ) from None
         own = footer.schema.to_arrow_schema().remove_metadata()
+        if repeated := sorted({name for name in own.names if own.names.count(name) > 1}):
+            raise InvalidDataError(
+                f"Parquet file {number + 1}, sorted by path, has the columns {name_some(repeated)} "
+                "more than once; expected each once"
+            )
         if schema is None:
             schema = own
         _refuse_others(schema, own, number)
@@ -234,10 +255,10 @@ def signature_of(path: str) -> tuple[int, ...]:
     Examples
     --------
     >>> len(signature_of("."))
-    3
+    4
     """
     told = os.stat(path)
-    return told.st_size, told.st_mtime_ns, told.st_ino
+    return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
 
 
 def _refuse_others(schema: pa.Schema, own: pa.Schema, number: int) -> None:

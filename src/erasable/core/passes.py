@@ -12,11 +12,10 @@ from functools import reduce as fold
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
-from erasable.core.threads import in_threads
+from erasable.core.threads import in_threads, n_threads
 
 __all__ = ["Block", "Pass", "Stored", "Together", "at_hand", "run"]
 
@@ -290,7 +289,7 @@ def _spans(matrix: Matrix, live_rows: Ints | None, n_jobs: int | None) -> Iterat
     every = live_rows is None or live_rows.size == n
     size = n if every or live_rows is None else live_rows.size
     step = max(1, _VALUES // max(d, 1))
-    if size < 2 * step or effective_n_jobs(n_jobs) == 1:
+    if size < 2 * step or n_threads(n_jobs) == 1:
         yield Block(matrix, NO_ROWS if every or live_rows is None else live_rows, every)
         return
     for start in range(0, size, step):

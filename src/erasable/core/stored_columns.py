@@ -113,8 +113,9 @@ class StoredColumns(Stored):
 
     def __getitem__(self, rows: Ints) -> Matrix:
         """Read rows, and remember them until `forget`: a deletion asks for them several times."""
-        if self._last is not None and np.array_equal(self._last[0], rows):
-            return self._last[1]
+        last = self._last  # once: other threads may have other rows read
+        if last is not None and np.array_equal(last[0], rows):
+            return last[1]
         found: Matrix = np.empty((rows.size, self.shape[1]), self.dtype)
         blocks = np.searchsorted(self.starts, rows, side="right") - 1
         for number in np.unique(blocks).tolist():

@@ -12,7 +12,7 @@ from itertools import islice
 from numbers import Integral
 from typing import Any, TypeVar
 
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from sklearn.utils._param_validation import Interval
 
 __all__ = ["N_JOBS", "in_threads", "n_threads", "over_rows", "several"]
@@ -36,7 +36,9 @@ def n_threads(n_jobs: int | None) -> int:
     >>> n_threads(None), n_threads(3)
     (1, 3)
     """
-    return 1 if n_jobs == 1 else int(effective_n_jobs(n_jobs))
+    if n_jobs is None:  # what joblib is told to do where nothing is said
+        return int(effective_n_jobs(None))
+    return n_jobs if n_jobs > 0 else max(1, int(cpu_count()) + 1 + n_jobs)
 
 
 ROWS = 2**15

@@ -15,6 +15,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import Erasable
+from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
 from erasable.core.records import Records
 from erasable.core.rows import Rows
@@ -165,6 +166,11 @@ def leave_one_out(
     model = _fitted(estimator, X, y, ids, groups, sample_weight)
     held = model._attached()
     try:
+        if isinstance(held.records.matrix, Stored):
+            raise InvalidInputError(
+                "the features of the records lie in files; leave_one_out expected them in memory; "
+                "pass records.in_memory()"
+            )
         if not hasattr(model, method):
             raise InvalidInputError(
                 f"method={method!r}, and this {type(model).__name__} has no {method}; expected one "

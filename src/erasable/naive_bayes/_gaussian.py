@@ -16,9 +16,10 @@ from erasable.core._grid_kernels import BITS
 from erasable.core._schema import Fields
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.errors import InvalidParameterError
+from erasable.core.passes import Block, Pass, at_hand, run
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs
@@ -310,12 +311,39 @@ class WeightedMoments(ClassMoments):
     def _add(
         self, table: LabelledRows, rows: Ints, sign: int, columns: Flags | None = None
     ) -> None:
-        grid, matrix = self.grid, table.matrix
+        grid, units = self.grid, table.units(rows)
         if columns is None:
-            columns = np.ones(matrix.shape[1], dtype=np.bool_)
+            columns = np.ones(grid.top.size, dtype=np.bool_)
         per_column = columns, grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)
-        units = table.units(rows)
-        kernels.add_moments(matrix, rows, table.codes, units, *per_column, sign, self.limbs)
+        if sign > 0:
+            adding = _Add(table.codes, units, per_column, self.limbs.shape)
+            self.limbs += run(adding, table.matrix, rows, n_jobs=table.n_jobs)
+            return
+        matrix, places = at_hand(table.matrix, rows)
+        codes = table.codes if matrix is table.matrix else table.codes[rows]
+        kernels.add_moments(matrix, places, codes, units, *per_column, sign, self.limbs)
+
+
+class _Add(Pass[Ints]):
+    """Sum rows as `WeightedMoments.limbs`; `units` are the weights of those that count."""
+
+    def __init__(
+        self, codes: Ints32, units: Ints, per_column: tuple[Any, ...], shape: tuple[int, ...]
+    ) -> None:
+        self._codes, self._units, self._per_column, self._shape = codes, units, per_column, shape
+
+    def of_block(self, block: Block) -> Ints:
+        limbs = np.zeros(self._shape, dtype=np.int64)
+        units = self._units[block.rank : block.rank + block.size]
+        wanted, origin, magic, per_quantum = self._per_column
+        kernels.add_moments(
+            block.matrix, block.positions, block.of(self._codes), units, wanted, origin, magic,
+            per_quantum, 1, limbs,
+        )  # fmt: skip
+        return limbs
+
+    def merge(self, one: Ints, other: Ints) -> Ints:
+        return one + other
 
 
 def _joined(limbs: Ints) -> NDArray[Any]:

@@ -83,8 +83,10 @@ def are_too_many(
     d, limit = len(features), context.memory
     if sum(sizes) * d * _IN_MEMORY <= (half_of_memory() if limit is None else limit):
         return False
-    types = [dict(known.columns).get(name) for known, _ in found for name in features]
-    if not reads_blocks or not set(types) <= set(NUMBERS):
+    types = {dict(known.columns).get(name) for known, _ in found for name in features}
+    if not types <= set(NUMBERS):
+        return False
+    if not reads_blocks:
         if limit is None:
             return False
         raise WorkspaceError(
