@@ -140,7 +140,7 @@ def test_without_deleting_versions_records_stay(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("nth", range(6, 24, 2))
+@pytest.mark.parametrize("nth", range(6, 22, 2))
 def test_killed_in_a_bucket_with_versions(s3: Server, bucket: str, made: Path, nth: int) -> None:
     assert die_at(nth, lambda workspace: workspace.process(), made)
     workspace = Workspace.open(made)
