@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 
 from erasable import Records
 from erasable.cluster import KMeans
-from erasable.core.arrow_files import parquet_footer, parquet_row_group
+from erasable.core._arrow_files import parquet_footer, parquet_row_group
 from erasable.decomposition import PCA
 from erasable.linear_model import Ridge
 from erasable.naive_bayes import GaussianNB
