@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -45,6 +47,18 @@ def test_an_error_in_one_is_raised() -> None:
 
     with pytest.raises(ZeroDivisionError):
         list(in_threads(divide, range(40), 3))
+
+
+def test_a_process_of_a_pool_has_threads_without_a_warning() -> None:
+    """joblib warns that it starts no processes there; only threads are asked for."""
+    code = (
+        "import multiprocessing, warnings; warnings.simplefilter('error')\n"
+        "from erasable.core.threads import n_threads\n"
+        "multiprocessing.current_process()._config['daemon'] = True\n"
+        "print(n_threads(2), n_threads(None), n_threads(-1) >= 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "2 1 True\n"
 
 
 def test_none_follows_joblib() -> None:

@@ -183,6 +183,21 @@ def test_who_cannot_learn_so_says_so_and_nothing_is_changed(made: Path, tmp_path
     assert [each["name"] for each in workspace.models()] == ["ridge"]
 
 
+def test_text_is_refused_for_what_it_is(made: Path, tmp_path: Path) -> None:
+    """And not for the memory that it would take."""
+    workspace = Workspace.create(tmp_path / "ws")
+    table = pq.read_table(made / "visits.parquet")
+    table = table.append_column("city", pa.array(["Bonn"] * N))
+    pq.write_table(table, tmp_path / "visits.parquet")
+    path = tmp_path / "visits.parquet"
+    workspace.add_dataset("visits", path, id_column="visit", subjects=["person"])
+    workspace.context.memory = SMALL
+    with pytest.raises(InvalidDataError, match="text"):
+        workspace.fit(
+            "s", "preprocessing.StandardScaler", datasets=["visits"], features=["x0", "city"]
+        )
+
+
 def test_the_default_is_half_of_the_machine(made: Path, tmp_path: Path, monkeypatch: Any) -> None:
     from erasable.workspace.models import stored_features
 
