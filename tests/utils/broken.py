@@ -226,7 +226,7 @@ class Redrawing(Totals):
 # -- erasure ---------------------------------------------------------------------------------------
 
 
-@breaks("check_nothing_left")
+@breaks("check_nothing_left", "check_nothing_left_in_files")
 class Hoarder(Totals):
     """Keeps a copy of what it learned from."""
 
