@@ -20,7 +20,7 @@ from erasable.linear_model._softmax_exact import (
     exp_doubles,
 )
 
-_AT_ONCE = 256
+AT_ONCE = 256
 
 
 @subroutine
@@ -115,8 +115,8 @@ def exact_gradient(
     """
     d, m = matrix.shape[1], theta.shape[0]
     row, row_low, products, errors = np.zeros((4, d))
-    rows, own = np.zeros(_AT_ONCE, dtype=np.int64), np.zeros(_AT_ONCE)
-    of = np.zeros(_AT_ONCE, dtype=np.int32)
+    rows, own = np.zeros(AT_ONCE, dtype=np.int64), np.zeros(AT_ONCE)
+    of = np.zeros(AT_ONCE, dtype=np.int32)
     missing, start = 0.0, 0
     while True:
         n = _next_rows(weights, start, codes, rows, own, of)
@@ -212,8 +212,8 @@ def exact_gradient_sparse(
     for i in range(weights.size):
         longest = max(longest, indptr[i + 1] - indptr[i])
     row, none, own_theta, own_rest, products, errors = np.zeros((6, longest))
-    rows, own = np.zeros(_AT_ONCE, dtype=np.int64), np.zeros(_AT_ONCE)
-    of = np.zeros(_AT_ONCE, dtype=np.int32)
+    rows, own = np.zeros(AT_ONCE, dtype=np.int64), np.zeros(AT_ONCE)
+    of = np.zeros(AT_ONCE, dtype=np.int32)
     missing, start = 0.0, 0
     while True:
         n = _next_rows(weights, start, codes, rows, own, of)

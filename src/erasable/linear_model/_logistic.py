@@ -132,6 +132,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     }
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _takes_map: ClassVar[bool] = True
+    _reads_blocks: ClassVar[bool] = True
     _settings: dict[str, Any]
     _shown: _Shown
 

@@ -214,8 +214,7 @@ class LogisticWork:
         rows = self.taught.rows()
         keys = Tape(0).record_keys(self.held.records.ids[rows])
         rows = rows[np.argsort(keys, kind="stable")]
-        design = problem.design.take(rows, problem.design.weights[rows])
-        design.portion = rows.size  # one sum of all records, as ever
+        design = problem.design.in_order(rows, problem.design.weights[rows])
         same = SoftmaxProblem(design, problem.strengths, problem.coupled)
         made = NewtonSolver if self._is_dense else ConjugateSolver
         return made(same, np.zeros(problem.shape))

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.threads import over_rows
 from erasable.linear_model._certificate import compounded
 from erasable.linear_model._softmax_design import UNIT, SoftmaxDesign
 from erasable.linear_model._softmax_kernels import shares
@@ -106,7 +107,7 @@ class Metric:
                 ranges = high - low
             return float(ranges.max(where=design.weights[rows] > 0, initial=0.0))
 
-        return max(design.by_portion(of_portion))
+        return max(over_rows(of_portion, design.n_rows, design.n_jobs, design.portion))
 
     def as_guess(self) -> Metric:
         """Return an inverse for the same coefficients, of which nothing is known."""

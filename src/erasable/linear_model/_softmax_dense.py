@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.passes import Stored
+from erasable.core.portions import InOrder, Portion
 from erasable.linear_model import _softmax_kernels as kernels
-from erasable.linear_model._exact_gradients import exact_gradient
+from erasable.linear_model._exact_gradients import AT_ONCE, exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum, two_sum
 from erasable.linear_model._softmax_design import (
     BLOCK,
@@ -28,11 +29,11 @@ _CACHED = 2**17
 
 
 class DenseDesign(SoftmaxDesign):
-    """Rows of a C-contiguous matrix.
+    """Rows of a C-contiguous or a stored matrix.
 
     Parameters
     ----------
-    matrix : ndarray of shape (n, d), float64 or float32
+    matrix : ndarray of shape (n, d), float64 or float32; or Stored or InOrder
     others
         See `SoftmaxDesign`.
 
@@ -44,18 +45,22 @@ class DenseDesign(SoftmaxDesign):
     array([[-0.25,  0.  ]])
     """
 
-    def __init__(self, matrix: NDArray[Any], *others: Any) -> None:
+    def __init__(self, matrix: Any, *others: Any) -> None:
         super().__init__(matrix, *others)
         # Rows that do not count may hold anything in records that others hold.
         with np.errstate(over="ignore", invalid="ignore"):
-            finite = bool((self.weights > 0).all()) or bool(np.isfinite(matrix.sum()))
+            finite = (
+                isinstance(matrix, Stored)  # in which there are no others
+                or bool((self.weights > 0).all())
+                or bool(np.isfinite(matrix.sum()))
+            )
         self._plain = matrix.dtype == np.float64 and not self.origin.any() and finite
         self._measure()
 
     def _measure(self) -> None:
-        def of_portion(rows: slice) -> tuple[Floats, float]:
+        def of_portion(portion: Portion) -> tuple[Floats, float]:
             squares, largest = np.zeros(self.width), 0.0
-            for _, tile in self._tiles(rows, True):
+            for _, tile in self._tiles(portion, True):
                 squares += np.ones(tile.shape[0]) @ (tile * tile)
                 largest = max(largest, float(np.einsum("ij,ij->i", tile, tile).max()))
             return squares, largest
@@ -64,22 +69,25 @@ class DenseDesign(SoftmaxDesign):
         self.column_norms = 1.001 * np.sqrt(total(squares))
         self.row_norm = 1.001 * float(np.sqrt(max(largest)))
 
-    def _tiles(self, rows: slice, ones: bool, step: int = BLOCK) -> Iterator[tuple[slice, Floats]]:
+    def _tiles(
+        self, portion: Portion, ones: bool, step: int = BLOCK
+    ) -> Iterator[tuple[slice, Floats]]:
         """Yield blocks of a portion of the rows in units, or, where it saves a copy, as they are.
 
         With `ones` always in units and with the intercept's column. `step` is the rows of a block.
         """
         whole = ones or not self._plain
         width = self.width if ones else self.unit.size
+        rows = portion.rows
         scratch = np.zeros((min(step, rows.stop - rows.start), width) if whole else (0, 0))
         for part in self._blocks(rows, step):
             if not whole:
-                yield part, self.matrix[part]
+                yield part, portion.of(part)
                 continue
             counts = (self.weights[part] > 0).astype(np.float64)
             tile = scratch[: counts.size]
             kernels.tile(
-                self.matrix[part], self.origin, self.unit, counts, ones and self.intercept, tile
+                portion.of(part), self.origin, self.unit, counts, ones and self.intercept, tile
             )
             yield part, tile
 
@@ -89,15 +97,15 @@ class DenseDesign(SoftmaxDesign):
         coefficients, last = self._split(theta)
         logits = np.zeros((self.n_rows, m))
 
-        def of_portion(rows: slice) -> _Sums:
-            return self._evaluate(rows, coefficients, last, logits)
+        def of_portion(portion: Portion) -> _Sums:
+            return self._evaluate(portion, coefficients, last, logits)
 
         found = _Sums.of(self.by_portion(of_portion))
         gradient = self._join(found.body + found.body_low, found.ends + found.ends_low)
         logit_error = self._depth * UNIT * self.logit_bound(theta) + EXP_ERROR
         depth = 2 * m + 7  # a residual's 2 m + 1, a unit, a product, two sums and one at the end
         if m * d > _WIDEST:
-            depth += _CHUNK + BLOCK // _CHUNK + -(-self.n_rows // BLOCK)
+            depth += _CHUNK + BLOCK // _CHUNK + self._n_blocks
         spread = 1.001 * np.sqrt(found.squares)[:, None] * self.column_norms
         summing = depth * UNIT * spread + 4 * UNIT * np.abs(gradient)
         energy = self.sharing * logit_error * float(np.sqrt(1.001 * found.missing))
@@ -106,16 +114,19 @@ class DenseDesign(SoftmaxDesign):
             summing + self.sharing * logit_error * spread,
         )  # fmt: skip
 
-    def _evaluate(self, rows: slice, coefficients: Floats, last: Floats, logits: Floats) -> _Sums:
+    def _evaluate(
+        self, portion: Portion, coefficients: Floats, last: Floats, logits: Floats
+    ) -> _Sums:
         """Fill the logits of a portion of the rows, and sum up what the gradient is made of."""
         m, d = coefficients.shape
+        n = portion.rows.stop - portion.rows.start
         wide = m * d > _WIDEST
         (sums, low), (ends, ends_low) = np.zeros((2, m, d)), np.zeros((2, m, 1))
         squares, missing = np.zeros(m), 0.0
         step = BLOCK if wide else BLOCK * max(1, min(_CACHED // (BLOCK * max(d, 1)), 16))
-        ones = np.ones((min(step, rows.stop - rows.start), 1))
+        ones = np.ones((min(step, n), 1))
         with np.errstate(over="ignore", invalid="ignore"):  # of rows that do not count
-            for part, tile in self._tiles(rows, False, step):
+            for part, tile in self._tiles(portion, False, step):
                 z = logits[part]
                 if wide:
                     np.matmul(tile, coefficients.T, out=z)
@@ -153,9 +164,9 @@ class DenseDesign(SoftmaxDesign):
         size, last = self._split(np.abs(theta).max(axis=0)[None, :])
 
         @np.errstate(over="ignore", invalid="ignore")
-        def of_portion(rows: slice) -> float:
+        def of_portion(portion: Portion) -> float:
             found = 0.0
-            for part, tile in self._tiles(rows, False):
+            for part, tile in self._tiles(portion, False):
                 sizes = np.zeros((tile.shape[0], 1))
                 kernels.dots(np.abs(tile), size, last, sizes)
                 missing = self.residuals(logits[part], part)[1]
@@ -169,9 +180,9 @@ class DenseDesign(SoftmaxDesign):
     def squared_rows(self, strengths: Floats) -> float:
         """See `SoftmaxDesign`."""
 
-        def of_portion(rows: slice) -> float:
+        def of_portion(portion: Portion) -> float:
             largest = 0.0
-            for _, tile in self._tiles(rows, True):
+            for _, tile in self._tiles(portion, True):
                 part = tile[:, : strengths.size] / np.sqrt(strengths)
                 largest = max(largest, float(np.einsum("ij,ij->i", part, part).max()))
             return largest
@@ -182,28 +193,34 @@ class DenseDesign(SoftmaxDesign):
         """See `SoftmaxDesign`: in double-double arithmetic."""
         m = self.n_logits
 
-        def of_portion(rows: slice) -> tuple[Pair, Floats, float]:
-            (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
-            missing = exact_gradient(
-                self.matrix[rows], self.origin, self.unit, self.weights[rows], self.codes[rows],
-                self.reference, self.intercept, theta, rest, gradient, low, squares,
-            )  # fmt: skip
+        def of_portion(portion: Portion) -> tuple[Pair, Floats, float]:
+            (gradient, low), squares, missing = np.zeros((2, m, self.width)), np.zeros(m), 0.0
+            rows = portion.rows
+            # The kernel adds up so many rows that count, and all of these do: the same sums.
+            step = AT_ONCE if isinstance(portion.matrix, InOrder) else rows.stop - rows.start
+            for start in range(rows.start, rows.stop, max(step, 1)):
+                part = slice(start, min(start + step, rows.stop))
+                missing += exact_gradient(
+                    portion.of(part), self.origin, self.unit, self.weights[part],
+                    self.codes[part], self.reference, self.intercept, theta, rest, gradient, low,
+                    squares,
+                )  # fmt: skip
             return (gradient, low), squares, missing
 
         return self._exact(theta, self.by_portion(of_portion))
 
-    def _weighted(self, part: slice, weights: Floats) -> Floats:
+    def _weighted(self, portion: Portion, part: slice, weights: Floats) -> Floats:
         out = np.zeros((weights.size, self.width))
-        kernels.tile(self.matrix[part], self.origin, self.unit, weights, self.intercept, out)
+        kernels.tile(portion.of(part), self.origin, self.unit, weights, self.intercept, out)
         return out
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """See `SoftmaxDesign`."""
         coefficients, last = self._split(directions)
 
-        def of_portion(rows: slice) -> tuple[Floats, Floats]:
+        def of_portion(portion: Portion) -> tuple[Floats, Floats]:
             body, ends = np.zeros_like(coefficients), np.zeros((self.n_logits, 1))
-            for part, tile in self._tiles(rows, False):
+            for part, tile in self._tiles(portion, False):
                 z = tile @ coefficients.T + last
                 p = chances[part]
                 z -= np.einsum("ik,ik->i", p, z)[:, None]
@@ -218,19 +235,19 @@ class DenseDesign(SoftmaxDesign):
     def diagonal(self, chances: Floats) -> Floats:
         """See `SoftmaxDesign`."""
 
-        def of_portion(rows: slice) -> Floats:
+        def of_portion(portion: Portion) -> Floats:
             out = np.zeros((self.n_logits, self.width))
-            for part, tile in self._tiles(rows, True):
+            for part, tile in self._tiles(portion, True):
                 p = chances[part]
                 out += (p * (1.0 - p) * self.weights[part][:, None]).T @ (tile * tile)
             return out
 
         return total(self.by_portion(of_portion))
 
-    def rows_precisely(self, rows: Ints) -> Pair:
+    def _rows_precisely(self, portion: Portion, rows: Ints) -> Pair:
         """See `SoftmaxDesign`."""
         high, low = np.ones((rows.size, self.width)), np.zeros((rows.size, self.width))
-        matrix = self.matrix[rows].astype(np.float64, copy=False)
+        matrix = portion.at(rows).astype(np.float64, copy=False)
         difference = pair_sum((matrix, np.zeros_like(matrix)), (-self.origin, np.zeros(1)))
         d = self.unit.size
         high[:, :d], low[:, :d] = difference[0] * self.unit, difference[1] * self.unit
@@ -245,7 +262,15 @@ class DenseDesign(SoftmaxDesign):
 
     def take(self, rows: Ints, weights: Floats) -> DenseDesign:
         """See `SoftmaxDesign`."""
-        return self._of_rows(rows, weights, self.origin)
+        return self._of_rows(self.matrix[rows], rows, weights, self.origin)
+
+    def in_order(self, rows: Ints, weights: Floats) -> SoftmaxDesign:
+        """See `SoftmaxDesign`."""
+        if not isinstance(self.matrix, Stored):
+            return super().in_order(rows, weights)
+        made = self._of_rows(InOrder(self.matrix, rows), rows, weights, self.origin, 1)
+        made.portion = rows.size
+        return made
 
 
 class _Sums(NamedTuple):

@@ -20,7 +20,8 @@ import numpy as np
 
 from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32
-from erasable.core.threads import over_rows
+from erasable.core.passes import Stored
+from erasable.core.portions import Portion, over_portions
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
@@ -185,15 +186,15 @@ class SoftmaxDesign(ABC):
         """Return the Hessian of the loss, shape (m D, m D), at given logits."""
         m, width = self.n_logits, self.width
 
-        def of_portion(rows: slice) -> Floats:
+        def of_portion(portion: Portion) -> Floats:
             out = np.zeros((m, width, m, width))
-            for part in self._blocks(rows):
+            for part in self._blocks(portion.rows):
                 own, shared = self._curvatures(logits, part)
                 for k in range(m):
-                    tile = self._weighted(part, own[k])
+                    tile = self._weighted(portion, part, own[k])
                     out[k, :, k] += tile.T @ tile
                 if m > 1:
-                    tiles = np.hstack([self._weighted(part, shared[k]) for k in range(m)])
+                    tiles = np.hstack([self._weighted(portion, part, each) for each in shared])
                     products = (tiles.T @ tiles).reshape(out.shape)
                     for k in range(m):
                         products[k, :, k] = 0.0
@@ -203,23 +204,28 @@ class SoftmaxDesign(ABC):
         return total(self.by_portion(of_portion)).reshape(m * width, m * width)
 
     @abstractmethod
-    def _weighted(self, part: slice, weights: Floats) -> Floats:
-        """Return a block of rows, each times a weight, as a new array."""
+    def _weighted(self, portion: Portion, part: slice, weights: Floats) -> Floats:
+        """Return a block of rows of a portion, each times a weight, as a new array."""
 
     def hessian_precisely(self, logits: Floats) -> Pair:
         """Return the same as a pair, for weights of the records that are right in float64."""
         m, width = self.n_logits, self.width
         high, low = np.zeros((2, m, width, m, width))
-        for part in self._blocks(slice(0, self.n_rows)):
-            rows = np.arange(part.start, part.stop)
-            rows = rows[self.weights[rows] > 0]
-            shares = _couplings(logits[rows], self.weights[rows], self.reference)
-            add_products(*self.rows_precisely(rows), *shares, high, low)
+
+        def of_portion(portion: Portion) -> None:
+            for part in self._blocks(portion.rows):
+                rows = np.arange(part.start, part.stop)
+                rows = rows[self.weights[rows] > 0]
+                shares = _couplings(logits[rows], self.weights[rows], self.reference)
+                add_products(*self._rows_precisely(portion, rows), *shares, high, low)
+
+        for _ in over_portions(of_portion, self.matrix, self.weights, 1, self.portion):
+            pass
         return _mirrored(high), _mirrored(low)
 
     @abstractmethod
-    def rows_precisely(self, rows: Ints) -> Pair:
-        """Return some rows in units, as a pair."""
+    def _rows_precisely(self, portion: Portion, rows: Ints) -> Pair:
+        """Return some rows of a portion in units, as a pair."""
 
     @abstractmethod
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
@@ -237,10 +243,18 @@ class SoftmaxDesign(ABC):
     def take(self, rows: Ints, weights: Floats) -> SoftmaxDesign:
         """Copy some rows, with other weights."""
 
-    def _of_rows(self, rows: Ints, weights: Floats, origin: Floats) -> Self:
+    def in_order(self, rows: Ints, weights: Floats) -> SoftmaxDesign:
+        """Return the same, with one sum of all rows; stored ones stay where they are."""
+        made = self.take(rows, weights)
+        made.portion = rows.size
+        return made
+
+    def _of_rows(
+        self, matrix: Any, rows: Ints, weights: Floats, origin: Floats, n_jobs: int | None = None
+    ) -> Self:
         return type(self)(
-            self.matrix[rows], weights, self.codes[rows], self.n_logits, self.reference,
-            self.intercept, origin, self.unit,
+            matrix, weights, self.codes[rows], self.n_logits, self.reference,
+            self.intercept, origin, self.unit, n_jobs,
         )  # fmt: skip
 
     def forget(self, rows: Ints) -> None:
@@ -249,10 +263,16 @@ class SoftmaxDesign(ABC):
         self.codes[rows] = -1
 
     @property
+    def _n_blocks(self) -> int:
+        """How many blocks are summed up by themselves, at most."""
+        if isinstance(self.matrix, Stored):
+            return int((-(-np.diff(self.matrix.starts) // BLOCK)).sum())
+        return -(-self.n_rows // BLOCK)
+
+    @property
     def hessian_error(self) -> float:
         """Error of an element (i, j) of `hessian`, relative to the root of (i, i) times (j, j)."""
-        blocks = -(-self.n_rows // BLOCK)
-        return (min(BLOCK, self.n_rows) + blocks + 40) * UNIT
+        return (min(BLOCK, self.n_rows) + self._n_blocks + 40) * UNIT
 
     def logit_bound(self, theta: Floats) -> float:
         """Bound the sum of the magnitudes of the terms of any logit."""
@@ -278,9 +298,9 @@ class SoftmaxDesign(ABC):
         kernels.probabilities(logits, self.reference, out)
         return out
 
-    def by_portion(self, function: Callable[[slice], Made]) -> Iterator[Made]:
+    def by_portion(self, function: Callable[[Portion], Made]) -> Iterator[Made]:
         """Call a function with portions of the rows, in threads; yield what it returns in order."""
-        return over_rows(function, self.n_rows, self.n_jobs, self.portion)
+        return over_portions(function, self.matrix, self.weights, self.n_jobs, self.portion)
 
     def _blocks(self, rows: slice, step: int = BLOCK) -> Iterator[slice]:
         """Yield blocks of a portion of the rows, but for those in which nothing counts."""

@@ -10,6 +10,7 @@ from scipy.sparse import coo_array, csr_array
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
 from erasable.core.arrays import Csr, Floats, Ints
+from erasable.core.portions import Portion
 from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
@@ -83,7 +84,8 @@ class SparseDesign(SoftmaxDesign):
         coefficients, last = self._split(theta)
         logits, sizes = np.zeros((self.n_rows, m)), np.zeros(self.n_rows)
 
-        def of_portion(rows: slice) -> tuple[Floats, Floats, Floats, float]:
+        def of_portion(portion: Portion) -> tuple[Floats, Floats, Floats, float]:
+            rows = portion.rows
             sums = np.zeros((3, m, d))
             ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
             block = data, indices, indptr[rows.start : rows.stop + 1]
@@ -130,7 +132,8 @@ class SparseDesign(SoftmaxDesign):
         m = self.n_logits
         data, indices, indptr = parts(self.matrix)
 
-        def of_portion(rows: slice) -> tuple[Pair, Floats, float]:
+        def of_portion(portion: Portion) -> tuple[Pair, Floats, float]:
+            rows = portion.rows
             (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
             missing = exact_gradient_sparse(
                 data, indices, indptr[rows.start : rows.stop + 1], self.unit, self.weights[rows],
@@ -141,7 +144,7 @@ class SparseDesign(SoftmaxDesign):
 
         return self._exact(theta, self.by_portion(of_portion))
 
-    def _weighted(self, part: slice, weights: Floats) -> Floats:
+    def _weighted(self, portion: Portion, part: slice, weights: Floats) -> Floats:
         return self._dense(np.arange(part.start, part.stop), weights)
 
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
@@ -150,7 +153,8 @@ class SparseDesign(SoftmaxDesign):
         data, indices, indptr = parts(self.matrix)
         coefficients = directions * unit
 
-        def of_portion(rows: slice) -> Floats:
+        def of_portion(portion: Portion) -> Floats:
+            rows = portion.rows
             out = np.zeros_like(directions)
             block = data, indices, indptr[rows.start : rows.stop + 1]
             _multiply(block, chances[rows], self.weights[rows], coefficients, self.intercept, out)
@@ -165,7 +169,7 @@ class SparseDesign(SoftmaxDesign):
         _add_squares(parts(self.matrix), self.weights, p, body)
         return self._join(body * self.unit, p.sum(axis=0))
 
-    def rows_precisely(self, rows: Ints) -> Pair:
+    def _rows_precisely(self, portion: Portion, rows: Ints) -> Pair:
         """See `SoftmaxDesign`."""
         units = self.rows(rows)
         return units, np.zeros_like(units)
@@ -181,7 +185,7 @@ class SparseDesign(SoftmaxDesign):
 
     def take(self, rows: Ints, weights: Floats) -> SparseDesign:
         """See `SoftmaxDesign`."""
-        return self._of_rows(rows, weights, np.zeros_like(self.origin))
+        return self._of_rows(self.matrix[rows], rows, weights, np.zeros_like(self.origin))
 
 
 def _compensated(sums: Floats, more: Floats) -> Floats:
