@@ -24,20 +24,25 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from sklearn.base import clone
 
 from erasable import Records
 from erasable.cluster import KMeans
 from erasable.core._arrow_files import parquet_footer, parquet_row_group
+from erasable.core.parquet import RowGroup
 from erasable.decomposition import PCA
-from erasable.linear_model import Ridge
-from erasable.naive_bayes import GaussianNB
-from erasable.preprocessing import MinMaxScaler, StandardScaler
+from erasable.linear_model import LogisticRegression, Ridge
+from erasable.naive_bayes import BernoulliNB, GaussianNB
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 MODELS: dict[str, tuple[Any, str | None, int]] = {
     "MinMaxScaler": (MinMaxScaler(), None, 1),
@@ -46,8 +51,14 @@ MODELS: dict[str, tuple[Any, str | None, int]] = {
     "Ridge": (Ridge(), "amount", 2),
     "PCA": (PCA(5), None, 2),
     "KMeans": (KMeans(8, max_iter=5, random_state=0), None, 8 + 6),
-}
-"""Estimator, target, and how often a fit reads the files."""
+    "LogisticRegression": (LogisticRegression(), "label", 0),
+    "StandardScaler, LogisticRegression": (
+        make_pipeline(StandardScaler(), LogisticRegression()), "label", 0,
+    ),
+    "BernoulliNB": (BernoulliNB(), "label", 1),
+    "RobustScaler": (RobustScaler(), None, 2),
+}  # fmt: skip
+"""Estimator, target, and how often a fit reads the files; 0 where that depends on the records."""
 
 
 def write(folder: Path, n: int, d: int, row_group: int) -> None:
@@ -91,16 +102,18 @@ def measure(name: str, folder: str, d: int) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     small = rng.normal(size=(1000, d))
     labels = {"target": target} if target else {}
-    type(model)(**model.get_params()).fit(small, *([small[:, 0] > 0] if target else []))  # compiles
+    clone(model).fit(small, *([small[:, 0] > 0] if target else []))  # compiles
     warm_up = f"{folder}/small.parquet"
     columns = {f"x{j}": small[:, j] for j in range(d)}
     pq.write_table(pa.table({**columns, "y": (small[:, 0] > 0).astype(int)}), warm_up)
-    type(model)(**model.get_params()).fit(Records.from_parquet(warm_up, target="y"))
+    clone(model).fit(Records.from_parquet(warm_up, target="y"))
     before = resident()
     began = time.perf_counter()
     records = Records.from_parquet(path, ids="id", features=features, **labels)
     read = time.perf_counter() - began
-    fit = min(_seconds(model, records) for _ in range(2))
+    with readings() as read_blocks:
+        fit = min(_seconds(model, records) for _ in range(2))
+    passes = passes or len(read_blocks) / 2 / (len(records.matrix.starts) - 1)
     took = resident() - before
     digest = model.digest()
     bare = scan(path, features)
@@ -108,6 +121,7 @@ def measure(name: str, folder: str, d: int) -> dict[str, Any]:
     gone = np.arange(5) * 3 * (n // 5)
     began = time.perf_counter()
     model.delete(gone.tolist(), digest=False)
+    model.digest()
     deletion = time.perf_counter() - began
     part = np.arange(n // 10)
     records = records.take(part).in_memory()
@@ -118,6 +132,21 @@ def measure(name: str, folder: str, d: int) -> dict[str, Any]:
         "deletion of 5": deletion, "ratio": fit / (passes * bare + 1.3 * in_memory),
         "digest": digest[-8:],
     }  # fmt: skip
+
+
+@contextmanager
+def readings() -> Iterator[list[int]]:
+    """List the row groups that are read meanwhile."""
+    found: list[int] = []
+    own = RowGroup.read
+
+    def read(self: RowGroup, columns: Sequence[str]) -> Any:
+        found.append(self.number)
+        return own(self, columns)
+
+    RowGroup.read = read  # type: ignore[method-assign]
+    yield found
+    RowGroup.read = own  # type: ignore[method-assign]
 
 
 def _seconds(model: Any, records: Records) -> float:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
     from erasable.core.stateful import Stateful
 
+READ_BLOCKS = (
+    "BernoulliNB, CategoricalNB, GaussianNB, KMeans, LinearRegression, LogisticRegression, "
+    "MaxAbsScaler, MinMaxScaler, MultinomialNB, NearestCentroid, PCA, QuantizedKMeans, "
+    "RandomFourierRidge, Ridge, RobustScaler, StandardScaler"
+)
+"""The estimators that learn from features block by block, for messages."""
+
 # What a tuple of records has, by its length.
 _WITH_TARGETS = {2: ("X", "y"), 3: ("X", "y", "ids"), 4: ("X", "y", "ids", "groups")}
 _WITHOUT_TARGETS = {2: ("X", "ids"), 3: ("X", "ids", "groups"), 4: ("X", "y", "ids", "groups")}
@@ -63,8 +70,9 @@ def read_records(
 def _refuse_stored(model: Stateful, records: Records) -> None:
     if isinstance(records.matrix, Stored) and not model._can_read_blocks():
         raise InvalidInputError(
-            f"the features of the records lie in files; {type(model).__name__} expected them in "
-            "memory; pass records.in_memory()"
+            f"the features of the records lie in files, from which {type(model).__name__} does not "
+            f"learn; expected {READ_BLOCKS}, or a pipeline of scalers before one that learns "
+            "behind a map; pass records.in_memory()"
         )
 
 

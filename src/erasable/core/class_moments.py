@@ -5,7 +5,7 @@ The grid and the sums are functions of the set of live rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments, column_sums
-from erasable.core.passes import Block, Pass, run
+from erasable.core.passes import Block, Pass, Stored, each_block, run
 from erasable.core.values import Values
 
 __all__ = ["ClassMoments", "LabelledRows"]
@@ -31,7 +31,7 @@ class LabelledRows:
 
     Attributes
     ----------
-    matrix : ndarray or csr_array of shape (n_rows, n_features)
+    matrix : ndarray, csr_array or Stored, of shape (n_rows, n_features)
     classes : Classes
     live_rows : callable
         Returns the positions of the live rows.
@@ -76,6 +76,20 @@ class LabelledRows:
             return np.ones(rows.size, dtype=np.int64)
         units: Ints = self.weights.units(rows)
         return units
+
+    def parts(self, rows: Ints, few: bool = False) -> Iterator[tuple[Any, Ints, Ints32, Ints]]:
+        """Yield what is counted of rows: a matrix, positions in it, its codes, and their units.
+
+        A stored matrix comes block by block; of a `few` rows, these alone.
+        """
+        if not isinstance(self.matrix, Stored):
+            yield self.matrix, rows, self.codes, self.units(rows)
+        elif few:
+            yield self.matrix[rows], np.arange(rows.size), self.codes[rows], self.units(rows)
+        else:
+            for block in each_block(self.matrix, rows):
+                own = block.positions
+                yield block.matrix, own, block.of(self.codes), self.units(block.first + own)
 
 
 @dataclass(eq=False, slots=True)

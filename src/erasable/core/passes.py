@@ -17,7 +17,7 @@ from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.threads import in_threads, n_threads
 
-__all__ = ["Block", "Pass", "Stored", "Together", "at_hand", "run"]
+__all__ = ["Block", "Pass", "Stored", "Together", "at_hand", "each_block", "run"]
 
 _VALUES = 2**20
 """So many values of a matrix in memory are a block for a thread: one or two milliseconds."""
@@ -264,6 +264,31 @@ def run(
     if len(spans) == 1:
         return pass_.of_block(spans[0])
     return fold(pass_.merge, in_threads(pass_.of_block, spans, n_jobs))
+
+
+def each_block(
+    matrix: Any, rows: Ints, columns: Sequence[int] | None = None
+) -> Iterator[Block]:
+    """Yield a matrix with the rows that count: at once, or one block of a stored one at a time.
+
+    Parameters
+    ----------
+    matrix : ndarray or Stored, of shape (n_rows, n_features)
+    rows : ndarray of int64
+        Their positions, ascending.
+    columns : sequence of int, optional
+        The only columns that are looked at.
+
+    Examples
+    --------
+    >>> [block.size for block in each_block(np.zeros((3, 2)), np.array([0, 2]))]
+    [2]
+    """
+    if not isinstance(matrix, Stored):
+        yield Block(matrix, rows, False)
+        return
+    for number in range(len(matrix.starts) - 1):
+        yield _read(matrix, number, rows, columns)
 
 
 def _read(

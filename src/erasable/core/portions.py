@@ -109,8 +109,6 @@ class InOrder:
     matrix : Stored
     rows : ndarray of int64
         Positions, in the order in which they will be read.
-    at_once : int
-        Bytes of a part.
 
     Examples
     --------
@@ -123,10 +121,10 @@ class InOrder:
     ([[7.0], [5.0]], [[6.0]])
     """
 
-    def __init__(self, matrix: Stored, rows: Ints, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, matrix: Stored, rows: Ints) -> None:
         self._matrix, self._rows = matrix, rows
         self.shape, self.dtype = (rows.size, matrix.shape[1]), matrix.dtype
-        self._step = max(1, at_once // max(1, self.shape[1] * self.dtype.itemsize))
+        self._step = max(1, _AT_ONCE // max(1, self.shape[1] * self.dtype.itemsize))
         self._start = 0
         self._part: Matrix = np.empty((0, self.shape[1]), self.dtype)
 

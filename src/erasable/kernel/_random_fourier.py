@@ -111,6 +111,7 @@ class RandomFourierRidge(LinearModel):
         "random_state": SEEDS,
     }
     _always_has_origins = True
+    _reads_blocks = True
     _drawn: _Drawn
 
     def __init__(

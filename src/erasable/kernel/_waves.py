@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.passes import at_hand, each_block
 from erasable.core.sparse import parts
 from erasable.core.tape import Stream, Tape
 
@@ -58,7 +59,7 @@ class Waves:
         return int(self.phases.size)
 
     def at(self, matrix: Any, rows: Ints) -> Floats:
-        """Return the waves at some rows of a matrix, dense or sparse.
+        """Return the waves at some rows of a matrix, dense, sparse or stored.
 
         Returns
         -------
@@ -69,12 +70,13 @@ class Waves:
         if issparse(matrix):
             kernels.waves_at_sparse(parts(matrix), rows, self.frequencies, self.phases, out)
         else:
-            kernels.waves_at(matrix, rows, self.frequencies, self.phases, out)
+            kernels.waves_at(*at_hand(matrix, rows), self.frequencies, self.phases, out)
         return out
 
     def blocks(self, matrix: Any, rows: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Yield some rows at a time, and the waves at them."""
         size = max(_LEAST, _BLOCK // self.n_waves)
-        for start in range(0, rows.size, size):
-            some = rows[start : start + size]
-            yield some, self.at(matrix, some)
+        for block in each_block(matrix, rows):
+            for start in range(0, block.size, size):
+                some = block.positions[start : start + size]
+                yield block.first + some, self.at(block.matrix, some)

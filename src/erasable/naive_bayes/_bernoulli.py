@@ -16,6 +16,7 @@ from erasable.core._schema_arrays import Array
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError
+from erasable.core.passes import each_block
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.naive_bayes._base import logs
@@ -102,6 +103,7 @@ class BernoulliNB(TableNB):
         **DiscreteNB._parameter_constraints,
         "binarize": [None, Interval(Real, 0, None, closed="left")],
     }
+    _reads_blocks = True
     _counted: ClassCounts
 
     def __init__(
@@ -225,19 +227,22 @@ class ClassCounts:
         return 0
 
     def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
-        matrix, codes, units = table.matrix, table.codes, table.units(rows)
-        if issparse(matrix):
-            kernels.count_above_sparse(
-                *parts(matrix), rows, codes, units, self.threshold, sign, self.present
-            )
-        else:
-            kernels.count_above(matrix, rows, codes, units, self.threshold, sign, self.present)
+        threshold, present = self.threshold, self.present
+        for matrix, own, codes, units in table.parts(rows, few=sign < 0):
+            if issparse(matrix):
+                kernels.count_above_sparse(
+                    *parts(matrix), own, codes, units, threshold, sign, present
+                )
+            else:
+                kernels.count_above(matrix, own, codes, units, threshold, sign, present)
 
 
-def _refuse_not_binary(matrix: Values, live: Any = None) -> None:
-    rows = matrix if live is None else matrix[live]
-    values = rows.data if issparse(rows) else rows
-    other = int(np.count_nonzero((values != 0) & (values != 1)))
+def _refuse_not_binary(matrix: Any, live: Any = None) -> None:
+    other = 0
+    for block in each_block(matrix, np.arange(matrix.shape[0]) if live is None else live):
+        rows = block.matrix if live is None else block.matrix[block.positions]
+        values = rows.data if issparse(rows) else rows
+        other += int(np.count_nonzero((values != 0) & (values != 1)))
     if other:
         raise InvalidDataError(
             f"X holds {other} values other than 0 and 1, and binarize=None says that it is "

@@ -109,6 +109,7 @@ class CategoricalNB(DiscreteNB):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "min_categories": [None, "array-like", Interval(Integral, 1, None, closed="left")],
     }
+    _reads_blocks = True
     _counted: CategoryCounts
 
     def __init__(

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core import _class_kernels as kernels
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.ids import name_some
+from erasable.core.passes import each_block
 
 MOST_COUNTS = 2**27
 """Most counts there can be: a GiB of them."""
@@ -133,14 +133,14 @@ class CategoryCounts:
         self.present = self.present[:, categories] if weighted else self.counts
 
     def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
-        matrix, codes, units, starts = table.matrix, table.codes, table.units(rows), self.starts
-        kernels.count_categories(matrix, rows, codes, units, starts, sign, self.counts)
-        if table.weights is not None:
-            one, once = np.zeros_like(codes), np.ones_like(units)
-            kernels.count_categories(matrix, rows, one, once, starts, sign, self.present)
+        for matrix, own, codes, units in table.parts(rows, few=sign < 0):
+            kernels.count_categories(matrix, own, codes, units, self.starts, sign, self.counts)
+            if table.weights is not None:
+                one, once = np.zeros_like(codes), np.ones_like(units)
+                kernels.count_categories(matrix, own, one, once, self.starts, sign, self.present)
 
 
-def survey(matrix: NDArray[Any], rows: Ints) -> Floats:
+def survey(matrix: Any, rows: Ints) -> Floats:
     """Find the largest category of each column.
 
     Raises
@@ -155,7 +155,8 @@ def survey(matrix: NDArray[Any], rows: Ints) -> Floats:
     """
     largest = np.zeros(matrix.shape[1])
     wrong = np.zeros((2, matrix.shape[1]), dtype=np.int64)
-    kernels.survey_categories(matrix, rows, largest, wrong)
+    for block in each_block(matrix, rows):
+        kernels.survey_categories(block.matrix, block.positions, largest, wrong)
     negative, broken = wrong.sum(axis=1).tolist()
     if negative:
         raise InvalidDataError(

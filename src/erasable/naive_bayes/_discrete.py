@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.core.passes import each_block
 from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs
 
@@ -124,14 +125,18 @@ def weighed(matrix: Values, logarithms: Floats) -> Floats:
     return out
 
 
-def refuse_negative(name: str, matrix: Values, live: Any = None) -> None:
+def refuse_negative(name: str, matrix: Any, live: Any = None) -> None:
     """Raise InvalidDataError if (live) rows hold negative values."""
-    values = matrix.data if issparse(matrix) else matrix
-    if values.size == 0 or values.min() >= 0:
-        return
-    if live is not None:
-        values = matrix[live].data if issparse(matrix) else matrix[live]
-    negative = int(np.count_nonzero(values < 0))
+    negative = 0
+    for block in each_block(matrix, np.arange(matrix.shape[0]) if live is None else live):
+        rows = block.matrix
+        values = rows.data if issparse(rows) else rows
+        if values.size == 0 or values.min() >= 0:
+            continue
+        if live is not None:
+            rows = rows[block.positions]
+            values = rows.data if issparse(rows) else rows
+        negative += int(np.count_nonzero(values < 0))
     if negative:
         raise InvalidDataError(
             f"Negative values in data passed to {name}: {negative} of them; expected 0 or more; "

@@ -19,6 +19,7 @@ from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.grid import MAX_ROWS
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
+from erasable.core.passes import at_hand, each_block
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 
@@ -77,7 +78,8 @@ class TopGrid:
         if issparse(matrix):
             kernels.find_tops_sparse(*parts(matrix), live, grid.half, grid.counts)
         else:
-            kernels.find_tops(matrix, live, grid.half, grid.counts)
+            for block in each_block(matrix, live):
+                kernels.find_tops(block.matrix, block.positions, grid.half, grid.counts)
         grid._follow()
         refuse_huge_columns(grid.top > MAX_TOP, f"2**{MAX_TOP}")
         return grid
@@ -117,7 +119,7 @@ class TopGrid:
         if issparse(matrix):
             gone = kernels.forget_tops_sparse(*parts(matrix), rows, self.half, self.counts)
         else:
-            gone = kernels.forget_tops(matrix, rows, self.half, self.counts)
+            gone = kernels.forget_tops(*at_hand(matrix, rows), self.half, self.counts)
         if not gone:
             return None
         columns: Flags = (self.counts == 0) & (self.top > MIN_TOP)
@@ -130,8 +132,9 @@ class TopGrid:
             self.half[columns] = half[columns]
         else:
             self.half[columns] = np.ldexp(0.5, MIN_TOP)
-            for j in np.flatnonzero(columns).tolist():
-                kernels.find_top(matrix, live, j, self.half, self.counts)
+            for block in each_block(matrix, live):
+                for j in np.flatnonzero(columns).tolist():
+                    kernels.find_top(block.matrix, block.positions, j, self.half, self.counts)
         self._follow()
         return columns
 

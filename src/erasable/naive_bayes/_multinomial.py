@@ -102,6 +102,7 @@ class MultinomialNB(TableNB):
            [0., 1., 1.]])
     """
 
+    _reads_blocks = True
     _counted: ClassSums
 
     def __init__(
@@ -236,23 +237,23 @@ class ClassSums:
         return np.zeros((n_classes, n_features))
 
     def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
-        grid, matrix = self.grid, table.matrix
-        codes, magic, per_quantum = table.codes, grid.magic, grid.per_quantum
-        if issparse(matrix):
-            add_to_groups(*parts(matrix), rows, codes, magic, per_quantum, float(sign), self.sums)
-        else:
-            kernels.add_rows(matrix, rows, codes, magic, per_quantum, float(sign), self.sums)
+        of_grid = self.grid.magic, self.grid.per_quantum
+        for matrix, own, codes, _ in table.parts(rows, few=sign < 0):
+            if issparse(matrix):
+                add_to_groups(*parts(matrix), own, codes, *of_grid, float(sign), self.sums)
+            else:
+                kernels.add_rows(matrix, own, codes, *of_grid, float(sign), self.sums)
 
     def _add_columns(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
         magic, per_quantum = self.grid.magic, self.grid.per_quantum
-        matrix, codes = table.matrix, table.codes
-        if issparse(matrix):
-            kernels.add_columns_sparse(
-                *parts(matrix), live, codes, columns, magic, per_quantum, self.sums
-            )
-        else:
+        for matrix, own, codes, _ in table.parts(live):
+            if issparse(matrix):
+                kernels.add_columns_sparse(
+                    *parts(matrix), own, codes, columns, magic, per_quantum, self.sums
+                )
+                continue
             for j in np.flatnonzero(columns).tolist():
-                kernels.add_column(matrix, live, codes, j, magic[j], per_quantum[j], self.sums)
+                kernels.add_column(matrix, own, codes, j, magic[j], per_quantum[j], self.sums)
 
 
 class WeightedSums(ClassSums):
@@ -284,14 +285,9 @@ class WeightedSums(ClassSums):
         self._add_some(table, live, columns, 1)
 
     def _add_some(self, table: LabelledRows, rows: Ints, columns: Flags, sign: int) -> None:
-        grid, matrix = self.grid, table.matrix
-        units = table.units(rows)
-        codes, magic, per_quantum = table.codes, grid.magic, grid.per_quantum
-        if issparse(matrix):
-            unit_kernels.add_rows_sparse(
-                *parts(matrix), rows, codes, units, columns, magic, per_quantum, sign, self.sums
-            )
-        else:
-            unit_kernels.add_rows(
-                matrix, rows, codes, units, columns, magic, per_quantum, sign, self.sums
-            )
+        how = columns, self.grid.magic, self.grid.per_quantum, sign, self.sums
+        for matrix, own, codes, units in table.parts(rows, few=sign < 0):
+            if issparse(matrix):
+                unit_kernels.add_rows_sparse(*parts(matrix), own, codes, units, *how)
+            else:
+                unit_kernels.add_rows(matrix, own, codes, units, *how)

@@ -21,6 +21,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.messages import refuse_huge_columns
+from erasable.core.passes import each_block
 from erasable.core.quantiles import Quantiles
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Scaler
@@ -99,6 +100,7 @@ class RobustScaler(Scaler):
         "quantile_range": [tuple],
         "unit_variance": ["boolean"],
     }
+    _reads_blocks = True
     _points: Floats  # (n_quantiles, n_features): median, lower and upper quantile, where wanted
 
     def __init__(
@@ -223,8 +225,10 @@ def _refuse_huge(matrix: Values, live: Ints) -> None:
 
     Only `fit` can raise it: no deletion makes values larger.
     """
-    values = matrix.data if issparse(matrix) else matrix
-    if values.size == 0 or max(-float(values.min()), float(values.max())) <= _LARGEST:
-        return
-    huge = np.asarray((abs(matrix[live]) > _LARGEST).sum(axis=0)).ravel()
+    huge = np.zeros(matrix.shape[1], dtype=np.int64)
+    for block in each_block(matrix, live):
+        values = block.matrix.data if issparse(matrix) else block.matrix
+        if values.size and max(-float(values.min()), float(values.max())) > _LARGEST:
+            own = abs(block.matrix[block.positions]) > _LARGEST
+            huge += np.asarray(own.sum(axis=0)).ravel()
     refuse_huge_columns(huge, "2**1020", "expected")

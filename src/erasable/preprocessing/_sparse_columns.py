@@ -1,4 +1,7 @@
-"""Rows and columns of sparse tables as dense ones, a part at a time; dense ones as they are."""
+"""Rows and columns of sparse and stored tables as dense ones, a part at a time.
+
+Those of dense tables are taken as they are.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from scipy.sparse import issparse
 
 from erasable.core._sparse_kernels import column_values
 from erasable.core.arrays import Floats, Ints
+from erasable.core.passes import Stored, at_hand, each_block
 from erasable.core.sparse import parts
 
 _BLOCK = 2**20  # values that are written out at once
@@ -26,7 +30,7 @@ def blocks(matrix: Any, rows: Ints) -> Iterator[tuple[NDArray[Any], Ints]]:
     [([[3.0]], array([0]))]
     """
     if not issparse(matrix):
-        yield matrix, rows
+        yield at_hand(matrix, rows)
         return
     step = max(1, _BLOCK // matrix.shape[1])
     for start in range(0, rows.size, step):
@@ -48,6 +52,11 @@ def columns_of(matrix: Any, rows: Callable[[], Ints]) -> Callable[[int], Floats]
     by_column: list[Any] = []
 
     def read(j: int) -> Floats:
+        if isinstance(matrix, Stored):
+            parts_of_it = each_block(matrix, rows(), [j])
+            return np.concatenate([part.matrix[part.positions, 0] for part in parts_of_it]).astype(
+                np.float64, copy=False
+            )
         if not issparse(matrix):
             live = rows()
             values: Floats = matrix[:, j] if live.size == len(matrix) else matrix[live, j]
