@@ -266,9 +266,7 @@ def run(
     return fold(pass_.merge, in_threads(pass_.of_block, spans, n_jobs))
 
 
-def each_block(
-    matrix: Any, rows: Ints, columns: Sequence[int] | None = None
-) -> Iterator[Block]:
+def each_block(matrix: Any, rows: Ints, columns: Sequence[int] | None = None) -> Iterator[Block]:
     """Yield a matrix with the rows that count: at once, or one block of a stored one at a time.
 
     Parameters

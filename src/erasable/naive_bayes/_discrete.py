@@ -129,7 +129,7 @@ def refuse_negative(name: str, matrix: Any, live: Any = None) -> None:
     """Raise InvalidDataError if (live) rows hold negative values."""
     negative = 0
     for block in each_block(matrix, np.arange(matrix.shape[0]) if live is None else live):
-        rows = block.matrix
+        rows: Any = block.matrix
         values = rows.data if issparse(rows) else rows
         if values.size == 0 or values.min() >= 0:
             continue

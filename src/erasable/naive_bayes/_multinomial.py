@@ -285,7 +285,7 @@ class WeightedSums(ClassSums):
         self._add_some(table, live, columns, 1)
 
     def _add_some(self, table: LabelledRows, rows: Ints, columns: Flags, sign: int) -> None:
-        how = columns, self.grid.magic, self.grid.per_quantum, sign, self.sums
+        how: Any = columns, self.grid.magic, self.grid.per_quantum, sign, self.sums
         for matrix, own, codes, units in table.parts(rows, few=sign < 0):
             if issparse(matrix):
                 unit_kernels.add_rows_sparse(*parts(matrix), own, codes, units, *how)

@@ -227,8 +227,8 @@ def _refuse_huge(matrix: Values, live: Ints) -> None:
     """
     huge = np.zeros(matrix.shape[1], dtype=np.int64)
     for block in each_block(matrix, live):
-        values = block.matrix.data if issparse(matrix) else block.matrix
+        values: Any = block.matrix.data if issparse(matrix) else block.matrix
         if values.size and max(-float(values.min()), float(values.max())) > _LARGEST:
-            own = abs(block.matrix[block.positions]) > _LARGEST
-            huge += np.asarray(own.sum(axis=0)).ravel()
+            own: Any = block.matrix[block.positions]
+            huge += np.asarray((abs(own) > _LARGEST).sum(axis=0)).ravel()
     refuse_huge_columns(huge, "2**1020", "expected")

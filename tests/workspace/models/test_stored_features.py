@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,15 @@ MODELS = {
     ),
     "clusters": ("cluster.KMeans", None),
     "scaled-clusters": ("preprocessing.StandardScaler,cluster.KMeans", None),
+    "risk": ("linear_model.LogisticRegression", "sick"),
+    "scaled-risk": ("preprocessing.RobustScaler,linear_model.LogisticRegression", "sick"),
+    "signs": ("naive_bayes.BernoulliNB", "sick"),
+    "waves": ("kernel.RandomFourierRidge", "cost"),
 }
 PARAMS = {
     "clusters": {"n_clusters": 3, "random_state": 0},
     "scaled-clusters": {"kmeans__n_clusters": 3, "kmeans__random_state": 0},
+    "waves": {"n_components": 5, "gamma": 1e-4, "random_state": 0},
 }
 
 
@@ -61,12 +67,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def fit(workspace: Workspace, *names: str) -> None:
+def fit(workspace: Workspace, *names: str, datasets: Sequence[str] = ("visits",)) -> None:
     features = [*(f"x{j}" for j in range(D - 2)), "age", "smokes"]
     for name in names:
         estimator, target = MODELS[name]
         workspace.fit(
-            name, estimator, datasets=["visits"], target=target, features=features,
+            name, estimator, datasets=list(datasets), target=target, features=features,
             params=PARAMS.get(name),
         )  # fmt: skip
 
@@ -134,6 +140,30 @@ def test_fits_and_erasures_are_those_of_memory(
             ["grep", "-rlaw", marker, stored.context.root], capture_output=True, check=False
         )
         assert found.stdout == b""
+
+
+def test_several_data_sets_are_read_fragment_by_fragment(tmp_path: Path) -> None:
+    names = ("risk", "scaled-risk", "signs", "ridge")
+    write(tmp_path / "a.parquet")
+    write(tmp_path / "b.parquet", N, 4_000)
+    spaces = []
+    for name, memory in (("s", SMALL), ("m", None)):
+        made = Workspace.create(tmp_path / name)
+        for part in "ab":
+            path = tmp_path / f"{part}.parquet"
+            made.add_dataset(part, path, id_column="visit", subjects=["person"])
+        opened = Workspace.open(tmp_path / name, memory=memory)
+        fit(opened, *names, datasets=["a", "b"])
+        spaces.append(opened)
+    stored, memory_ = spaces
+    assert files(stored, *names) == files(memory_, *names)
+    for people in (["marker-person-7"], ["marker-person-3001", "marker-person-4"]):
+        for workspace in spaces:
+            workspace.request(people)
+            done = workspace.process()
+            assert {each["treatment"] for each in done.treatments} == {"deleted"}
+        assert files(stored, *names) == files(memory_, *names)
+    assert {each.verdict for each in stored.verify()} == {"equal"}
 
 
 def test_no_value_of_who_left_is_in_an_accelerator(made: Path, tmp_path: Path) -> None:
