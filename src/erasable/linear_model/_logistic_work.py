@@ -18,6 +18,7 @@ from scipy.sparse import issparse
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.attachment import Attachment
 from erasable.core.errors import MagnitudeError
+from erasable.core.passes import Stored
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
 from erasable.linear_model._logistic_classes import TaughtClasses
@@ -33,7 +34,8 @@ from erasable.linear_model._solver import Solver
 MOST = 1500
 """Most coefficients for which a dense Hessian is made."""
 
-_SAMPLE = 2500
+_SAMPLE, _PART = 2500, 30
+"""Least number of records of the sample from which a fit starts, and their share of all."""
 _WIDE = 200
 """Number of coefficients from which conjugate gradients lead near the optimum first."""
 _LEAST_SHARE, _LEAST_SHARE_OF_MANY = 2.0**-60, 2.0**-40
@@ -304,18 +306,20 @@ class LogisticWork:
         """Come near the optimum: by some of the records, where there are many."""
         design = problem.design
         solver = made(problem, np.zeros(problem.shape))
-        wanted = max(_SAMPLE, 10 * solver.theta.size)
-        taught = self.taught.rows()
-        if taught.size < 4 * wanted:
+        n = int(self.taught.counts.sum())
+        wanted = max(_SAMPLE, 10 * solver.theta.size, n // _PART)
+        if n < 4 * wanted:
             self._approach(problem, solver)
             return solver
         rows, weights = [], []
         for code in range(len(self._solved)):
             own = np.flatnonzero(self.taught.teaches & (design.codes == code))
-            step = max(1, min(taught.size // wanted, own.size // 100))
-            rows.append(own[::step])
-            weights.append(design.weights[own[::step]] * (own.size / rows[-1].size))
+            step = max(1, min(n // wanted, own.size // 100))
+            rows.append(own[::step].copy())
+            weights.append(design.weights[rows[-1]] * (own.size / rows[-1].size))
         sample = design.take(np.concatenate(rows), np.concatenate(weights))
+        if isinstance(design.matrix, Stored):
+            design.matrix.drop_copies()
         part = SoftmaxProblem(sample, problem.strengths, problem.coupled)
         small = made(part, solver.theta, certifies=False)
         self._approach(part, small)

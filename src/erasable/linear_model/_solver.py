@@ -152,6 +152,7 @@ class Solver:
             if stalled > _STALLED and precise:
                 break
             line = self._line(theta, gradient, found.direct + wrong, move, count)
+            del found  # before there are the logits of another
             # Without the precision, steps may lead to and fro because no slope tells their length.
             lost = stalled > _STALLED or count > 2 * _RESTART_AFTER
             if not precise and (lost or move.decrement <= 4 * move.noise):
@@ -168,6 +169,7 @@ class Solver:
             theta, found, gradient, wrong = self._follow(line, False)
             move = self._look(theta, found, gradient, wrong, count)
             line = self._line(theta, gradient, found.direct + wrong, move, count)
+            del found
             self.theta = line.end[0]
             if float(np.vdot(gradient, line.step)) < decrement * decrement:
                 return
