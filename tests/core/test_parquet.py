@@ -200,7 +200,7 @@ def test_files_that_say_what_is_wrong_are_found_out(
 @pytest.mark.parametrize("name", BLOCKWISE)
 def test_copies_and_files_go_on_reading(name: str, tmp_path: Path) -> None:
     visits = Visits(tmp_path / "visits", texts=True, narrow=False, counts=name in OF_COUNTS)
-    model = make(name).fit(visits.write([400], 50))
+    model = make(name, n_components=4).fit(visits.write([400], 50))
     model.delete(live(model, visits.ids[5:25]))
     path = tmp_path / "model"
     model.save(path, records=True)

@@ -34,7 +34,7 @@ from erasable.linear_model._solver import Solver
 MOST = 1500
 """Most coefficients for which a dense Hessian is made."""
 
-_SAMPLE, _PART = 2500, 30
+_SAMPLE, _PART = 2500, 40
 """Least number of records of the sample from which a fit starts, and their share of all."""
 _WIDE = 200
 """Number of coefficients from which conjugate gradients lead near the optimum first."""
