@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import pytest
 
+from erasable import removal, selection
 from erasable.cluster import KMeans
 from erasable.core import passes, threads
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.threads import N_JOBS
+from erasable.selection import (
+    Custom,
+    Expected,
+    MutualInformation,
+    NeuralVariance,
+    VarianceReduction,
+)
+from erasable.selection.utilities import Utility, _gaussian_samples
 from erasable.utils._checks.compare import demand, differing, outputs, saved, seeded
 from erasable.utils._checks.data_sets import FAST, DataSet, suited
 from law_instances import law_instances
@@ -132,3 +142,83 @@ def test_the_setting_counts_that_is_there_now(small_blocks: pytest.MonkeyPatch) 
     model.set_params(n_jobs=2)
     assert (model.predict(X) == predicted).all()
     assert Counted.made
+
+
+# -- selectors -------------------------------------------------------------------------------------
+
+SELECTORS = [
+    chosen
+    for package in (removal, selection)
+    for chosen in (getattr(package, name) for name in package.__all__)
+    if isinstance(chosen, type) and "n_jobs" in signature(chosen.__init__).parameters
+]
+UTILITIES = [
+    utility()
+    for utility in (getattr(selection, name) for name in selection.__all__)
+    if isinstance(utility, type) and issubclass(utility, Utility) and utility is not Custom
+]
+
+
+def chosen(selector: Any, utility: Utility, n_jobs: int | None) -> dict[str, Any]:
+    """Return what a selector chooses, where samples are kept up to date in several portions."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 4, size=(24, 2)) * 1.0, np.arange(24) % 2
+    if isinstance(utility, NeuralVariance):  # which takes a kernel
+        X = X @ X.T + np.eye(24)
+    objective = Expected(n_samples=600)
+    model = selector(
+        utility, k=5, staying=0.5, objective=objective, n_jobs=n_jobs, random_state=1
+    ).fit(X, y, rows=[3, 4])
+    return {
+        "the choice": model.selected_,
+        "the gains": model.gains_,
+        "the utility": model.utility_,
+        "its error": model.utility_error_,
+    }
+
+
+def check_choice(selector: Any, utility: Utility) -> None:
+    one = chosen(selector, utility, 1)
+    for n_jobs in (None, 2, 3):
+        for name, value in chosen(selector, utility, n_jobs).items():
+            difference = differing(one[name], value)
+            demand(difference is None, f"{n_jobs} threads show in {name}: {difference}")
+
+
+@pytest.fixture
+def small_portions(small_blocks: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Have threads share the smallest piece of work."""
+    small_blocks.setattr(_gaussian_samples, "_MUCH", 0)
+    return small_blocks
+
+
+@pytest.mark.parametrize("utility", UTILITIES, ids=lambda utility: type(utility).__name__)
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_threads_do_not_show_in_a_choice(
+    selector: Any, utility: Utility, small_portions: pytest.MonkeyPatch
+) -> None:
+    check_choice(selector, utility)
+    of_samples = MutualInformation | VarianceReduction | NeuralVariance
+    assert bool(Counted.made) == isinstance(utility, of_samples)
+
+
+def test_threads_that_show_in_a_choice_are_noticed(small_portions: pytest.MonkeyPatch) -> None:
+    honest = threads.over_rows
+
+    def without_the_last(*args: Any) -> Iterator[Any]:
+        function, n_rows, n_jobs, size = args
+        return honest(function, n_rows if n_rows <= size else n_rows - 300, n_jobs, size)
+
+    small_portions.setattr(_gaussian_samples, "over_rows", without_the_last)
+    with pytest.raises(AssertionError, match="threads show in the"):
+        check_choice(selection.SubsetSelector, MutualInformation())
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "two", True])
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_what_is_no_number_of_threads_is_refused_by_a_selector(selector: Any, n_jobs: Any) -> None:
+    with pytest.raises(
+        InvalidParameterError, match=r"n_jobs=.*; expected None, a number"
+    ) as refusal:
+        selector(n_jobs=n_jobs).fit([[0.0], [1.0]])
+    assert "\n" not in str(refusal.value)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from erasable.core.errors import InvalidParameterError
-from erasable.core.threads import in_threads
+from erasable.core.threads import in_threads, n_threads
 from erasable.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -45,8 +45,40 @@ def test_an_error_in_one_is_raised() -> None:
     def divide(x: int) -> float:
         return 1 / (x - 20)
 
+    found: list[float] = []
     with pytest.raises(ZeroDivisionError):
-        list(in_threads(divide, range(40), 3))
+        found.extend(in_threads(divide, range(40), 3))
+    assert found == [divide(x) for x in range(20)]
+
+
+def test_the_error_of_the_first_item_is_raised() -> None:
+    """Whichever thread failed first, and whether that is the caller's or another."""
+    failed = threading.Event()
+
+    def fail(x: int) -> None:
+        if x == 0:
+            assert failed.wait(60)
+        else:
+            failed.set()
+        raise ValueError(x)
+
+    for _ in range(20):
+        failed.clear()
+        with pytest.raises(ValueError, match=r"^0$"):
+            list(in_threads(fail, range(9), 3))
+
+
+def test_an_interruption_ends_the_other_threads() -> None:
+    before = threading.active_count()
+
+    def interrupt(x: int) -> int:
+        if x == 7:
+            raise KeyboardInterrupt
+        return x
+
+    with pytest.raises(KeyboardInterrupt):
+        list(in_threads(interrupt, range(100), 3))
+    assert threading.active_count() == before
 
 
 def test_a_process_of_a_pool_has_threads_without_a_warning() -> None:
@@ -62,12 +94,19 @@ def test_a_process_of_a_pool_has_threads_without_a_warning() -> None:
 
 
 def test_none_follows_joblib() -> None:
-    names = set()
+    meeting = threading.Barrier(2, timeout=60)
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        list(in_threads(lambda _: names.add(threading.get_ident()), range(20), None))
-    assert threading.get_ident() not in names
-    list(in_threads(lambda _: names.add(threading.get_ident()), range(2), None))
-    assert threading.get_ident() in names
+        assert sorted(in_threads(lambda _: meeting.wait(), range(2), None)) == [0, 1]
+    names: set[int] = set()
+    list(in_threads(lambda _: names.add(threading.get_ident()), range(20), None))
+    assert names == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 3, -1, -2])
+def test_numbers_of_threads_are_those_of_joblib(n_jobs: Any) -> None:
+    assert n_threads(n_jobs) == joblib.effective_n_jobs(n_jobs)
+    with joblib.parallel_config(backend="threading", n_jobs=3):
+        assert n_threads(n_jobs) == joblib.effective_n_jobs(n_jobs)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 
 from erasable.core import _gram_kernels as kernels
+from erasable.core._blas import add_square
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Floats, Ints
 from erasable.core.passes import Block, Pass
@@ -28,7 +28,7 @@ class Multiply(Pass[tuple[Floats, Floats]]):
         p = self._columns.shape[1]
         square, sums = np.zeros((2 * p, 2 * p), order="F"), np.zeros(p)
         for part in self._halves(block, sums):
-            square = dsyrk(1.0, part.T, beta=1.0, c=square, overwrite_c=1)
+            add_square(part, square)
         return square, sums
 
     def merge(

@@ -186,16 +186,20 @@ def regrid(
 
 
 def long_rows(
-    matrix: Matrix, every: bool, per_column: tuple[Floats, ...], out: NDArray[np.float64] | None
+    matrix: Matrix,
+    every: bool,
+    per_column: tuple[Floats, ...],
+    out: NDArray[np.float64] | None,
+    width: int = WIDTH,
 ) -> list[tuple[Matrix, tuple[Floats, ...], NDArray[np.float64]]]:
-    """Cut a narrow matrix into rows of about `WIDTH` values, so that inner loops are long.
+    """Cut a narrow matrix into rows of about `width` values, so that inner loops are long.
 
     Returns the wide part and the rest, each with its columns' numbers repeated and its part of
     `out`.
     """
     n, d = matrix.shape
     target = np.empty((0, d)) if out is None else out
-    repeats = WIDTH // d if every and d else 1
+    repeats = width // d if every and d else 1
     if repeats < 2 or n < 2 * repeats:
         return [(matrix, per_column, target)]
     cut = n - n % repeats

@@ -80,14 +80,18 @@ class Classes:
         InvalidDataError
             Records have labels that are not in `fixed`.
         """
-        live = y[live_rows]
+        every = live_rows.size == y.shape[0]
+        live = y if every else y[live_rows]
         if fixed is None:
             labels, found = _unique(live)
         else:
             labels = _fixed_labels(fixed, y)
             found = _find(labels, live)
-        codes = np.full(y.shape[0], GONE, dtype=np.int32)
-        codes[live_rows] = found
+        if every:
+            codes = found.astype(np.int32)
+        else:
+            codes = np.full(y.shape[0], GONE, dtype=np.int32)
+            codes[live_rows] = found
         counts = np.bincount(found, minlength=labels.size).astype(np.int64)
         return cls(labels, counts, codes, fixed is not None)
 
@@ -155,7 +159,7 @@ def _unique(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
             places = (values - low).astype(np.int64)
             there = np.bincount(places) > 0
             near: NDArray[Any] = np.flatnonzero(there).astype(values.dtype) + low
-            return narrowed(near), (np.cumsum(there) - 1)[places]
+            return narrowed(near), places if there.all() else (np.cumsum(there) - 1)[places]
     if values.dtype != object:
         labels, found = np.unique(values, return_inverse=True)
         return narrowed(labels), found.astype(np.int64)

@@ -31,7 +31,7 @@ from erasable.core.records import Records
 from erasable.core.rows import Rows, matrix_of
 from erasable.core.seeds import seed_from
 from erasable.core.stateful import Stateful, is_learned
-from erasable.core.tape import Tape
+from erasable.core.tape import Tape, any_repeats
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
@@ -363,8 +363,7 @@ class Erasable(Stateful):
             live = self._tape.record_keys(held.ids)
             keys = np.zeros(held.records.n_rows, dtype=np.uint64)
             keys[held.live] = live
-            live.sort()
-            if bool(np.any(live[1:] == live[:-1])):
+            if any_repeats(live, self._n_jobs):
                 raise KeyCollisionError(
                     f"two of {live.size} ids share a 64-bit record key under seed {self.seed_}; "
                     "expected different keys; choose another random_state"

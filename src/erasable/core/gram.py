@@ -187,6 +187,11 @@ class Gram:
         """Take rows out, read on the grids on which they were added."""
         self._add(matrix, _targets(matrix, targets), rows, -1.0)
 
+    def merge(self, other: Gram) -> None:
+        """Add the sums of other rows, on the same grids."""
+        self.n_rows += other.n_rows
+        self.totals += other.totals
+
     def forget(
         self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
     ) -> NDArray[np.bool_]:

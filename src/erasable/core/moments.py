@@ -22,6 +22,8 @@ from erasable.core.passes import Block, Pass, at_hand, run
 
 __all__ = ["Moments", "SumsOf", "column_sums"]
 
+_WIDTH = 128  # values of a row: with its sums and what they are made of, it stays in a fast cache
+
 
 @dataclass(eq=False, slots=True)
 class Moments:
@@ -235,7 +237,7 @@ def _add_rows(grid: Grid, matrix: Any, rows: Ints, every: bool, sign: float, sum
     """Add rows of a matrix in memory to sums, or take them away if `sign` is -1."""
     d = matrix.shape[1]
     per_column = (grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top))
-    for part, (origin, magic, per_quantum), _ in long_rows(matrix, every, per_column, None):
+    for part, (origin, magic, per_quantum), _ in long_rows(matrix, every, per_column, None, _WIDTH):
         width = part.shape[1]
         wide = sums if width == d else np.zeros((4, width))
         scratch = np.empty((2, width))

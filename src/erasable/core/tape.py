@@ -22,8 +22,9 @@ from erasable.core._tape_kernels import fill_uniform, siphash24, siphash24_batch
 from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.mapped.texts import as_array
 from erasable.core.seeds import BELOW_SEED, integer_below, is_integer
+from erasable.core.threads import in_threads, several
 
-__all__ = ["FOR_RECORDS", "SIGNED", "Stream", "Tape"]
+__all__ = ["FOR_RECORDS", "SIGNED", "Stream", "Tape", "any_repeats"]
 
 _BELOW_WORD = 2**32
 _SIGNED_LIMIT = 2**63
@@ -317,6 +318,25 @@ def _word(name: str, value: object) -> np.uint32:
             "when they run out"
         )
     return np.uint32(number)
+
+
+def any_repeats(keys: NDArray[np.uint64], n_jobs: int | None = None) -> bool:
+    """Tell whether a key is there twice; the keys, drawn evenly, may be put in another order.
+
+    Examples
+    --------
+    >>> any_repeats(np.array([7, 5, 7], dtype=np.uint64))
+    True
+    """
+    if not several(keys.size, n_jobs):
+        return _has_repeats(keys)
+    shares = (keys >> np.uint64(61)).astype(np.uint8)
+    return any(in_threads(lambda share: _has_repeats(keys[shares == share]), range(8), n_jobs))
+
+
+def _has_repeats(keys: NDArray[np.uint64]) -> bool:
+    keys.sort()
+    return bool(np.any(keys[1:] == keys[:-1]))
 
 
 def _label_bytes(label: object) -> bytes:

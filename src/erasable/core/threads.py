@@ -6,16 +6,21 @@ on alone, and what is made of all of them is handed on in their order.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from numbers import Integral
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from joblib import cpu_count, effective_n_jobs
 from sklearn.utils._param_validation import Interval
 
-__all__ = ["N_JOBS", "in_threads", "n_threads", "over_rows", "several"]
+from erasable.core.errors import InvalidParameterError
+from erasable.core.ids import shorten
+
+__all__ = ["N_JOBS", "check_n_jobs", "in_threads", "n_threads", "over_rows", "several"]
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -39,6 +44,24 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:  # what joblib is told to do where nothing is said
         return int(effective_n_jobs(None))
     return n_jobs if n_jobs > 0 else max(1, int(cpu_count()) + 1 + n_jobs)
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse what is no number of threads, where parameters are checked one by one.
+
+    Examples
+    --------
+    >>> check_n_jobs(0)
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidParameterError: n_jobs=0; expected None, a number of threads, or ...
+    """
+    if n_jobs is not None and (
+        isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0
+    ):
+        raise InvalidParameterError(
+            f"n_jobs={shorten(n_jobs)}; expected None, a number of threads, or one below 0; "
+            "pass -1 for all cores"
+        )
 
 
 ROWS = 2**15
@@ -75,20 +98,52 @@ def in_threads(
     >>> list(in_threads(lambda x: x * x, range(5), 2))
     [0, 1, 4, 9, 16]
     """
-    count = n_threads(n_jobs)
-    if count == 1:
-        yield from map(function, items)
+    waiting = list(items)
+    count = min(n_threads(n_jobs), len(waiting))
+    if count < 2:
+        yield from map(function, waiting)
         return
-    waiting = iter(items)
-    with ThreadPoolExecutor(count) as pool:
-        begun = [pool.submit(function, item) for item in islice(waiting, 2 * count)]
+    numbers = itertools.count()  # of items that nobody has begun
+    room: SimpleQueue[bool] = SimpleQueue()  # a word for each result that may still wait
+    made: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+    for _ in range(2 * count):
+        room.put(True)
+
+    def work_on_one() -> bool:
+        number = next(numbers)
+        if number >= len(waiting):
+            return False
         try:
-            while begun:
-                yield begun.pop(0).result()
-                begun += [pool.submit(function, item) for item in islice(waiting, 1)]
+            made.put((number, function(waiting[number]), None))
+        except BaseException as error:  # which the caller gets when it is this item's turn
+            made.put((number, None, error))
+        return True
+
+    def work() -> None:
+        while room.get() and work_on_one():
+            pass
+
+    found: dict[int, tuple[Any, BaseException | None]] = {}
+    with ThreadPoolExecutor(count - 1) as pool:  # and the caller is a thread, too
+        others = [pool.submit(work) for _ in range(count - 1)]
+        try:
+            for wanted in range(len(waiting)):
+                while wanted not in found:
+                    if made.empty() and not room.empty():
+                        with contextlib.suppress(Empty):
+                            if room.get_nowait() and work_on_one():
+                                continue
+                    number, *what = made.get()
+                    found[number] = what[0], what[1]
+                result, error = found.pop(wanted)
+                if error is not None:
+                    raise error
+                yield result
+                room.put(True)
         finally:
-            for future in begun:
-                future.cancel()
+            numbers = itertools.count(len(waiting))
+            for _ in others:
+                room.put(False)
 
 
 def over_rows(

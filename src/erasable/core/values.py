@@ -26,7 +26,7 @@ from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
 from erasable.core.sparse import canonical
 from erasable.core.surrogates import refuse_surrogates
-from erasable.core.threads import over_rows
+from erasable.core.threads import over_rows, several
 
 __all__ = ["ANYTHING", "Accepts", "read_values", "refuse_unsuited"]
 
@@ -128,9 +128,9 @@ def read_values(
         return _read_objects(estimator, X, frame, reset)
     if frame is not None:
         refuse_text_columns(frame)
-    matrix = _read_numbers(estimator, X, accepts, reset=reset, copy=copy)
-    names = getattr(estimator, "feature_names_in_", None)
-    _refuse_not_finite(matrix, names, accepts.missing, _n_jobs_of(estimator))
+    matrix, finite = _read_numbers(estimator, X, accepts, reset=reset, copy=copy)
+    if not finite:
+        _refuse_not_finite(matrix, getattr(estimator, "feature_names_in_", None), accepts.missing)
     return matrix
 
 
@@ -177,10 +177,10 @@ def refuse_unsuited(
         raise InvalidDataError(
             f"the records hold numbers; {name} expected one text for each; pass a list of strings"
         )
-    if matrix.dtype != object and not isinstance(matrix, Stored):  # which looks when it is read
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(matrix.sum()):
-                _refuse_not_finite(matrix[live], names, accepts.missing)
+    # What is stored is looked at when it is read.
+    plain = matrix.dtype != object and not isinstance(matrix, Stored)
+    if plain and not _is_finite(matrix):
+        _refuse_not_finite(matrix[live], names, accepts.missing)
 
 
 # -- numbers -------------------------------------------------------------------------------------
@@ -188,7 +188,8 @@ def refuse_unsuited(
 
 def _read_numbers(
     estimator: BaseEstimator, X: Any, accepts: Accepts, *, reset: bool, copy: bool
-) -> Values:
+) -> tuple[Values, bool]:
+    """Return the numbers, and whether they surely are finite."""
     plain = isinstance(X, np.ndarray)
     try:
         with np.errstate(invalid="ignore"):
@@ -205,36 +206,35 @@ def _read_numbers(
     except (TypeError, ValueError, OverflowError) as error:
         raise as_our_error(error, X) from None
     if issparse(matrix):
-        return canonical(matrix)
+        matrix = canonical(matrix)
+        return matrix, _is_finite(matrix.data)
+    n_rows, n_jobs = matrix.shape[0], _n_jobs_of(estimator)
     if not copy:
-        return matrix
+        if not several(n_rows, n_jobs):
+            return matrix, _is_finite(matrix)
+        return matrix, all(over_rows(lambda rows: _is_finite(matrix[rows]), n_rows, n_jobs))
     # An array may be the caller's yet. A frame may hand over memory of its own, or memory that
     # cannot be written.
     shared = plain and np.may_share_memory(matrix, X)
     own = matrix.flags.owndata and matrix.flags.writeable and not shared
     made: NDArray[Any] = matrix if own else np.empty_like(matrix, subok=False)
 
-    def add(rows: slice) -> None:
+    def add(rows: slice) -> bool:
         # -0.0 becomes 0.0: sums cannot tell which of the two was there first.
-        np.add(matrix[rows], 0.0, out=made[rows])
+        return _is_finite(np.add(matrix[rows], 0.0, out=made[rows]))
 
-    for _ in over_rows(add, matrix.shape[0], _n_jobs_of(estimator)):
-        pass
-    return made
+    return made, all(list(over_rows(add, n_rows, n_jobs)))
 
 
-def _refuse_not_finite(
-    matrix: Values, names: Any, missing: bool, n_jobs: int | None = None
-) -> None:
+def _is_finite(values: NDArray[Any]) -> bool:
+    """Tell whether values surely are finite: by their sum, in a tenth of the time of a mask."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
+
+
+def _refuse_not_finite(matrix: Values, names: Any, missing: bool) -> None:
+    """Raise InvalidDataError if a value is infinite, or NaN where none may be missing."""
     values = matrix.data if issparse(matrix) else matrix
-
-    def is_finite(rows: slice) -> bool:
-        # One sum tells whether to look closer, in a tenth of the time of a mask.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isfinite(values[rows].sum()))
-
-    if all(over_rows(is_finite, values.shape[0], n_jobs)):
-        return
     wrong = np.isinf(values) if missing else ~np.isfinite(values)
     if not wrong.any():
         return

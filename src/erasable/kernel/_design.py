@@ -7,7 +7,9 @@ covers the largest of these. The waves are never kept: a deletion computes those
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from erasable.core._grid_kernels import MIN_TOP, ceil_log2
 from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
+from erasable.core.passes import Block, each_block
 from erasable.core.records import Records
+from erasable.core.threads import in_threads
 from erasable.linear_model._design import WeightedTargets
 
 from ._waves import Waves
@@ -34,6 +38,8 @@ class WaveDesign(WeightedTargets):
         Positions of the rows that count.
     warn : bool, default=False
         Warn of targets of which many small values become 0?
+    n_jobs : int or None
+        Threads.
 
     Attributes
     ----------
@@ -48,7 +54,14 @@ class WaveDesign(WeightedTargets):
         See `Grid.fit`.
     """
 
-    def __init__(self, waves: Waves, records: Records, live_rows: Ints, warn: bool = False) -> None:
+    def __init__(
+        self,
+        waves: Waves,
+        records: Records,
+        live_rows: Ints,
+        warn: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
         super().__init__(records, live_rows)
         self._waves = waves
         rows = self._counted(live_rows)
@@ -60,8 +73,25 @@ class WaveDesign(WeightedTargets):
         zeros, nothing = np.zeros(waves.n_waves), np.zeros((0, waves.n_waves))
         of_waves = Grid.from_state({"top": np.full(zeros.size, self._top(grid)), "origin": zeros})
         self.gram = Gram.fit(of_waves, nothing, grid, np.zeros((0, self._targets.shape[1])))
-        for some, table in waves.blocks(records.matrix, rows):
-            self.gram.add(self._weighted(table, some), self._targets[some], np.arange(some.size))
+        self._sum(rows, n_jobs)
+
+    def _sum(self, rows: Ints, n_jobs: int | None) -> None:
+        """Add rows to the sums; each thread has sums of its own first."""
+        none, own, parts = self.gram.copy(), threading.local(), []
+
+        def add(block: Block, places: Ints) -> None:
+            if not hasattr(own, "gram"):
+                own.gram = none.copy()
+                parts.append(own.gram)
+            table, some = self._waves.at(block.matrix, places), block.first + places
+            own.gram.add(self._weighted(table, some), self._targets[some], np.arange(some.size))
+
+        for block in each_block(self._records.matrix, rows):
+            portions = self._waves.portions(block.positions)
+            for _ in in_threads(partial(add, block), portions, n_jobs):
+                pass
+        for part in parts:
+            self.gram.merge(part)
 
     def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
         """See `WeightedTargets`; None if any grid has changed."""

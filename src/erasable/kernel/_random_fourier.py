@@ -16,6 +16,7 @@ from erasable.core._schema_models import refuse_unbounded
 from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.seeds import SEEDS
+from erasable.core.threads import N_JOBS, in_threads
 from erasable.linear_model._linear import LinearModel
 from erasable.linear_model._solve import least_squares
 from erasable.linear_model._solve_kernels import LeastSquares
@@ -45,6 +46,9 @@ class RandomFourierRidge(LinearModel):
         Number of waves, at most 4096. The error of the kernel falls as its inverse root.
     fit_intercept : bool, default=True
         Learn a constant, which is not penalised?
+    n_jobs : int or None, default=None
+        Threads that read the records, and predict: None is one, -1 all cores. The model is the same
+        with any number.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the waves. None draws one from the system.
 
@@ -108,8 +112,10 @@ class RandomFourierRidge(LinearModel):
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "n_components": [Interval(Integral, 1, MAX_FEATURES, closed="both")],
         "fit_intercept": ["boolean"],
+        "n_jobs": N_JOBS,
         "random_state": SEEDS,
     }
+    _without_effect = ("n_jobs",)
     _always_has_origins = True
     _reads_blocks = True
     _drawn: _Drawn
@@ -121,12 +127,14 @@ class RandomFourierRidge(LinearModel):
         gamma: float = 1.0,
         n_components: int = 100,
         fit_intercept: bool = True,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
         self.gamma = gamma
         self.n_components = n_components
         self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     # -- what is learned -----------------------------------------------------------------------
@@ -153,7 +161,7 @@ class RandomFourierRidge(LinearModel):
 
     def _new_design(self, warn: bool = False) -> WaveDesign:
         held = self._attached()
-        return WaveDesign(self._waves, held.records, held.live_rows(), warn)
+        return WaveDesign(self._waves, held.records, held.live_rows(), warn, self._n_jobs)
 
     @property
     def _n_columns(self) -> int:
@@ -202,8 +210,13 @@ class RandomFourierRidge(LinearModel):
         matrix = self._read_matrix(X)
         solution = self._solved()
         out = np.zeros((matrix.shape[0], solution.problem.n_targets))
-        for rows, table in self._waves.blocks(matrix, np.arange(matrix.shape[0])):
-            out[rows] = solution.predict(table, mapped=False)
+        waves = self._waves
+
+        def answer(rows: Ints) -> None:
+            out[rows] = solution.predict(waves.at(matrix, rows), mapped=False)
+
+        for _ in in_threads(answer, waves.portions(np.arange(matrix.shape[0])), self._n_jobs):
+            pass
         return out[:, 0] if self._n_targets is None else out
 
     def _tables_of(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:

@@ -75,8 +75,11 @@ class Waves:
 
     def blocks(self, matrix: Any, rows: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Yield some rows at a time, and the waves at them."""
-        size = max(_LEAST, _BLOCK // self.n_waves)
         for block in each_block(matrix, rows):
-            for start in range(0, block.size, size):
-                some = block.positions[start : start + size]
+            for some in self.portions(block.positions):
                 yield block.first + some, self.at(block.matrix, some)
+
+    def portions(self, rows: Ints) -> list[Ints]:
+        """Cut rows into portions whose waves are made at once."""
+        size = max(_LEAST, _BLOCK // self.n_waves)
+        return [rows[start : start + size] for start in range(0, rows.size, size)]

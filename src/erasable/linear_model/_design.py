@@ -205,7 +205,8 @@ def _as_columns(y: Any, rows: Ints) -> Floats:
         own: Floats = table
         return own
     columns = np.zeros(table.shape)
-    columns[rows] = table[rows]
+    every = rows.size == table.shape[0]
+    columns[... if every else rows] = table if every else table[rows]
     return columns
 
 

@@ -51,7 +51,8 @@ class TaughtClasses:
         worths = self._worths()
         if not worths.all():
             self.teaches &= (worths > 0)[self.classes.codes]  # GONE is the last, and not live
-        self.counts = self._count(self.rows())
+        every = self._weights is None and bool(worths.all())
+        self.counts = self.classes.counts.copy() if every else self._count(self.rows())
 
     def rows(self) -> Ints:
         """Positions of the records that teach."""

@@ -15,7 +15,7 @@ from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
 from erasable.selection._knapsack import Best, best_of_enumeration, best_of_greedy
 from erasable.selection._optimizers import Budget, Choice
-from erasable.selection._sampled import SampledFunction
+from erasable.selection._sampled import SampledFunction, Samples
 from erasable.selection.staying import Bound, Sampler
 from erasable.selection.utilities import Problem
 
@@ -39,6 +39,8 @@ class Task:
         How many records can be held in the end.
     by_enumeration : bool
         Whether selections are started from every set of three records.
+    n_jobs : int or None
+        Threads.
     """
 
     problem: Problem
@@ -50,6 +52,13 @@ class Task:
     seed: int
     most: int
     by_enumeration: bool = False
+    n_jobs: int | None = None
+
+    def samples(self, n_samples: int) -> Samples:
+        """Return the utility in samples, with as many threads as the task has."""
+        samples = self.problem.samples(n_samples, self.most)
+        samples.n_jobs = self.n_jobs
+        return samples
 
     def choose(self, make: Callable[[], SetFunction]) -> Best:
         """Choose records for a function, of which `make` returns one without any record."""
@@ -145,8 +154,9 @@ def sampled(
 ) -> SampledFunction:
     """Return an objective by samples; those of one task are drawn alike."""
     sampler = Sampler(task.bound, n_samples, task.seed)
-    samples = task.problem.samples(n_samples, task.most)
-    return SampledFunction(samples, sampler, task.problem.n, threshold=threshold, alpha=alpha)
+    return SampledFunction(
+        task.samples(n_samples), sampler, task.problem.n, threshold=threshold, alpha=alpha
+    )
 
 
 def is_exact(function: SetFunction, bound: Bound) -> bool:

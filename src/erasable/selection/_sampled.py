@@ -23,9 +23,12 @@ class Samples(ABC):
     ----------
     is_monotone : bool
         Whether no record ever takes anything away.
+    n_jobs : int or None
+        Threads; see `erasable.core.threads.N_JOBS`.
     """
 
     is_monotone = True
+    n_jobs: int | None = None
 
     def prepare(self, items: Ints) -> None:
         """Hear that the gains of some records will be asked for, before others are added."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from
+from erasable.core.threads import check_n_jobs
 from erasable.selection import _records
 from erasable.selection._knapsack import ENUMERATION
 from erasable.selection._objectives import Task
@@ -55,6 +56,10 @@ class SubsetSelector(Valued, BaseEstimator):
         records, and takes the best: for `costs`, and up to about 100 records.
     costs : array-like of shape (n_records,), default=None
         What each record costs. By default all cost 1.
+    n_jobs : int or None, default=None
+        Threads that keep sampled gains of `MutualInformation`, `VarianceReduction` and
+        `NeuralVariance` up to date: None is one, -1 all cores. What is chosen is the same with any
+        number.
     random_state : int, RandomState or None, default=None
         For samples, and for optimisers that draw.
 
@@ -126,6 +131,7 @@ class SubsetSelector(Valued, BaseEstimator):
         objective: Any = None,
         optimizer: str = "auto",
         costs: Any = None,
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.utility = utility
@@ -134,6 +140,7 @@ class SubsetSelector(Valued, BaseEstimator):
         self.objective = objective
         self.optimizer = optimizer
         self.costs = costs
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(
@@ -183,7 +190,7 @@ class SubsetSelector(Valued, BaseEstimator):
         by_enumeration = optimizer == ENUMERATION
         task = Task(
             problem, bound, held, items, budget, greedy if by_enumeration else optimizer, seed,
-            most, by_enumeration,
+            most, by_enumeration, self.n_jobs,
         )  # fmt: skip
         solution = objective.solve(task)
         if isinstance(objective, CVaR) and objective.n_worst() < _FEW and not bound.is_certain:
@@ -249,6 +256,7 @@ class SubsetSelector(Valued, BaseEstimator):
     def _check_params(self) -> tuple[Utility, Any]:
         utility = NearestNeighbor() if self.utility is None else check_utility(self.utility)
         objective = check_objective(self.objective)
+        check_n_jobs(self.n_jobs)
         known = ["auto", *OPTIMIZERS, ENUMERATION]
         if not isinstance(self.optimizer, str) or self.optimizer not in known:
             raise InvalidParameterError(

@@ -221,8 +221,7 @@ class _InOthers(_Search):
             # From 1: NumPy takes [seed, 0] for seed, by which selections are made.
             seed = [task.seed, part + 1, stream]
             sampler = Sampler(task.bound, n_samples, seed, by_order=True)
-            samples = task.problem.samples(n_samples, task.most)
-            function = SampledFunction(samples, sampler, task.problem.n)
+            function = SampledFunction(task.samples(n_samples), sampler, task.problem.n)
             for j in [*task.held.tolist(), *(j for j, _ in chosen)]:
                 function.add(j)
             values.append(function.values)

@@ -108,7 +108,7 @@ class TreeModel(Erasable):
         names = self._call_columns()
         draws = Draws.of(self._tape, self._n_trees(), names, self._draws_bags())
         return Forest.fit(
-            Columns.fit(held.records.matrix, live, self._tape),
+            Columns.fit(held.records.matrix, live, self._tape, self._n_jobs),
             targets.values(n_rows),
             live,
             self._owner_keys(live),

@@ -12,6 +12,7 @@ from erasable.core._jit import kernel
 from erasable.core._tape_kernels import siphash24_integers
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.tape import Tape
+from erasable.core.threads import in_threads, over_rows
 from erasable.tree._rank_kernels import rank
 
 # Second half of SipHash's key, and the first byte of what is hashed; see `erasable.core.tape`.
@@ -55,29 +56,39 @@ class Columns:
     packed: Words
 
     @classmethod
-    def fit(cls, matrix: NDArray[Any], live: Ints, tape: Tape) -> Self:
+    def fit(cls, matrix: NDArray[Any], live: Ints, tape: Tape, n_jobs: int | None = None) -> Self:
         """Find the values of the live rows of a matrix."""
         n_rows, d = matrix.shape
         packed = np.zeros((n_rows, d + 1), dtype=np.uint64)
-        parts, sizes, offsets = [], [], np.zeros(d + 1, dtype=np.int64)
+        parts: list[Floats] = []
+        sizes: list[Ints] = []
+        offsets = np.zeros(d + 1, dtype=np.int64)
         every = live.size == n_rows
-        for start in range(0, d, _TOGETHER):
-            some = slice(start, min(start + _TOGETHER, d))
-            columns = np.zeros((some.stop - start, n_rows), dtype=np.uint64)
-            turn(matrix[:, some], columns.view(np.float64))
-            for j, column in enumerate(columns, start):
-                own = column.view(np.float64)
-                values, counts, codes = rank(own if every else own[live])
-                hashes = np.empty(values.size, dtype=np.uint64)
-                words = values.view(np.uint64)
-                siphash24_integers(np.uint64(tape.seed), _FOR_VALUES, _TAG, words, hashes)
-                words = (hashes >> _32 << _32) | np.arange(values.size, dtype=np.uint64)
+        seed = np.uint64(tape.seed)
+
+        def coded(column: Words) -> tuple[Floats, Ints]:
+            """Write hashes and codes in the place of values; return the values, and how many."""
+            own = column.view(np.float64)
+            values, counts, codes = rank(own if every else own[live])
+            hashes = np.empty(values.size, dtype=np.uint64)
+            siphash24_integers(seed, _FOR_VALUES, _TAG, values.view(np.uint64), hashes)
+            words = (hashes >> _32 << _32) | np.arange(values.size, dtype=np.uint64)
+            if every:
+                words.take(codes, out=column, mode="clip")  # no code is out of range
+            else:
                 column[:] = 0
                 column[live] = words[codes]
+            return values, counts
+
+        for start in range(0, d, _TOGETHER):
+            some = slice(start, min(start + _TOGETHER, d))
+            columns = np.empty((some.stop - start, n_rows), dtype=np.uint64)
+            turn(matrix[:, some], columns.view(np.float64), n_jobs)
+            for values, counts in in_threads(coded, columns, n_jobs):
+                offsets[len(parts) + 1] = offsets[len(parts)] + values.size
                 parts.append(values)
                 sizes.append(counts)
-                offsets[j + 1] = offsets[j] + values.size
-            turn(columns.T, packed[:, some].T)
+            turn(columns.T, packed[:, some].T, n_jobs)
         return cls(np.concatenate(parts), np.concatenate(sizes), offsets, packed)
 
     @property
@@ -101,13 +112,18 @@ class Columns:
         _forget(self.packed, self.offsets, self.counts, self.values, rows)
 
 
+def turn(table: NDArray[Any], out: NDArray[Any], n_jobs: int | None = None) -> None:
+    """Copy a table of shape (n, d) to one of shape (d, n)."""
+    for _ in over_rows(lambda rows: _turn(table, out, rows.start, rows.stop), len(table), n_jobs):
+        pass
+
+
 @kernel
-def turn(table: NDArray[Any], out: NDArray[Any]) -> None:
-    """Copy a table of shape (n, d) to one of shape (d, n), in blocks that stay in the cache."""
-    n, d = table.shape
-    for start in range(0, n, _AT_ONCE):
-        for j in range(d):
-            for i in range(start, min(start + _AT_ONCE, n)):
+def _turn(table: NDArray[Any], out: NDArray[Any], first: int, stop: int) -> None:
+    """Copy rows to columns, in blocks that stay in the cache."""
+    for start in range(first, stop, _AT_ONCE):
+        for j in range(table.shape[1]):
+            for i in range(start, min(start + _AT_ONCE, stop)):
                 out[j, i] = table[i, j]
 
 

@@ -119,7 +119,7 @@ class Forest:
         many = live.size > _MANY and columns.packed.nbytes <= _MOST
         if known is None and n_trees > 1 and many:
             table = table._replace(by_column=beside(columns.packed.shape[1], y.size))
-            turn(columns.packed, table.by_column.T)
+            turn(columns.packed, table.by_column.T, n_jobs)
         rooms = threading.local()
 
         def grown(t: int) -> Grown | None:

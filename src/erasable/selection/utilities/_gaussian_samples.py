@@ -15,10 +15,12 @@ import numpy as np
 
 from erasable.core._jit import inlined, kernel
 from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.threads import n_threads, over_rows
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._gaussian_factor import NOTHING, worth
 
+_MUCH = 2**22  # products that are worth several threads
 _WIDTH = 256  # samples that are dealt with together: what they take fits into a fast cache
 
 
@@ -80,9 +82,21 @@ class FactorSamples(Samples):
         )
 
     def prepare(self, items: Ints) -> None:
-        items = items[self.factors.seen[items] < self.size]
-        if len(items):
-            _refresh(np.unique(items), self.size, self.factors)  # twice would be taken off twice
+        of = self.factors
+        items = np.unique(items[of.seen[items] < self.size])  # twice would be taken off twice
+        if not len(items):
+            return
+        size, n_samples = self.size, of.rows.shape[1]
+        # What is found in a sample depends on no other: how they are shared out does not show.
+        share = n_samples
+        if items.size * size**2 * n_samples > _MUCH:
+            share = -(-n_samples // (_WIDTH * n_threads(self.n_jobs))) * _WIDTH
+        for _ in over_rows(
+            lambda some: _refresh(items, size, some.start, some.stop, of),
+            n_samples, self.n_jobs, share,
+        ):  # fmt: skip
+            pass
+        of.seen[items] = size
 
     def gains(self, j: int) -> Floats:
         of = self.factors
@@ -142,11 +156,14 @@ def _read(j: int, size: int, of: _Factors, near: Floats) -> None:
 
 
 @kernel
-def _refresh(items: Ints, size: int, of: _Factors) -> None:
-    """Take from some records what was chosen since they were last brought up to date."""
+def _refresh(items: Ints, size: int, first: int, stop: int, of: _Factors) -> None:
+    """Take from some records what was chosen since they were last brought up to date.
+
+    In the samples from `first` to `stop`; `seen` is left to the caller.
+    """
     room, near = np.empty((2, _WIDTH)), np.empty((2, size))
-    for low in range(0, of.rows.shape[1], _WIDTH):
-        high = min(low + _WIDTH, of.rows.shape[1])
+    for low in range(first, stop, _WIDTH):
+        high = min(low + _WIDTH, stop)
         c, h = room[0, : high - low], room[1, : high - low]
         for at in range(len(items)):
             j = items[at]
@@ -161,7 +178,6 @@ def _refresh(items: Ints, size: int, of: _Factors) -> None:
                     moved = of.moved[j, low:high]
                     for s in range(len(c)):
                         moved[s] -= 2.0 * c[s] * h[s]
-    of.seen[items] = size
 
 
 @kernel
