@@ -73,18 +73,18 @@ _made: list[bool] = []  # for each function that was compiled, whether Python ca
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Have this thread wait for the compiler without being told.
+    """Have nobody be told that the compiler is waited for.
 
     Examples
     --------
     >>> with silence():
     ...     pass
     """
-    before, _wait.silent = _wait.silent, True
+    before, Wait.told = Wait.told, True
     try:
         yield
     finally:
-        _wait.silent = before
+        Wait.told = before
 
 
 def n_compiled() -> int:
