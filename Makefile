@@ -14,9 +14,6 @@ FUZZ ?= 3000
 # Seconds for compositions at random.
 COMPOSITIONS ?= 240
 
-# Where compiled kernels depend on each other, numba does not notice that a callee has changed.
-KERNELS := src/erasable/core/_jit.py $(shell grep -rl --include='*.py' '_jit import' src)
-
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
 
@@ -38,7 +35,7 @@ help:
 	@echo "make setup   make .venv and install into it; the others do this themselves"
 	@echo "make clean   remove .venv, caches and compiled kernels"
 
-setup: $(VENV)/.installed $(VENV)/.kernels
+setup: $(VENV)/.installed
 
 demo: setup
 	@$(BIN)/python examples/demo.py
@@ -110,9 +107,4 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 
 $(VENV)/.installed-docs: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	@touch $@
-
-$(VENV)/.kernels: $(KERNELS) | $(VENV)/.installed
-	@find src -name '*.nb[ci]' -delete
-	@rm -rf $(VENV)/checked-kernels
 	@touch $@

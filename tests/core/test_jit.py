@@ -15,7 +15,8 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler import Flags
 
-from erasable.core import _jit
+from erasable.cluster import _levels
+from erasable.core import _jit, _kernel_sources, _waiting
 from erasable.core._jit import kernel, subroutine
 from subroutines import standalone
 
@@ -167,6 +168,99 @@ def test_an_index_of_an_earlier_version_is_compiled_again(tmp_path: Path) -> Non
         damaged(numba.njit(cache=True)).load("float64")
 
 
+# -- sources that change --------------------------------------------------------------------------
+
+LAYOUT = """
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    {fields}
+
+FACTOR = {factor}
+"""
+CALLEE = """
+from erasable.core._jit import subroutine
+
+@subroutine
+def part(x):
+    return x {sign} 1.0
+"""
+CALLER = """
+from erasable.core._jit import kernel
+from .layout import FACTOR, Pair
+from .callee import part
+from . import apart
+
+@kernel
+def use(pair):
+    return FACTOR * part(pair.first) + apart.LATER
+"""
+CALLING = """
+from erasable.core import _jit
+{before}
+from pack.caller import Pair, use
+print(use(Pair(first=1.0, second=2.0)), _jit.n_compiled())
+"""
+BLIND = "_jit.fingerprint = lambda path: None"  # what numba does
+FIRST, SECOND = "first: float; second: float", "second: float; first: float"
+SOURCES = {
+    "layout": LAYOUT.format(fields=FIRST, factor=5),
+    "callee": CALLEE.format(sign="+"),
+    "apart": "LATER = 100",
+    "caller": CALLER,
+}
+CHANGES = [  # one after the other, and what is found then
+    ("layout", LAYOUT.format(fields=FIRST, factor=7), 7.0 * (1 + 1) + 100),
+    ("layout", LAYOUT.format(fields=SECOND, factor=7), 7.0 * (1 + 1) + 100),
+    ("apart", "LATER = 200", 7.0 * (1 + 1) + 200),
+    ("callee", CALLEE.format(sign="-"), 7.0 * (1 - 1) + 200),
+]
+
+
+def called(folder: Path, before: str = "") -> list[float]:
+    """Return what the kernel finds in a process of its own, and how many were compiled there."""
+    (folder / "calling.py").write_text(CALLING.format(before=before))
+    return [float(each) for each in run(folder, "calling.py").stdout.split()]
+
+
+def written(folder: Path, name: str, text: str) -> None:
+    """Write a module with the time and size of before: only its text says that it is another."""
+    file = folder / "pack" / f"{name}.py"
+    assert not file.exists() or file.stat().st_size == len(text)
+    file.write_text(text)
+    os.utime(file, (1e9, 1e9))
+    for compiled in folder.rglob("*.pyc"):
+        compiled.unlink()
+
+
+def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    for name, text in SOURCES.items():
+        written(tmp_path, name, text)
+    assert called(tmp_path) == [5.0 * (1 + 1) + 100, 1]
+    assert called(tmp_path) == [5.0 * (1 + 1) + 100, 0]
+    for name, text, found in CHANGES:
+        written(tmp_path, name, text)
+        assert called(tmp_path) == [found, 1]
+
+
+def test_numba_runs_what_was_compiled_of_an_earlier_layout(tmp_path: Path) -> None:
+    """The negative control: it takes the second field for the first."""
+    (tmp_path / "pack").mkdir()
+    for name, text in SOURCES.items():
+        written(tmp_path, name, text)
+    assert called(tmp_path, BLIND) == [5.0 * (1 + 1) + 100, 1]
+    written(tmp_path, "layout", LAYOUT.format(fields=SECOND, factor=5))
+    assert called(tmp_path, BLIND) == [5.0 * (2 + 1) + 100, 0]
+
+
+def test_kernels_do_not_depend_on_modules_that_they_do_not_import() -> None:
+    """The negative control: a module that a kernel's module imports."""
+    found = {each.name for each in _kernel_sources.sources(_levels.__file__)}
+    assert {"_levels.py", "_layout.py", "_filing.py", "_jit.py", "arrays.py"} <= found
+    assert not found & {"_filed_levels.py", "_run.py", "estimator.py"}
+
+
 # -- subroutines ----------------------------------------------------------------------------------
 
 
@@ -217,7 +311,7 @@ def test_flags_that_are_compared_faster_are_equal_to_numbas() -> None:
 
 WAITING = """
 import sys, threading
-from erasable.core import _jit
+from erasable.core import _jit, _waiting
 
 @_jit.kernel
 def first(x):
@@ -227,7 +321,7 @@ def first(x):
 def second(x):
     return x * 2
 
-_jit.PATIENCE = {patience}
+_waiting.PATIENCE = {patience}
 print(first(1.0), second(1.0))
 """
 
@@ -239,17 +333,17 @@ def test_who_waits_for_the_compiler_is_told_once(tmp_path: Path, patience: float
     for told in (1 if patience == 0.0 else 0, 0):
         done = run(tmp_path, "waiting.py")
         assert done.stdout.split() == ["2.0", "2.0"]
-        assert done.stderr == (_jit.MESSAGE + "\n") * told
+        assert done.stderr == (_waiting.MESSAGE + "\n") * told
 
 
 BACKGROUND = """
-from erasable.core import _jit
+from erasable.core import _jit, _waiting
 
 @_jit.kernel
 def slow(x):
     return x + 1
 
-_jit.PATIENCE = 0.0
+_waiting.PATIENCE = 0.0
 print(_jit.at_hand((slow, (1.0,))), len(_jit._compilers))
 print(_jit.at_hand((slow, (1.0,))), len(_jit._compilers) or len(slow.overloads))
 _jit.wait()

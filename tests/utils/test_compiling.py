@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 
 AHEAD = """
@@ -46,3 +47,99 @@ def test_what_was_not_compiled_ahead_is_found_to_be_missing(tmp_path: Path) -> N
     """The negative control."""
     printed(AHEAD, tmp_path)
     assert printed(AFTERWARDS.format(name="StandardScaler"), tmp_path) > 0
+
+
+# -- which kernels there are ----------------------------------------------------------------------
+
+REACHED = """
+import importlib, json, pkgutil, sys
+import erasable
+from erasable.core._jit import subroutine
+from erasable.utils.compiling import compile_kernels
+
+names = json.loads(sys.argv[1])
+compile_kernels(names, n_jobs=1)
+compiled = type(subroutine(lambda x: x))
+found = {}
+for each in pkgutil.walk_packages(erasable.__path__, "erasable."):
+    if not each.name.endswith("__main__"):
+        for thing in vars(importlib.import_module(each.name)).values():
+            if isinstance(thing, compiled):
+                found[id(thing)] = thing
+
+
+def called(thing):
+    function = thing.py_func
+    values = [cell.cell_contents for cell in function.__closure__ or ()]
+    values += [function.__globals__.get(name) for name in function.__code__.co_names]
+    return [value for value in values if isinstance(value, compiled)]
+
+
+reached, waiting = set(), [thing for thing in found.values() if thing.overloads]
+while waiting:  # what a kernel was made of was compiled with it, perhaps by another process
+    thing = waiting.pop()
+    if id(thing) not in reached:
+        reached.add(id(thing))
+        waiting += called(thing)
+name = lambda thing: f"{thing.py_func.__module__}.{thing.py_func.__name__}"
+print(json.dumps([
+    sorted(name(thing) for key, thing in found.items() if key not in reached),
+    sorted(name(thing) for key, thing in found.items() if key in reached),
+]))
+"""
+
+UNCERTIFIED = "only where double precision does not certify a step of Newton's method"
+NOT_AHEAD = {
+    "core._tape_kernels.exponential": "tests alone call it from Python; kernels take it in",
+    **dict.fromkeys(
+        [
+            "linear_model._exact_gradients._add_row",
+            "linear_model._exact_gradients._dot_double",
+            "linear_model._exact_gradients._next_rows",
+            "linear_model._exact_gradients._residuals",
+            "linear_model._exact_gradients._scaled",
+            "linear_model._exact_gradients.exact_gradient",
+            "linear_model._exact_gradients.exact_gradient_sparse",
+            "linear_model._precise.factorise",
+            "linear_model._precise.invert_factor",
+            "linear_model._precise.solve_lower",
+            "linear_model._precise.solve_upper",
+            "linear_model._softmax_exact.add_products",
+            "linear_model._softmax_exact.divide_double",
+            "linear_model._softmax_exact.exp_doubles",
+            "linear_model._softmax_kernels.probabilities",
+            "linear_model._softmax_sparse._add_squares",
+            "linear_model._softmax_sparse._multiply",
+        ],
+        UNCERTIFIED,
+    ),
+}
+
+
+def reach(*names: str) -> tuple[set[str], set[str]]:
+    """Return the kernels that are not called when these are compiled, and those that are."""
+    done = subprocess.run(
+        [sys.executable, "-c", REACHED, json.dumps(names or None)],
+        check=True, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    unreached, reached = json.loads(done.stdout)
+    return (
+        {name.removeprefix("erasable.") for name in unreached},
+        {name.removeprefix("erasable.") for name in reached},
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_every_kernel_is_compiled_ahead_or_is_named_with_a_reason() -> None:
+    unreached, reached = reach()
+    assert unreached == set(NOT_AHEAD)
+    assert len(reached) > 300
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_kernel_that_nothing_calls_is_found() -> None:
+    """The negative control: of all estimators, one is used."""
+    unreached, reached = reach("MinMaxScaler")
+    assert "core._grid_kernels.extremes" in reached - unreached
+    assert "cluster._levels.descend" in unreached - reached

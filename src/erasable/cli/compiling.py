@@ -20,10 +20,10 @@ PANEL = "The workspace"
 def compile_(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Compile all kernels, so that nobody waits for them; it needs no workspace."""
     from erasable.cli.progress import Meter
-    from erasable.utils.compiling import compile_kernels
+    from erasable.utils.compiling import ELSE, compile_kernels
     from erasable.utils.discovery import all_estimators
 
-    names = [name for name, _, _ in all_estimators()]
+    names = [name for name, _, _ in all_estimators()] + [*ELSE]
     began = time.perf_counter()
     with Meter(sys.stderr)("compiling", len(names)) as advance:
         done = compile_kernels(names, tell=lambda _: advance())
@@ -31,16 +31,13 @@ def compile_(folder: str = FOLDER, as_json: bool = JSON) -> None:
     if as_json:
         show.print_json(
             {
-                "estimators": [show.picked(each, "name", "n_kernels", "seconds") for each in done],
+                "uses": [show.picked(each, "name", "n_kernels", "seconds") for each in done],
                 "n_kernels": n_kernels,
                 "seconds": seconds,
             }
         )
         return
     if n_kernels:
-        show.line(
-            f"compiled {show.words(n_kernels, 'kernel')} for {show.words(len(done), 'estimator')} "
-            f"in {show.seconds(seconds)}"
-        )
+        show.line(f"compiled {show.words(n_kernels, 'kernel')} in {show.seconds(seconds)}")
     else:
-        show.line(f"the kernels of {show.words(len(done), 'estimator')} are compiled already")
+        show.line("all kernels are compiled already")

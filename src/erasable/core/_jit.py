@@ -10,9 +10,7 @@ import contextlib
 import os
 import pickle
 import secrets
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -22,15 +20,10 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 
+from ._kernel_sources import fingerprint
+from ._waiting import Wait
+
 F = TypeVar("F", bound=Callable[..., object])
-
-PATIENCE = 1.0
-"""Seconds that a thread may wait for the compiler in all, before it is told."""
-
-MESSAGE = (
-    "erasable: compiling kernels, once per installation; `erasable compile` does all of it ahead"
-)
-
 
 # numba tells apart functions of one name, as those that one function makes, by counting what a
 # process has compiled. Two processes count alike: what is loaded of both caches has one name for
@@ -74,62 +67,24 @@ class _Unemitted(JITCodeLibrary):
         return 0
 
 
-class _Wait(threading.local):
-    """How long this thread has waited for the compiler; who waits for long is told, once.
-
-    Kernels are compiled one within another: each tells how far the outermost is.
-    """
-
-    told = False
-    lock = threading.Lock()
-
-    def __init__(self) -> None:
-        self.silent = False
-        self._depth = 0
-        self._before = 0.0
-        self._began = 0.0
-
-    def __enter__(self) -> None:
-        if self._depth == 0:
-            self._began = time.monotonic()
-        self._depth += 1
-        self._tell()
-
-    def __exit__(self, *_: object) -> None:
-        self._tell()
-        self._depth -= 1
-        if self._depth == 0:
-            self._before += time.monotonic() - self._began
-
-    def _tell(self) -> None:
-        waited = self._before + time.monotonic() - self._began
-        if _Wait.told or self.silent or waited < PATIENCE:
-            return
-        with self.lock:
-            told, _Wait.told = _Wait.told, True
-        if not told and sys.stderr is not None:
-            with contextlib.suppress(OSError, ValueError):  # a stream that is closed
-                print(MESSAGE, file=sys.stderr, flush=True)
-
-
-_wait = _Wait()
+_wait = Wait()
 _made: list[bool] = []  # for each function that was compiled, whether Python can call it
 
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Have this thread wait for the compiler without being told.
+    """Have nobody be told that the compiler is waited for.
 
     Examples
     --------
     >>> with silence():
     ...     pass
     """
-    before, _wait.silent = _wait.silent, True
+    before, Wait.told = Wait.told, True
     try:
         yield
     finally:
-        _wait.silent = before
+        Wait.told = before
 
 
 def n_compiled() -> int:
@@ -286,12 +241,14 @@ def _share_cache(compiled: Any) -> None:
     combinations, and a process that reads the cache runs the code of the other: a crash at best.
 
     And numba reads all of an index before it looks whether that is of this source: an index that an
-    earlier version has left, with a type that is not there any more, raises.
+    earlier version has left, with a type that is not there any more, raises. What it takes for the
+    source is the kernel's own file; `fingerprint` tells what else a kernel is made of.
     """
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if file is None:  # where compiling, or caching, is switched off
         return
     pattern, load = file._data_name_pattern, file._load_index
+    file._source_stamp = fingerprint(compiled.py_func.__code__.co_filename) or file._source_stamp
 
     def load_index() -> Any:
         try:
