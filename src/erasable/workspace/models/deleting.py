@@ -41,8 +41,8 @@ from erasable.workspace.models.versions import new_version, retire, tell
 from erasable.workspace.store.artifacts import Stored
 
 _MANY, _SHARE = 20, 0.002
-"""Of the records of a model: from there on most pages of its accelerator change, and to write down
-the changes, read them again and carry them out takes three times as long as to write all of it."""
+"""Of the records of a model: from there on most pages of its accelerator change, which would be
+written down, read again and carried out. To write all of it anew is one of the three."""
 
 _KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
 
