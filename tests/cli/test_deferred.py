@@ -20,13 +20,14 @@ MODELS = (
     "naive_bayes.GaussianNB", "ensemble.RandomForestClassifier",
 )  # fmt: skip
 UNUSED = {
-    "alembic", "boto3", "erasable.audit", "erasable.pipeline", "erasable.refit",
-    "erasable.removal", "erasable.selection", "erasable.utils", "IPython", "jinja2", "matplotlib",
-    "mlflow", "pandas", "polars", "psycopg", "pyarrow.dataset", "pyarrow.flight", "pydantic",
-    "scipy.interpolate", "scipy.ndimage", "scipy.optimize", "scipy.stats", "sklearn.cluster",
-    "sklearn.decomposition", "sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics",
-    "sklearn.model_selection", "sklearn.neighbors", "sklearn.pipeline", "sklearn.preprocessing",
-    "sklearn.svm", "sklearn.tree", "sqlalchemy.dialects.postgresql",
+    "alembic", "boto3", "erasable.audit", "erasable.pipeline", "erasable.refit", "erasable.removal",
+    "erasable.selection", "erasable.utils", "IPython", "jinja2", "matplotlib", "mlflow", "narwhals",
+    "numpy.f2py", "pandas", "polars", "psycopg", "pyarrow.dataset", "pyarrow.flight", "pycparser",
+    "pydantic", "scipy.interpolate", "scipy.ndimage", "scipy.optimize", "scipy.special",
+    "scipy.stats", "sklearn.cluster", "sklearn.decomposition", "sklearn.ensemble",
+    "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.neighbors",
+    "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree",
+    "sqlalchemy.dialects.postgresql", "yaml",
 }  # fmt: skip
 SCRIPT = """
 import sys
@@ -166,3 +167,34 @@ def test_what_is_imported_stays(place: Path) -> None:
     deferred.defer(["late"])
     assert importlib.import_module("late") is module
     assert not deferred.is_waiting("late")
+
+
+def test_a_submodule_that_waits_has_its_packages_wait(place: Path) -> None:
+    (place / "late").mkdir()
+    (place / "late" / "__init__.py").write_text("first = 1\n")
+    (place / "late" / "part.py").write_text("import late\nseen = late.first + 1\n")
+    deferred.defer(["late", "late.part"])
+    import late.part as part  # type: ignore[import-not-found]
+
+    assert deferred.is_waiting("late")
+    assert deferred.is_waiting("late.part")
+    assert part.seen == 2
+    assert not deferred.is_waiting("late")
+    assert not deferred.is_waiting("late.part")
+
+
+def test_another_submodule_has_the_package_executed_before_itself(place: Path) -> None:
+    (place / "late").mkdir()
+    (place / "late" / "__init__.py").write_text("order = ['package']\n")
+    (place / "late" / "part.py").write_text("")
+    (place / "late" / "other.py").write_text(
+        "import sys\nsys.modules['late'].__dict__['order'].append('other')\n"
+    )
+    deferred.defer(["late", "late.part"])
+    import late.part
+
+    assert deferred.is_waiting("late")
+    import late.other  # type: ignore[import-not-found]
+
+    assert late.order == ["package", "other"]
+    assert deferred.is_waiting("late.part")

@@ -201,7 +201,7 @@ from erasable.core import _jit
 from pack.caller import Pair, use
 print(use(Pair(first=1.0, second=2.0)), _jit.n_compiled())
 """
-BLIND = "_jit.fingerprint = lambda path: None"  # what numba does
+BLIND = "from erasable.core import _kernel_cache; _kernel_cache.fingerprint = lambda path: None"  # what numba does
 FIRST, SECOND = "first: float; second: float", "second: float; first: float"
 SOURCES = {
     "layout": LAYOUT.format(fields=FIRST, factor=5),
@@ -259,6 +259,65 @@ def test_kernels_do_not_depend_on_modules_that_they_do_not_import() -> None:
     found = {each.name for each in _kernel_sources.sources(_levels.__file__)}
     assert {"_levels.py", "_layout.py", "_filing.py", "_jit.py", "arrays.py"} <= found
     assert not found & {"_filed_levels.py", "_run.py", "estimator.py"}
+
+
+# -- kernels that are loaded --------------------------------------------------------------------
+
+INNER = """
+import numba
+import numpy as np
+from erasable.core._jit import kernel
+
+@{make}
+def inner(x):
+    return np.cumsum(np.full(3, x)).sum()
+"""
+OUTER = """
+from inner import inner
+from erasable.core._jit import kernel
+
+@kernel
+def {name}(x):
+    return inner(x) + {more}
+"""
+ASKED = """
+import sys
+from {module} import {name}
+from erasable.core._jit import n_compiled
+print({name}(2.0), n_compiled(), "numba.typed.typedlist" in sys.modules)
+"""
+
+
+def asked(folder: Path, module: str, name: str) -> list[str]:
+    """Return what a kernel finds in a new process, what was compiled, and whether numba was."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED.format(module=module, name=name)], cwd=folder, check=True,
+        stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+def test_a_kernel_that_is_loaded_does_without_the_compiler(tmp_path: Path) -> None:
+    (tmp_path / "inner.py").write_text(INNER.format(make="kernel"))
+    assert asked(tmp_path, "inner", "inner") == ["12.0", "1", "True"]
+    assert asked(tmp_path, "inner", "inner") == ["12.0", "0", "False"]
+
+
+def test_a_kernel_that_is_loaded_is_linked_into_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "inner.py").write_text(INNER.format(make="kernel"))
+    asked(tmp_path, "inner", "inner")
+    for name, more in (("first", 1.0), ("second", 2.0)):
+        (tmp_path / f"{name}.py").write_text(OUTER.format(name=name, more=more))
+        assert asked(tmp_path, name, name) == [str(12.0 + more), "1", "True"]
+        assert asked(tmp_path, name, name) == [str(12.0 + more), "0", "False"]
+
+
+def test_numba_makes_its_compiler_ready_for_what_it_loads(tmp_path: Path) -> None:
+    """The negative control."""
+    (tmp_path / "inner.py").write_text(INNER.format(make="numba.njit(cache=True)"))
+    asked(tmp_path, "inner", "inner")
+    assert asked(tmp_path, "inner", "inner") == ["12.0", "0", "True"]
 
 
 # -- subroutines ----------------------------------------------------------------------------------

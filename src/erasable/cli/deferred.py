@@ -1,10 +1,10 @@
 """Execute modules that others import at their start, and seldom use, when they are used.
 
-scikit-learn imports pandas and scipy.stats at its start, securesystemslib boto3: most of what a
-command that opens a model would wait for, and a deletion uses nothing of them. The law kept here:
-code that uses a deferred module finds what an import makes, executed once; code that imports it
-and does not use it does not wait. It is for processes that are one command, and no part of the
-library.
+scikit-learn imports pandas and scipy.stats at its start, scipy f2py, numba a parser of C,
+securesystemslib boto3: most of what a command that opens a model would wait for, and a deletion
+uses nothing of them. The law kept here: code that uses a deferred module finds what an import
+makes, executed once, after the packages that it is in; code that imports it and does not use it
+does not wait. It is for processes that are one command, and no part of the library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-DEFERRED = ("boto3", "pandas", "scipy.stats")
+DEFERRED = (
+    "boto3", "narwhals", "narwhals.stable", "narwhals.stable.v2", "numpy.f2py", "numpy.testing",
+    "pandas", "pycparser", "scipy.special", "scipy.stats", "yaml",
+)  # fmt: skip
 
 
 def defer(names: Iterable[str] = DEFERRED) -> None:
@@ -57,6 +60,7 @@ class _Finder:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if name not in self._names:
+            _execute(name.rpartition(".")[0])
             return None
         self._names.discard(name)
         spec = PathFinder.find_spec(name, path, target)
@@ -78,11 +82,10 @@ class _Waiting(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__[_WAITING] = self
-        # An import of a submodule asks for the path: so the package is executed before that.
-        module.__dict__.pop("__path__", None)
 
     def work(self, module: ModuleType) -> None:
         """Execute a module; other threads wait for it, and this one may use what is there."""
+        _execute(module.__name__.rpartition(".")[0])
         with self._lock:
             spec = module.__spec__
             if self._is_at_work or not isinstance(module, _Deferred) or spec is None:
@@ -90,8 +93,6 @@ class _Waiting(Loader):
             self._is_at_work = True
             try:
                 spec.loader = module.__loader__ = self._loader
-                if spec.submodule_search_locations is not None:
-                    module.__path__ = spec.submodule_search_locations
                 self._loader.exec_module(module)
             except BaseException:
                 spec.loader = module.__loader__ = self
@@ -101,6 +102,14 @@ class _Waiting(Loader):
                 self._is_at_work = False
             del module.__dict__[_WAITING]
             module.__class__ = ModuleType  # type: ignore[assignment]
+
+
+def _execute(name: str) -> None:
+    """Execute a module, if it waits."""
+    module = sys.modules.get(name)
+    waiting = module.__dict__.get(_WAITING) if isinstance(module, _Deferred) else None
+    if waiting is not None:
+        waiting.work(module)
 
 
 class _Deferred(ModuleType):

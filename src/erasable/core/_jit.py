@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import secrets
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 
-from ._kernel_sources import fingerprint
+from ._kernel_cache import share_cache
 from ._waiting import Wait
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -229,35 +228,8 @@ def _compiled(function: F, **options: Any) -> F:
             )
 
         compiled.get_call_template = plain
-    _share_cache(compiled)
+    share_cache(compiled)
     return cast(F, compiled)
-
-
-def _share_cache(compiled: Any) -> None:
-    """Let processes share a cache that compile at the same time, and versions one after the other.
-
-    numba counts up the files of a function, one for each combination of types, from what the
-    index of the cache says. Two processes that read the index together give one number to two
-    combinations, and a process that reads the cache runs the code of the other: a crash at best.
-
-    And numba reads all of an index before it looks whether that is of this source: an index that an
-    earlier version has left, with a type that is not there any more, raises. What it takes for the
-    source is the kernel's own file; `fingerprint` tells what else a kernel is made of.
-    """
-    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if file is None:  # where compiling, or caching, is switched off
-        return
-    pattern, load = file._data_name_pattern, file._load_index
-    file._source_stamp = fingerprint(compiled.py_func.__code__.co_filename) or file._source_stamp
-
-    def load_index() -> Any:
-        try:
-            return load()
-        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
-            return {}
-
-    file._data_name = lambda number: pattern.format(number=secrets.randbits(60))
-    file._load_index = load_index
 
 
 # -- in the background -----------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.special
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from scipy.special import expit, log_expit
 
 from erasable.core.arrays import Floats, Ints
 
@@ -105,7 +105,7 @@ def most_probable(logits: Floats) -> Ints:
 def probabilities(logits: Floats) -> Floats:
     """Return the probabilities of the classes."""
     if logits.ndim == 1:
-        return np.column_stack([expit(-logits), expit(logits)])
+        return np.column_stack([scipy.special.expit(-logits), scipy.special.expit(logits)])
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
     out: Floats = shares / shares.sum(axis=1, keepdims=True)
     return out
@@ -114,7 +114,7 @@ def probabilities(logits: Floats) -> Floats:
 def log_probabilities(logits: Floats) -> Floats:
     """Return the logarithms of `probabilities`."""
     if logits.ndim == 1:
-        return np.column_stack([log_expit(-logits), log_expit(logits)])
+        return np.column_stack([scipy.special.log_expit(-logits), scipy.special.log_expit(logits)])
     logits = logits - logits.max(axis=1, keepdims=True)
     out: Floats = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     return out

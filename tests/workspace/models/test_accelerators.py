@@ -276,6 +276,41 @@ def test_a_process_that_dies_between_the_model_and_its_accelerator(
     _assert_equal(again)
 
 
+@pytest.mark.parametrize("n_people", [3, 30])
+def test_a_large_batch_writes_accelerators_anew_and_a_small_one_changes_them(
+    folder: Path, workspace: Workspace, monkeypatch: Any, n_people: int
+) -> None:
+    from erasable.workspace.requests import process
+
+    people = [person(number) for number in range(10, 10 + n_people)]
+    monkeypatch.setattr(reading, "table", lambda *args: pytest.fail("data was read"))
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "finish", lambda *args: [])
+        assert {each["treatment"] for each in _erase(workspace, *people).treatments} == {"deleted"}
+    changed = len(list(folder.glob(f"{FOLDER}/*/change")))
+    assert changed == (len(MODELS) if n_people == 3 else 0)
+    assert len(_arrays(folder)) == 2 * len(MODELS) - changed
+    again = Workspace.open(folder)
+    again.process()
+    assert len(_arrays(folder)) == len(MODELS)
+    for path in _arrays(folder):
+        key = next(
+            str(each.relative_to(folder / "artifacts"))
+            for each in folder.rglob(path.parent.name)
+            if "artifacts" in str(each)
+        )
+        _, model = MappedFile.open(
+            again.context.disk, folder_of(key), key, secret_of(again.context.keys)
+        )
+        held = model._held
+        assert held.n_live == 120 - 3 * n_people
+        assert held.records.matrix[held.live].any()
+        assert not held.records.matrix[~held.live].any()
+    assert {each["treatment"] for each in _erase(again, person(2)).treatments} == {"deleted"}
+    monkeypatch.undo()
+    _assert_equal(again)
+
+
 def test_files_that_were_copied_are_taken_for_what_they_are(
     folder: Path, workspace: Workspace
 ) -> None:

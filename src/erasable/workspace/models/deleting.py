@@ -40,6 +40,10 @@ from erasable.workspace.models.training import algorithm_of, software, to_bytes,
 from erasable.workspace.models.versions import new_version, retire, tell
 from erasable.workspace.store.artifacts import Stored
 
+_MANY, _SHARE = 20, 0.002
+"""Of the records of a model: from there on most pages of its accelerator change, which would be
+written down, read again and carried out. To write all of it anew is one of the three."""
+
 _KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
 
 
@@ -98,7 +102,7 @@ class _Outcome:
     digest: str
     algorithm: str
     fitted: Erasable | None
-    file: MappedFile | None = None  # where the model deleted from its accelerator
+    file: MappedFile | None = None  # an accelerator of which parts have changed
 
     def keep(self, context: Context, key: str) -> None:
         """Have an accelerator for the artifact with a key, once the ledger refers to it."""
@@ -266,7 +270,9 @@ def _deleted_at_rest(
     with context.ledger.reading() as connection:
         known = [get(connection, each) for each in model.datasets]
     loaded.delete(ids_of(known, gone))
-    return _of_deletion(loaded, file)
+    n_gone = sum(len(list(ids)) for ids in gone.values())
+    is_rewritten = n_gone >= _MANY and n_gone > _SHARE * version.n_records
+    return _of_deletion(loaded, None if is_rewritten else file)
 
 
 def _of_deletion(loaded: Erasable, file: MappedFile | None = None) -> _Outcome:
