@@ -111,7 +111,7 @@ class MappedFile:
             for piece in pieces_of(arrays, slots, size):
                 append(piece)
                 hashes += hashes_of(piece)
-            append(hashes)
+            append(bytes(hashes))
         now = Description(label, tree, slots, size, hashes_of(hashes, HASH * GROUP))
         now.signature = signature_of(files, key)
         write(files, f"{key}/{NOW}", now.as_bytes(secret))
