@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,55 @@ def test_a_change_writes_what_it_changed(files: Folder) -> None:
     root["large"][::500_000] = 1.0
     root["large"][7] = 0.0  # written to, and the same
     file.prepare(root, "two")
-    assert files.path("a/change").stat().st_size < 4 * 4096 + 40_000
+    assert files.path("a/change").stat().st_size < 4 * 4096 + 4 * 4096 + 3_000  # pages, hashes
     settle(files, "a", "two")
     assert MappedFile.open(files, "a", "two")[1]["large"].sum() == 4.0
+
+
+def test_hashes_follow_changes_and_growth(files: Folder) -> None:
+    rng, root = np.random.default_rng(7), {"large": np.zeros(1_500_000)}
+    MappedFile.make(files, "a", "0", root)
+    for n in range(4):
+        file, root = MappedFile.open(files, "a", str(n))
+        root["large"][rng.integers(1_500_000, size=9)] = n
+        root[f"more {n}"] = np.full(300_000 * n + 1, 7.0)  # n = 0 goes into the description
+        file.prepare(root, str(n + 1))
+        assert settle(files, "a", str(n + 1))
+        shutil.copytree(files.path("a"), files.path("b"))  # all of it is checked there
+        _assert_is(MappedFile.open(files, "b", str(n + 1))[1], root)
+        assert files.path("b/arrays").read_bytes()[-_hashed(files) :] == _hashes(files)
+        shutil.rmtree(files.path("b"))
+
+
+def _hashed(files: Folder) -> int:
+    """Count the bytes of the hashes: 16 for 16384 of arrays and a last part of these."""
+    size = files.path("a/arrays").stat().st_size
+    return next(16 * n for n in range(size) if 16384 * (n - 1) < size - 16 * n <= 16384 * n)
+
+
+def _hashes(files: Folder) -> bytes:
+    data = files.path("a/arrays").read_bytes()[: -_hashed(files)]
+    blocks = [data[at : at + 16384] for at in range(0, len(data), 16384)]
+    return b"".join(blake2b(each, digest_size=16).digest() for each in blocks)
+
+
+def test_damage_behind_an_open_file_is_not_made_good(files: Folder) -> None:
+    for damaged in (False, True):
+        MappedFile.make(files, "a", "one", _root())
+        file, root = MappedFile.open(files, "a", "one")
+        if damaged:
+            with open(files.path("a/arrays"), "r+b") as written:
+                written.seek(-1, os.SEEK_END)
+                written.write(b"x")
+        root["large"][0] = -1.0
+        file.prepare(root, "two")
+        assert settle(files, "a", "two")
+        shutil.copytree(files.path("a"), files.path(f"b{damaged}"))
+        if damaged:
+            with pytest.raises(StaleError, match="damaged"):
+                MappedFile.open(files, "bTrue", "two")
+        else:
+            _assert_is(MappedFile.open(files, "bFalse", "two")[1], root)
 
 
 def test_what_was_prepared_for_another_label_is_removed(files: Folder) -> None:

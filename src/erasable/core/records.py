@@ -308,7 +308,7 @@ class Records:
 
     def _sweep(self) -> None:
         """Erase the withdrawn rows that no model holds."""
-        rows = np.flatnonzero(self._withdrawn & ~self._erased)
+        rows = np.flatnonzero(self._withdrawn > self._erased)
         self._erase(_unheld(rows, [holder() for holder in self._holders]))
         self._holders = [holder for holder in self._holders if holder() is not None]
 

@@ -182,8 +182,10 @@ def _sums(records: Records, rows: NDArray[np.int64], names: tuple[str, ...]) -> 
             _add_values(records.matrix, rows, keys, purpose, own)
         elif name in ("y", "numbers") and records.y is not None:
             y = records.y.reshape(records.n_rows, -1)
-            as_floats = name == "numbers" and y.dtype.kind in "iuf"
-            _add_values(y.astype(np.float64) if as_floats else y, rows, keys, purpose, own)
+            places = rows
+            if name == "numbers" and y.dtype.kind in "iuf":
+                y, places = y[rows].astype(np.float64), np.arange(rows.size)
+            _add_values(y, places, keys, purpose, own)
         elif name == "sample_weight":
             given = records.weights
             weights = np.ones(rows.size) if given is None else given[rows]

@@ -235,6 +235,9 @@ class LogisticWork:
 
         It is the same for any order of the rows.
         """
+        if self._solver is not None and not self.taught.is_weighted:  # they are 1, or 0
+            total = math.ldexp(0.5, math.frexp(int(self.taught.counts.sum()))[1])
+            return self._solver.problem.design.weights, total
         weights = self.taught.record_weights()
         total = float(weights.sum())
         if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
@@ -248,7 +251,8 @@ class LogisticWork:
 
     def _update(self, problem: SoftmaxProblem, strengths: Floats, weights: Floats) -> None:
         problem.strengths = strengths
-        if not np.array_equal(weights, problem.design.weights):
+        known = problem.design.weights
+        if weights is not known and not np.array_equal(weights, known):
             # Not written into the old ones, which are also those of a Hessian.
             problem.design.weights = weights
 

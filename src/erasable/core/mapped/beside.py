@@ -107,7 +107,7 @@ def make_ready(model: Stateful) -> Stateful:
     """
     model._refuse_if_owned()
     held = model._attached()
-    if not np.array_equal(held.live, ~held.records._erased):
+    if held.n_live < held.records.n_rows - np.count_nonzero(held.records._erased):
         model = copy.deepcopy(model)
         held = model._attached()
     model._make_ready()

@@ -1,4 +1,8 @@
-"""What is written beside the arrays of a `MappedFile`: a description, and a change of it."""
+"""What is written beside the arrays of a `MappedFile`: a description, and a change of it.
+
+After the arrays their file holds a hash of each of its blocks. The description holds one of each
+`GROUP` of these, so that a change reads and writes what belongs to the blocks that it changes.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,36 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from hmac import compare_digest
+from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import ErasableError
 from erasable.core.mapped.disk import Files
 
-__all__ = ["Change", "Description", "StaleError", "check_blocks", "opened", "signature_of", "write"]
+__all__ = [
+    "Change",
+    "Description",
+    "StaleError",
+    "changed_hashes",
+    "check_blocks",
+    "hash_of",
+    "hashes_of",
+    "opened",
+    "signature_of",
+    "write",
+]
 
 _FORMAT = [
-    2,
+    3,
     sys.modules["erasable"].__version__,
 ]  # what another version has written, its classes may not know
 BLOCK = 2**14
 HASH = 16  # bytes
+GROUP = 256  # blocks whose hashes have a hash
 ARRAYS, NOW, CHANGE = "arrays", "now", "change"
 
 
@@ -41,9 +59,9 @@ class Description:
     slots : list of [offset, size]
         Where each array lies.
     size : int
-        Of the file, a multiple of a page.
+        Of the arrays, a multiple of a page.
     hashes : bytes
-        Of its blocks, one after the other.
+        Of groups of hashes of blocks, one after the other.
     signature : list of int or None
         What the system says of the file, since its blocks were last held against their hashes.
     """
@@ -142,19 +160,80 @@ def signature_of(files: Files, key: str) -> list[int]:
     return [told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino]
 
 
+def hash_of(data: bytes | bytearray | memoryview) -> bytes:
+    """Return the hash of a block, or of a group of hashes."""
+    return blake2b(data, digest_size=HASH).digest()
+
+
+def hashes_of(data: bytes | bytearray | memoryview, size: int = BLOCK) -> bytes:
+    """Return the hashes of pieces of some data, one after the other."""
+    return b"".join([hash_of(data[at : at + size]) for at in range(0, len(data), size)])
+
+
+def changed_hashes(
+    now: Description, path: Path, changed: Mapping[int, bytes], size: int
+) -> tuple[list[tuple[int, memoryview]], bytes]:
+    """Say what becomes of hashes where blocks change.
+
+    Parameters
+    ----------
+    now : Description
+    path : path-like
+        Of the file with the arrays.
+    changed : dict of int to bytes
+        Hashes of blocks that change or are new.
+    size : int
+        Of the arrays, after the change.
+
+    Returns
+    -------
+    runs : list of (int, memoryview)
+        What is to be written into the file, and where.
+    hashes : bytes
+        Of the groups. A group that was damaged keeps the hash that it does not have.
+    """
+    before, after = -(-now.size // BLOCK), -(-size // BLOCK)
+    touched = {block // GROUP for block in changed}
+    if size != now.size:  # they lie elsewhere
+        touched.update(range(-(-after // GROUP)))
+    own: dict[int, list[int]] = {group: [] for group in sorted(touched)}
+    for block in changed:
+        own[block // GROUP].append(block)
+    groups = bytearray(now.hashes)
+    groups.extend(bytes(HASH * -(-after // GROUP) - len(groups)))
+    runs: list[tuple[int, bytearray]] = []
+    with open(path, "rb") as file:
+        for group, blocks in own.items():
+            first, at = group * GROUP, group * HASH
+            file.seek(now.size + HASH * first)
+            known = bytearray(file.read(HASH * max(0, min(GROUP, before - first))))
+            whole = not known or hash_of(known) == groups[at : at + HASH]
+            known.extend(bytes(HASH * min(GROUP, after - first) - len(known)))
+            for block in blocks:
+                place = HASH * (block - first)
+                known[place : place + HASH] = changed[block]
+            if whole:
+                groups[at : at + HASH] = hash_of(known)
+            if runs and runs[-1][0] + len(runs[-1][1]) == size + HASH * first:
+                runs[-1][1].extend(known)
+            else:
+                runs.append((size + HASH * first, known))
+    return [(offset, memoryview(each)) for offset, each in runs], bytes(groups)
+
+
 def check_blocks(files: Files, key: str, now: Description, secret: bytes) -> None:
     """Hold every block against its hash, where the file may have been changed behind our back."""
     try:
-        n = 0
         with open(files.path(f"{key}/{ARRAYS}"), "rb") as file:
-            while block := file.read(BLOCK):
-                if blake2b(block, digest_size=HASH).digest() != now.hashes[n : n + HASH]:
-                    raise StaleError("it is damaged")
-                n += HASH
+            sizes = [min(BLOCK, now.size - at) for at in range(0, now.size, BLOCK)]
+            hashes = b"".join([hash_of(file.read(size)) for size in sizes])
+            kept = file.read(len(hashes) + 1)
     except OSError:
         raise StaleError("it cannot be read") from None
-    if n != len(now.hashes):
+    if len(kept) < len(hashes):
         raise StaleError("it is truncated")
+    if kept != hashes or hashes_of(hashes, HASH * GROUP) != now.hashes:
+        raise StaleError("it is damaged")
     now.signature = signature_of(files, key)
     with contextlib.suppress(OSError):
         write(files, f"{key}/{NOW}", now.as_bytes(secret))

@@ -23,12 +23,16 @@ from erasable.core.mapped.description import (
     ARRAYS,
     BLOCK,
     CHANGE,
+    GROUP,
     HASH,
     NOW,
     Change,
     Description,
     StaleError,
+    changed_hashes,
     check_blocks,
+    hash_of,
+    hashes_of,
     opened,
     signature_of,
     write,
@@ -39,6 +43,8 @@ from erasable.core.mapped.objects import UnkeptError, put_together, take_apart
 
 __all__ = ["Labels", "MappedFile", "StaleError", "settle"]
 
+_OWN = np.array([False, False, True, True, True, False, True, True])
+"""Of the bits of a page, there (4), swapped (2), the file's (1): whether it is a copy of ours."""
 _UNUSABLE = (OSError, ValueError, TypeError, KeyError, StaleError)
 
 
@@ -104,10 +110,9 @@ class MappedFile:
         with files.writing(f"{key}/{ARRAYS}") as append:
             for piece in pieces_of(arrays, slots, size):
                 append(piece)
-                for start in range(0, len(piece), BLOCK):
-                    block = piece[start : start + BLOCK]
-                    hashes += blake2b(block, digest_size=HASH).digest()
-        now = Description(label, tree, slots, size, bytes(hashes))
+                hashes += hashes_of(piece)
+            append(bytes(hashes))
+        now = Description(label, tree, slots, size, hashes_of(hashes, HASH * GROUP))
         now.signature = signature_of(files, key)
         write(files, f"{key}/{NOW}", now.as_bytes(secret))
 
@@ -160,22 +165,24 @@ class MappedFile:
         """
         tree, arrays = take_apart(root)
         slots, size, tail = self._place(arrays)
-        changed = self._changed_pages()
-        blocks = sorted({page * PAGE // BLOCK for page in changed})
-        hashes = bytearray(self._now.hashes)
-        end = self._now.size
+        pages, end = self._changed_pages(), self._now.size
         whole = _Joined(self._memory, tail)
-        blocks += [b for b in range(end // BLOCK, -(-size // BLOCK)) if b not in blocks]
-        runs: list[tuple[int, memoryview]] = []
-        hashes.extend(bytes(HASH * (-(-size // BLOCK)) - len(hashes)))
-        for block in blocks:
-            data = whole.read(block * BLOCK, min(size, (block + 1) * BLOCK))
-            hashes[block * HASH : (block + 1) * HASH] = blake2b(data, digest_size=HASH).digest()
-        for first, last in in_a_row(changed):
-            runs.append((first * PAGE, self._memory[first * PAGE : (last + 1) * PAGE].data))
+        blocks = {page * PAGE // BLOCK for page in pages}
+        blocks.update(range(end // BLOCK, -(-size // BLOCK)) if tail.size else ())
+        changed = {
+            block: hash_of(whole.read(block * BLOCK, min(size, (block + 1) * BLOCK)))
+            for block in blocks
+        }
+        runs: list[tuple[int, memoryview]] = [
+            (first * PAGE, self._memory[first * PAGE : (last + 1) * PAGE].data)
+            for first, last in in_a_row(pages)
+        ]
         if tail.size:
             runs.append((end, tail.data))
-        now = Description(label, tree, slots, size, bytes(hashes))
+        path = self._files.path(f"{self._key}/{ARRAYS}")
+        more, hashes = changed_hashes(self._now, path, changed, size)
+        runs += more
+        now = Description(label, tree, slots, size, hashes)
         described = now.as_bytes(self._secret)
         head = json.dumps(
             {
@@ -257,8 +264,7 @@ class MappedFile:
             told = np.empty(0, np.uint64)
         if told.size != n or mmap.PAGESIZE != PAGE:
             return list(range(n))
-        there, swapped, of_file = (told >> np.uint64(bit) & np.uint64(1) for bit in (63, 62, 61))
-        found: list[int] = np.flatnonzero((there & ~of_file & np.uint64(1)) | swapped).tolist()
+        found: list[int] = np.flatnonzero(_OWN[(told >> np.uint64(61)).astype(np.uint8)]).tolist()
         return found
 
 
