@@ -20,7 +20,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs soak wheel compatibility bench clean
+.PHONY: help setup demo test check docs soak neural wheel compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make check NAME=Ridge    of all that, what a change to one estimator needs (a minute or two)"
 	@echo "make docs    build the documentation site (in build/site)"
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (40 minutes)"
+	@echo "make neural  the tests of networks, which need torch"
 	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
@@ -69,7 +70,13 @@ soak: setup
 	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 300 --workers $(WORKERS)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
 	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
-	$(MAKE) compatibility wheel
+	$(MAKE) neural compatibility wheel
+
+# Networks need torch, of 200 MB and more, which nothing else does: it comes here, and tests and
+# documentation are run once more for what it adds.
+neural: setup $(VENV)/.installed-neural
+	$(BIN)/pytest -n $(WORKERS) tests/neural docs/how-to/networks.md src/erasable/neural
+	$(BIN)/python tests/check.py Embedding $(WORKERS)
 
 # In a virtual environment of its own, with nothing but what the wheel requires.
 wheel: $(VENV)/.installed
@@ -103,6 +110,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+$(VENV)/.installed-neural: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --editable '.[neural]'
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

@@ -15,9 +15,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def _own_folder(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run a page in a folder of its own; skip one on real data where there are none."""
+    """Run a page in a folder of its own; skip one on real data, or torch, where there is none."""
     if request.path.suffix != ".md":
         return
+    if "torch" in request.path.read_text(encoding="utf-8"):
+        pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     if "ERASABLE_DATA" in request.path.read_text(encoding="utf-8"):
         data = Path(os.environ.get("ERASABLE_DATA") or ROOT.parent / "shared" / "data").resolve()
         if not data.is_dir():

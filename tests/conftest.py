@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import last_words
+import optional
 from effort import examples, sample
 
 # NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
@@ -46,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     the disk itself.
     """
     config.pluginmanager.register(last_words)
+    config.pluginmanager.register(optional)
     soaks = "soak" in config.getoption("markexpr").replace("not soak", "")
     if soaks or "TMPDIR" in os.environ or not MEMORY.is_dir():
         return

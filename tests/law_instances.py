@@ -123,6 +123,10 @@ MADE: dict[str, Callable[[type[Any]], list[Any]]] = {
         cls(min_categories=16, alpha=0.0, fit_prior=False, classes=[0, 1, 2, 7]),
     ],
     "ColumnTransformer": _column_transformers,
+    "Embedding": lambda cls: [  # which is listed where torch is installed
+        cls("neural.backbones.any_width"),
+        cls("neural.backbones.moments", batch_size=2),
+    ],
     "ExtraTreesClassifier": _forests,
     "ExtraTreesRegressor": _forests,
     "Pipeline": _pipelines,

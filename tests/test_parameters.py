@@ -41,6 +41,7 @@ from erasable.utils._checks.compare import (
     seeded,
 )
 from erasable.utils._checks.data_sets import FAST, DataSet, suited
+from law_instances import instances_of
 from naming import named
 
 
@@ -153,6 +154,14 @@ MADE_OF_OTHERS: list[tuple[Any, dict[str, Any]]] = [
         },
     ),
     (BaggingRegressor(SklearnRidge(), n_estimators=2), {"estimator__alpha": 90.0}),
+    *(
+        (
+            instances_of("Embedding", cls, {})[0],
+            {"backbone": "neural.backbones.moments", "batch_size": 2, "n_jobs": 2, "shape": (2, 2)},
+        )
+        for name, cls, _ in erasable.all_estimators()
+        if name == "Embedding"
+    ),
 ]
 
 CASES = [

@@ -16,6 +16,7 @@ import erasable
 from erasable.core.errors import InvalidDataError
 from law_instances import instances_of
 from naming import named
+from optional import TORCH
 
 OURS = {name: (cls, instances_of(name, cls, tags)) for name, cls, tags in erasable.all_estimators()}
 THEIRS = dict(all_estimators())
@@ -31,6 +32,7 @@ WITHOUT_TWIN = {
     "SegmentedRegression": "not in scikit-learn",
     "ShardedClassifier": "not in scikit-learn",
     "ShardedRegressor": "not in scikit-learn",
+    **({"Embedding": "a network of torch"} if TORCH else {}),
 }
 
 FILL = "a gap is refused, by the name of its column: SimpleImputer fills it"

@@ -63,6 +63,14 @@ class Equality:
     n_components: int
     digests: tuple[str, str]
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether they were made on different kinds of machines, so that no more is said of them.
+
+        The bits of what a network makes depend on the machine; its models say where they were made.
+        """
+        return any("platform" in each.name.split(".") for each in self.differences)
+
     def __bool__(self) -> bool:
         """Be true where the models are equal."""
         return self.equal
@@ -72,6 +80,8 @@ class Equality:
         if self.equal:
             return f"equal: {self.n_components} components, digest {self.digests[0]}"
         lines = [f"different: {len(self.differences)} of {self.n_components} components"]
+        if self.elsewhere:
+            lines.append("  made on another kind of machine, where last bits differ: compare there")
         lines += [f"  {difference}" for difference in self.differences]
         lines += [f"  digest: {self.digests[0]}", f"     and: {self.digests[1]}"]
         return "\n".join(lines)

@@ -13,10 +13,16 @@ from erasable.linear_model._solver import Move, Solver
 
 _FIRST = 1e-3
 _ROUGH = 0.1
+_PRICE = 25
+"""A dense Hessian takes as long as ``width * (m + 1) / _PRICE`` products with it."""
 
 
 class ConjugateSolver(Solver):
-    """Steps from conjugate gradients, certified by the convexity of the penalty alone."""
+    """Steps from conjugate gradients, certified by the convexity of the penalty alone.
+
+    One that does not certify gives up when it has taken as long as a few dense Hessians: where
+    columns tell nearly the same, conjugate gradients take a thousand products for a step.
+    """
 
     def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
         super().__init__(problem, theta, certifies=certifies)
@@ -25,6 +31,12 @@ class ConjugateSolver(Solver):
         self._before = np.inf
         self._chances = np.zeros((0, 0))
         self._scale = np.zeros(0)
+        m, width = problem.shape
+        self._left = np.inf if certifies else max(100, 3 * width * (m + 1) // _PRICE)
+
+    @property
+    def _gives_up(self) -> bool:
+        return self._left <= 0
 
     def _look(
         self, theta: Pair, found: Evaluation, gradient: Floats, wrong: Floats, count: int
@@ -67,8 +79,9 @@ class ConjugateSolver(Solver):
         size = float(np.vdot(residual, direction))
         goal = tolerance * tolerance * size
         for _ in range(10 * gradient.size + 10):
-            if not size > goal:
+            if not size > goal or self._gives_up:
                 break
+            self._left -= 1
             image = design.multiply(chances, direction) + strengths * direction
             curvature = float(np.vdot(direction, image))
             if not 0.0 < curvature < np.inf:  # beyond what float64 can tell

@@ -171,8 +171,13 @@ class Solver:
             line = self._line(theta, gradient, found.direct + wrong, move, count)
             del found
             self.theta = line.end[0]
-            if float(np.vdot(gradient, line.step)) < decrement * decrement:
+            if float(np.vdot(gradient, line.step)) < decrement * decrement or self._gives_up:
                 return
+
+    @property
+    def _gives_up(self) -> bool:
+        """Whether to approach no further: another solver is faster."""
+        return False
 
     def _follow(self, line: _Line, precise: bool) -> tuple[Pair, Evaluation, Floats, Floats]:
         """Go where a line is neither too long nor too short; return what is found there."""

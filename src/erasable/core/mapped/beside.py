@@ -17,6 +17,7 @@ from erasable.core.errors import ArtifactError, InvalidInputError
 from erasable.core.mapped.disk import Folder
 from erasable.core.mapped.objects import UnkeptError
 from erasable.core.mapped.pages import MappedFile, StaleError, settle
+from erasable.core.trust import reading
 
 if TYPE_CHECKING:
     from erasable.core.stateful import Stateful
@@ -81,7 +82,8 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
     try:
         if not _settle(files, key, label):
             raise StaleError("they are missing, or those of another model")
-        file, kept = MappedFile.open(files, key, label)
+        with reading(trusted, with_records=False):
+            file, kept = MappedFile.open(files, key, label)
         if type(kept) is made:
             kept.get_params()  # that it was made with, of which a newer class may have more
     except (StaleError, AttributeError) as error:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.errors import ArtifactError
 from erasable.core.mapped.description import (
     ARRAYS,
     BLOCK,
@@ -132,6 +133,8 @@ class MappedFile:
         ------
         StaleError
             There is none of this label, or it is damaged.
+        ArtifactError
+            What was kept refuses to come from a file that is not trusted.
         """
         try:
             now = Description.of_bytes(files.path(f"{key}/{NOW}").read_bytes(), secret)
@@ -144,6 +147,8 @@ class MappedFile:
         try:
             file = cls(files, key, now, secret)
             return file, put_together(now.tree, file._arrays)
+        except ArtifactError:  # it is whole, and names what a stranger's file must not
+            raise
         except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
             raise StaleError("it is damaged") from None
         except UnkeptError as error:

@@ -1,0 +1,313 @@
+"""A frozen network as a step: it learns nothing of the records, and hands on a vector of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+
+from erasable.core._schema import Fields, Integer, Text
+from erasable.core.arrays import Flags, Ints
+from erasable.core.changes import NOTHING, Change
+from erasable.core.deletion import Outcome
+from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
+from erasable.core.estimator import NEVER, Erasable
+from erasable.core.threads import N_JOBS
+from erasable.core.trust import origin
+from erasable.core.values import Values
+from erasable.neural._factories import find_factory, refuse_no_path
+from erasable.neural._frozen import Frozen, Platform
+
+
+@dataclass
+class Vectors:
+    """The vectors of records, as far as they have been asked for.
+
+    Attributes
+    ----------
+    made : ndarray of shape (n_rows, n_outputs), float32
+    known : ndarray of shape (n_rows,), bool
+    """
+
+    made: Any
+    known: Flags
+
+    def forget(self, rows: Ints) -> None:
+        """Overwrite the vectors of rows."""
+        self.known[rows] = False
+        self.made[rows] = 0
+
+
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
+    """Send records through a frozen network, and hand on the vectors it makes of them.
+
+    Nothing is learned of the records, so that nothing is left of one that goes: before any
+    estimator of erasable, `make_pipeline(Embedding(...), LogisticRegression())` deletes exactly.
+
+    Parameters
+    ----------
+    backbone : str
+        Import path of a function without arguments that makes the network, such as
+        ``"nets.small"``. The network takes a batch of float32 tensors (of int64, where there is a
+        `tokenizer`), and returns a tensor with a row for each. It is not kept in files.
+    weights : str, default=None
+        File of its state, as ``torch.save(network.state_dict(), file)`` writes it. By default the
+        weights that the function gives it.
+    shape : tuple of int, default=None
+        What the columns of a record are made to be, such as (1, 28, 28); by default they are left
+        in a row.
+    tokenizer : str, default=None
+        Import path of a function that makes a list of whole numbers of a text. Records are then
+        texts, as for `CountVectorizer`.
+    max_length : int, default=None
+        So many numbers of a text are taken; shorter ones are filled up with 0. Needed where there
+        is a `tokenizer`.
+    batch_size : int, default=1
+        How many records pass at a time. More are faster, and are refused where a record's vector
+        then depends on its place in the last bits, as it often does.
+    n_jobs : int, default=None
+        Threads. Each takes records of its own, so that vectors are the same with any number.
+
+    Attributes
+    ----------
+    platform_ : Platform
+        Version of torch, instructions of the processor, and hash of what the network makes of a
+        few fixed records: what the last bits of a vector depend on.
+    weights_digest_ : str
+        Hash of the weights.
+
+    Raises
+    ------
+    InvalidParameterError
+        From `fit`: no such function, a network that draws numbers, takes statistics of a batch, or
+        whose vectors depend on the place in a batch.
+    InvalidInputError
+        From `fit`: no weights, or those of another network; records of a shape that it cannot take.
+
+    See Also
+    --------
+    erasable.pipeline.make_pipeline : Puts it before an estimator.
+
+    Notes
+    -----
+    The law holds on one kind of machine: with another version of torch, or on another processor,
+    the same record may have another vector in the last bits. So these are part of the state, and
+    two models made on different kinds are told from two that differ. Such a model predicts
+    anywhere, and deletes where it was made.
+
+    Vectors of the records are kept, 4 bytes a number, and overwritten with the record.
+
+    Examples
+    --------
+    >>> from erasable.linear_model import LogisticRegression
+    >>> from erasable.pipeline import make_pipeline
+    >>> model = make_pipeline(Embedding("torch.nn.Identity"), LogisticRegression())
+    >>> model.fit([[1.0], [2.0], [5.0], [6.0]], [0, 0, 1, 1]).delete([3]).action
+    'updated'
+    """
+
+    _refit_from: ClassVar[tuple[int, float]] = NEVER
+    _without_effect = ("n_jobs",)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "weights": [str, None],
+        "shape": [tuple, list, None],
+        "max_length": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": N_JOBS,
+    }
+
+    _network: Frozen | None
+    _n_outputs: int
+
+    def __init__(
+        self,
+        backbone: str,
+        weights: str | None = None,
+        *,
+        shape: tuple[int, ...] | None = None,
+        tokenizer: str | None = None,
+        max_length: int | None = None,
+        batch_size: int = 1,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.backbone = backbone
+        self.weights = weights
+        self.shape = shape
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
+
+    # -- what is learned -----------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        refuse_no_path(self.backbone, "backbone")
+        if self.tokenizer is not None:
+            refuse_no_path(self.tokenizer, "tokenizer")
+        if (self.tokenizer is None) != (self.max_length is None):
+            raise InvalidParameterError(
+                "tokenizer and max_length belong together. Got one of them; pass both, or neither"
+            )
+
+    def _fit_rows(self) -> None:
+        held = self._attached()
+        self._network = self._open(trusted=True)
+        self.weights_digest_ = self._network.digest
+        shape, kind = self._record_shape()
+        self._n_outputs, self.platform_ = self._network.probe(shape, kind)
+        rows = held.live_rows()[: self._network.batch]
+        self._network.refuse_place_dependent(self._given(held.records.matrix[rows]))
+        self._reattach()
+
+    def _open(self, *, trusted: bool) -> Frozen:
+        weights, batch = self._at_fit("weights"), self._at_fit("batch_size")
+        return Frozen(self._at_fit("backbone"), weights, batch, trusted=trusted)
+
+    def _record_shape(self) -> tuple[tuple[int, ...], Any]:
+        if self._at_fit("tokenizer") is not None:
+            return (self._at_fit("max_length"),), np.int64
+        shape = self._at_fit("shape")
+        n_columns = self.n_features_in_
+        if shape is None:
+            return (n_columns,), np.float32
+        if int(np.prod(shape)) != n_columns:
+            raise InvalidParameterError(
+                f"shape={tuple(shape)} has {int(np.prod(shape))} values; expected {n_columns}, "
+                "the number of columns"
+            )
+        return tuple(map(int, shape)), np.float32
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        self._accelerator.forget(rows)
+        return Outcome("updated")
+
+    def _output_change(self) -> Change:
+        return NOTHING
+
+    def _state(self) -> dict[str, Any]:
+        of_network = {"n_outputs": self._n_outputs, "weights": self.weights_digest_}
+        return {"network": of_network, "platform": self.platform_._asdict()}
+
+    def _schema(self) -> Fields:
+        network = Fields({"n_outputs": Integer(1), "weights": Text()})
+        return Fields(
+            {"network": network, "platform": Fields(dict.fromkeys(Platform._fields, Text()))}
+        )
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._after_reading()
+        self._network = None
+        self._n_outputs = state["network"]["n_outputs"]
+        self.weights_digest_ = state["network"]["weights"]
+        self.platform_ = Platform(**state["platform"])
+
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
+        return {**vars(self), "_network": None}
+
+    def _after_reading(self) -> None:
+        """Refuse a file that is not the caller's own, and names what it must not."""
+        if not origin().trusted:
+            for path in (self._at_fit("backbone"), self._at_fit("tokenizer")):
+                if path is not None:
+                    find_factory(path, trusted=False)
+
+    def _frozen(self) -> Frozen:
+        """Return the network; after loading it is made at the first use."""
+        if self._network is None:
+            network = self._open(trusted=True)
+            if network.digest != self.weights_digest_:
+                raise ArtifactError(
+                    f"the weights of {self._at_fit('backbone')} are not those that the model was "
+                    "fitted with; expected the same; take them from a backup, or fit again"
+                )
+            self._network = network
+        return self._network
+
+    def _reattach(self) -> None:
+        _, here = self._frozen().probe(*self._record_shape())
+        if here != self.platform_:
+            raise ArtifactError(
+                f"the vectors of the model were made with torch {self.platform_.torch} on "
+                f"{self.platform_.processor}, and here is torch {here.torch} on {here.processor}, "
+                "where their last bits differ; expected the same kind of machine; delete there, "
+                "or fit again here"
+            )
+        n_rows = self._attached().records.n_rows
+        made = np.zeros((n_rows, self._n_outputs), dtype=np.float32)
+        self._accelerator = Vectors(made, np.zeros(n_rows, dtype=np.bool_))
+
+    # -- what follows --------------------------------------------------------------------------
+
+    def _given(self, matrix: Values) -> Any:
+        """Make of read rows what goes into the network."""
+        path, length = self._at_fit("tokenizer"), self._at_fit("max_length")
+        if path is None:
+            shape, kind = self._record_shape()
+            return np.asarray(matrix).astype(kind).reshape(len(matrix), *shape)
+        cut = find_factory(path, trusted=True)
+        given = np.zeros((len(matrix), length), dtype=np.int64)
+        for place, text in enumerate(matrix[:, 0].tolist()):
+            numbers = np.asarray(cut(text))[:length]
+            if numbers.size and numbers.dtype.kind not in "iu":
+                raise InvalidInputError(
+                    f"{path} makes {numbers.dtype} of a text; expected a list of whole numbers"
+                )
+            given[place, : numbers.size] = numbers
+        return given
+
+    def transform(self, X: Any) -> Any:
+        """Return the vector of each record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or iterable of str
+            As `fit` takes.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs), float64
+        """
+        matrix = self._read_matrix(X)
+        return self._frozen().vectors(self._given(matrix), self.n_jobs).astype(np.float64)
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> Any:
+        """Fit, and return the vector of each record; see `fit` and `transform`."""
+        held = self.fit(X, y, ids=ids, groups=groups)._attached()
+        return self._transform_held(held.live_rows())
+
+    def _transform_held(self, rows: Ints) -> Any:
+        if self._accelerator is None:
+            self._reattach()
+        kept: Vectors = self._accelerator
+        missing = rows[~kept.known[rows]]
+        if missing.size:
+            given = self._given(self._attached().records.matrix[missing])
+            kept.made[missing] = self._frozen().vectors(given, self.n_jobs)
+            kept.known[missing] = True
+        return kept.made[rows].astype(np.float64)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._n_outputs
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if self._at_fit("tokenizer") is not None:
+            tags.input_tags.string = tags.input_tags.one_d_array = True
+            tags.input_tags.two_d_array = False
+        return tags

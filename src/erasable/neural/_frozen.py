@@ -1,0 +1,275 @@
+"""A frozen network: what it is made of, on which machine it runs, and what it makes of a record.
+
+What it makes of a record must not depend on the records beside it, to the last bit. So records pass
+one at a time, from one buffer, in one thread of torch's. Larger batches are taken where a roll of
+records through all places changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from threading import RLock
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from erasable.core.arrays import Ints
+from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.core.threads import in_threads
+from erasable.neural._factories import called
+
+_OF_BATCHES = torch.nn.modules.batchnorm._BatchNorm
+_PROBES = 4
+_CHUNK = 64  # batches that a thread takes at a time
+_lock = RLock()  # torch's settings are those of the process
+
+
+class Platform(NamedTuple):
+    """On which kind of machine vectors were made, on another of which their last bits may differ.
+
+    Attributes
+    ----------
+    torch : str
+        Its version.
+    processor : str
+        The instructions that torch uses.
+    probe : str
+        Hash of what the network makes of a few fixed records.
+    """
+
+    torch: str
+    processor: str
+    probe: str
+
+
+class Frozen:
+    """A network that learns no more, and the way that records take through it.
+
+    Parameters
+    ----------
+    path : str
+        Import path of the function that makes it.
+    weights : str or None
+        File of its state, as ``torch.save(network.state_dict(), file)`` writes it.
+    batch : int
+        How many records pass at a time.
+    trusted : bool
+        Whether the function may be any.
+    """
+
+    def __init__(self, path: str, weights: str | None, batch: int, *, trusted: bool) -> None:
+        network = called(path, trusted=trusted)
+        if not isinstance(network, torch.nn.Module):
+            raise InvalidParameterError(
+                f"{path}() returned a {type(network).__name__}; expected a torch.nn.Module"
+            )
+        if any(torch.nn.parameter.is_lazy(each) for each in network.parameters()):
+            raise InvalidParameterError(
+                f"{path}() returned a network with parameters that have no shape yet; expected one "
+                "whose layers know their sizes"
+            )
+        if weights is not None:
+            _take_weights(network, weights)
+        self.path, self.batch = path, batch
+        self.network = network.eval().requires_grad_(False).to("cpu")
+        _refuse_unsettled(self.network, path)
+        self.digest = _digest(self.network)
+
+    def vectors(self, rows: Ints, n_jobs: int | None = None) -> Any:
+        """Return what it makes of records.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_records, ...), float32 or int64
+
+        Returns
+        -------
+        ndarray of shape (n_records, n_outputs), float32
+
+        Raises
+        ------
+        InvalidDataError
+            Something that is not finite comes out, or no vector for each record.
+        InvalidInputError
+            Records do not go through.
+        """
+        step = self.batch * _CHUNK
+        blocks = [rows[start : start + step] for start in range(0, len(rows), step)]
+        with _settled():
+            made = np.concatenate(list(in_threads(self._block, blocks, n_jobs)))
+        bad = np.count_nonzero(~np.isfinite(made).all(axis=1))
+        if bad:
+            raise InvalidDataError(
+                f"{self.path} makes NaN or infinite numbers of {bad} records; expected finite "
+                "ones; scale the records, or remove these"
+            )
+        return made
+
+    def _block(self, rows: Ints) -> Any:
+        # Settings of torch are those of a thread.
+        torch.set_num_threads(1)
+        with torch.inference_mode():
+            return np.concatenate(list(self._pass(rows)))
+
+    def _pass(self, rows: Ints) -> Iterator[Any]:
+        buffer = torch.zeros((self.batch, *rows.shape[1:]), dtype=_dtype(rows))
+        given = buffer.numpy()
+        for start in range(0, len(rows), self.batch):
+            part = rows[start : start + self.batch]
+            given[: len(part)] = part
+            given[len(part) :] = 0
+            yield self._read(self._call(buffer))[: len(part)]
+
+    def _call(self, buffer: torch.Tensor) -> Any:
+        try:
+            return self.network(buffer)
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            raise InvalidInputError(
+                f"{self.path} needs more memory than there is for {self.batch} records at a time; "
+                f"expected a smaller batch_size; try {max(1, self.batch // 2)}"
+            ) from error
+        except Exception as error:
+            shape = tuple(buffer.shape)
+            raise InvalidInputError(
+                f"{self.path} cannot take records of shape {shape[1:]}: "
+                f"{type(error).__name__}: {error}; expected the shape of what it was trained on; "
+                "pass shape=, such as (1, 28, 28)"
+            ) from error
+
+    def _read(self, made: Any) -> Any:
+        if not isinstance(made, torch.Tensor) or made.dim() == 0 or len(made) != self.batch:
+            told = tuple(made.shape) if isinstance(made, torch.Tensor) else type(made).__name__
+            raise InvalidParameterError(
+                f"{self.path} makes {told} of {self.batch} records; expected a tensor with a row "
+                "for each of them"
+            )
+        return made.reshape(self.batch, -1).to(torch.float32).numpy().copy()
+
+    def probe(self, shape: tuple[int, ...], kind: Any) -> tuple[int, Platform]:
+        """Return how many numbers it makes of a record of this shape, and on which machine.
+
+        Raises
+        ------
+        InvalidParameterError
+            It makes something else of the same record a second time.
+        """
+        spread = np.arange(_PROBES * int(np.prod(shape)), dtype=np.int64) * 40503 % 65536
+        given = spread % 97 if kind == np.int64 else spread / 65536.0
+        rows = given.reshape(_PROBES, *shape).astype(kind)
+        first, second = self.vectors(rows), self.vectors(rows)
+        if first.tobytes() != second.tobytes():
+            raise InvalidParameterError(
+                f"{self.path} makes other numbers of the same record each time; expected a "
+                "network that draws nothing; is there dropout that eval() does not switch off?"
+            )
+        made = Platform(
+            str(torch.__version__),
+            torch.backends.cpu.get_cpu_capability(),
+            sha256(first.tobytes()).hexdigest(),
+        )
+        return int(first.shape[1]), made
+
+    def refuse_place_dependent(self, rows: Ints) -> None:
+        """Raise InvalidParameterError where bits depend on a record's place in a batch.
+
+        Real records are rolled through all places, on one thread and on two of torch's, and beside
+        records that are huge and records that are no numbers.
+        """
+        batch = self.batch
+        if batch == 1 or len(rows) == 0:
+            return
+        rows = np.resize(rows, (batch, *rows.shape[1:]))
+        wild = [0] if rows.dtype == np.int64 else [np.nan, 1e30, -1e30]
+        with _settled(), torch.inference_mode():
+            first = self._raw(rows)
+            for threads in (1, 2):
+                torch.set_num_threads(threads)
+                same = all(
+                    np.array_equal(
+                        np.roll(self._raw(np.roll(rows, by, axis=0)), -by, axis=0), first
+                    )
+                    for by in range(batch)
+                )
+                for value in wild:
+                    beside = rows.copy()
+                    beside[1::2] = value
+                    same = same and np.array_equal(self._raw(beside)[::2], first[::2])
+                if not same:
+                    raise InvalidParameterError(
+                        f"what {self.path} makes of a record depends on its place among "
+                        f"{batch} records, or on the others, in the last bits; expected a function "
+                        "of each record; pass batch_size=1, or try another one"
+                    )
+
+    def _raw(self, rows: Ints) -> Any:
+        buffer = torch.zeros(rows.shape, dtype=_dtype(rows))
+        buffer.numpy()[:] = rows
+        return self._read(self._call(buffer)).view(np.uint32)
+
+
+@contextmanager
+def _settled() -> Iterator[None]:
+    """Have torch compute in one way, whatever the process has set; others wait for their turn."""
+    with _lock:
+        threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+            torch.set_float32_matmul_precision(precision)
+
+
+def _dtype(rows: Any) -> torch.dtype:
+    return torch.int64 if rows.dtype == np.int64 else torch.float32
+
+
+def _take_weights(network: torch.nn.Module, weights: str) -> None:
+    path = Path(weights)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InvalidInputError(
+            f"there is no file {weights!r}; expected the weights of the backbone, as "
+            "torch.save(network.state_dict(), file) writes them"
+        ) from None
+    except Exception as error:
+        raise InvalidInputError(
+            f"{weights!r} cannot be read as weights: {type(error).__name__}; expected what "
+            "torch.save(network.state_dict(), file) writes"
+        ) from error
+    try:
+        network.load_state_dict(state)
+    except Exception as error:
+        first = str(error).splitlines()[-1].strip()
+        raise InvalidInputError(
+            f"the weights in {weights!r} do not fit the network: {first}; expected those of the "
+            "same network"
+        ) from error
+
+
+def _refuse_unsettled(network: torch.nn.Module, path: str) -> None:
+    for name, part in network.named_modules():
+        if isinstance(part, _OF_BATCHES) and not part.track_running_stats:
+            raise InvalidParameterError(
+                f"the part {name!r} of {path} takes the statistics of each batch; expected "
+                "track_running_stats=True, so that a record's vector is its own"
+            )
+        if part.training:
+            raise InvalidParameterError(
+                f"the part {name!r} of {path} is in training mode after eval(); expected a "
+                "network that can be frozen"
+            )
+
+
+def _digest(network: torch.nn.Module) -> str:
+    hasher = sha256()
+    for name, value in sorted(network.state_dict().items()):
+        array = value.detach().contiguous()
+        hasher.update(f"{name}:{array.dtype}:{tuple(array.shape)}:".encode())
+        hasher.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return hasher.hexdigest()
