@@ -201,7 +201,10 @@ from erasable.core import _jit
 from pack.caller import Pair, use
 print(use(Pair(first=1.0, second=2.0)), _jit.n_compiled())
 """
-BLIND = "from erasable.core import _kernel_cache; _kernel_cache.fingerprint = lambda path: None"  # what numba does
+BLIND = """
+from erasable.core import _kernel_cache
+_kernel_cache.fingerprint = lambda path: None  # what numba does
+"""
 FIRST, SECOND = "first: float; second: float", "second: float; first: float"
 SOURCES = {
     "layout": LAYOUT.format(fields=FIRST, factor=5),

@@ -15,7 +15,7 @@ from erasable import Records, Refit, load
 from erasable.cluster import KMeans
 from erasable.core.artifact import write_artifact
 from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
-from erasable.core.mapped import beside
+from erasable.core.mapped import beside, description
 from erasable.linear_model import Ridge
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
@@ -207,3 +207,29 @@ def test_a_header_without_a_digest_is_refused(path: Path) -> None:
     with pytest.raises(ArtifactError, match="damaged, or no model"):
         load(path, True)
     assert erasable.load is load
+
+
+def _contents(path: Path) -> dict[str, bytes]:
+    folder = path.with_name("risk.model.records")
+    return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+@pytest.mark.parametrize("written_by", ["another version", "another model"])
+def test_records_that_cannot_be_used_are_kept(
+    path: Path, written_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may be the only ones: a version of erasable that can read them still finds them."""
+    with monkeypatch.context() as patch:
+        if written_by == "another version":
+            patch.setattr(description, "_FORMAT", [2, "0.0.1"])
+        _fit().save(path, records=True)
+    before = _contents(path)
+    if written_by == "another model":
+        _fit(1).save(path.with_name("other"))
+        path.with_name("other").replace(path)
+    for _ in range(2):
+        with pytest.raises(ArtifactError, match="of another model or version of erasable"):
+            load(path, True)
+        assert _contents(path) == before
+    _fit(2).save(path, records=True)  # which is meant to take their place
+    assert load(path, True).digest() == _fit(2).digest()

@@ -80,8 +80,8 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
     made = class_for(cls, header)
     label = _label(header["digest"], header.get("records"))
     try:
-        if not _settle(files, key, label):
-            raise StaleError("they are missing, or those of another model")
+        if not _settle(files, key, label, removes=False):
+            raise StaleError("they are missing, or those of another model or version of erasable")
         with reading(trusted, with_records=False):
             file, kept = MappedFile.open(files, key, label)
         if type(kept) is made:
@@ -123,11 +123,12 @@ def label_of(model: Stateful) -> str:
     return _label(model.digest(), model._info.written_values(model._held))
 
 
-def _settle(files: Folder, key: str, label: str) -> bool:
-    if settle(files, key + _NEXT, label):
+def _settle(files: Folder, key: str, label: str, *, removes: bool = True) -> bool:
+    """See `settle`. These may be the only records there are: who reads them removes none."""
+    if settle(files, key + _NEXT, label, removes=removes):
         files.remove_folder(key)
         files.rename(key + _NEXT, key)
-    return settle(files, key, label)
+    return settle(files, key, label, removes=removes)
 
 
 def _label(digest: str, values: Any) -> str:

@@ -315,13 +315,19 @@ class Labels:
 
 
 def settle(
-    files: Files, key: str, label: str, secret: bytes = b"", known: Labels | None = None
+    files: Files,
+    key: str,
+    label: str,
+    secret: bytes = b"",
+    known: Labels | None = None,
+    *,
+    removes: bool = True,
 ) -> bool:
     """Bring a file to what belongs to `label`; return False where there is none, or none any more.
 
     What was prepared for it is carried out; what was prepared for another, or belongs to another,
-    is removed. It may be done again where it was interrupted. `known` is what `Labels.read` has
-    read of it.
+    is removed, unless `removes` says that it stays. It may be done again where it was interrupted.
+    `known` is what `Labels.read` has read of it.
     """
     if not files.path(key).exists():
         return False
@@ -336,7 +342,8 @@ def settle(
             return True
     except _UNUSABLE:
         pass
-    files.remove_folder(key)
+    if removes:
+        files.remove_folder(key)
     return False
 
 
