@@ -62,7 +62,8 @@ compile_kernels(names, n_jobs=1)
 compiled = type(subroutine(lambda x: x))
 found = {}
 for each in pkgutil.walk_packages(erasable.__path__, "erasable."):
-    if not each.name.endswith("__main__"):
+    # Neither a program, nor networks, which have no kernels and need torch.
+    if not each.name.endswith("__main__") and each.name.split(".")[1] != "neural":
         for thing in vars(importlib.import_module(each.name)).values():
             if isinstance(thing, compiled):
                 found[id(thing)] = thing
