@@ -23,7 +23,7 @@ from erasable.core.errors import (  # noqa: E402
 )
 from erasable.linear_model import LogisticRegression, Ridge  # noqa: E402
 from erasable.neighbors import KNeighborsClassifier  # noqa: E402
-from erasable.neural import Embedding  # noqa: E402
+from erasable.neural import Embedding, backbone  # noqa: E402
 from erasable.pipeline import make_pipeline  # noqa: E402
 from erasable.preprocessing import StandardScaler  # noqa: E402
 from neural import backbones  # noqa: E402
@@ -221,6 +221,14 @@ def test_weights_that_changed_since_are_found(tmp_path: Path) -> None:
         loaded.predict(X)
 
 
+def test_a_network_of_another_width_is_found(monkeypatch: Any, tmp_path: Path) -> None:
+    X, y = images()
+    make_pipeline(embedding("moments"), Ridge()).fit(X, y).save(tmp_path / "model")
+    monkeypatch.setattr(backbones, "moments", backbone(lambda: torch.nn.Flatten()))
+    with pytest.raises(ArtifactError, match="makes 64 numbers of a record; expected 2, as when"):
+        load(tmp_path / "model", (X, y))
+
+
 def test_another_machine_is_told_from_another_model(monkeypatch: Any, tmp_path: Path) -> None:
     X, y = images()
     model = make_pipeline(embedding("images", shape=(1, 8, 8)), Ridge()).fit(X, y)
@@ -260,6 +268,7 @@ def test_a_file_does_not_choose_what_is_run(tmp_path: Path) -> None:
         ("lazy", "parameters that have no shape yet"),
         ("drawing", "makes other numbers of the same record each time"),
         ("of_batches", "takes the statistics of each batch"),
+        ("nothing_at_all", "makes 0 numbers of a record; expected from 1 to 1048576"),
         ("total", r"makes \(\) of 1 records; expected a tensor with a row"),
         ("linear", r"cannot take records of shape \(4,\): RuntimeError"),
     ],

@@ -22,7 +22,7 @@ from erasable.core.threads import N_JOBS
 from erasable.core.trust import origin
 from erasable.core.values import Values
 from erasable.neural._factories import find_factory, refuse_no_path
-from erasable.neural._frozen import Frozen, Platform
+from erasable.neural._frozen import MOST_OUTPUTS, Frozen, Platform
 
 
 @dataclass
@@ -196,7 +196,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         return {"network": of_network, "platform": self.platform_._asdict()}
 
     def _schema(self) -> Fields:
-        network = Fields({"n_outputs": Integer(1), "weights": Text()})
+        network = Fields({"n_outputs": Integer(1, MOST_OUTPUTS), "weights": Text()})
         return Fields(
             {"network": network, "platform": Fields(dict.fromkeys(Platform._fields, Text()))}
         )
@@ -232,7 +232,12 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         return self._network
 
     def _reattach(self) -> None:
-        _, here = self._frozen().probe(*self._record_shape())
+        n_outputs, here = self._frozen().probe(*self._record_shape())
+        if n_outputs != self._n_outputs:
+            raise ArtifactError(
+                f"{self._at_fit('backbone')} makes {n_outputs} numbers of a record; expected "
+                f"{self._n_outputs}, as when the model was fitted; fit again"
+            )
         if here != self.platform_:
             raise ArtifactError(
                 f"the vectors of the model were made with torch {self.platform_.torch} on "

@@ -23,6 +23,7 @@ from erasable.core.threads import in_threads
 from erasable.neural._factories import called
 
 _OF_BATCHES = torch.nn.modules.batchnorm._BatchNorm
+MOST_OUTPUTS = 2**20
 _PROBES = 4
 _CHUNK = 64  # batches that a thread takes at a time
 _lock = RLock()  # torch's settings are those of the process
@@ -165,6 +166,11 @@ class Frozen:
             raise InvalidParameterError(
                 f"{self.path} makes other numbers of the same record each time; expected a "
                 "network that draws nothing; is there dropout that eval() does not switch off?"
+            )
+        if not 1 <= first.shape[1] <= MOST_OUTPUTS:
+            raise InvalidParameterError(
+                f"{self.path} makes {first.shape[1]} numbers of a record; expected from 1 to "
+                f"{MOST_OUTPUTS}; add a layer that makes fewer"
             )
         made = Platform(
             str(torch.__version__),
