@@ -52,7 +52,7 @@ def told_by(platform: str) -> Any:
 def test_digests_are_the_same_on(platform: str) -> None:
     mine, theirs = told_by("one thread")["digests"], told_by(platform)["digests"]
     if platform == COMPILED_ANEW and not THOROUGH:
-        mine = {name: digest for name, digest in mine.items() if name.split()[1] in SUMMING}
+        mine = {name: digest for name, digest in mine.items() if name.split()[0] in SUMMING}
     assert len(mine) > (50 if platform != COMPILED_ANEW or THOROUGH else 5)
     assert mine.keys() == theirs.keys()
     assert [name for name in mine if mine[name] != theirs[name]] == []
