@@ -41,8 +41,8 @@ from erasable.workspace.models.versions import new_version, retire, tell
 from erasable.workspace.store.artifacts import Stored
 
 _MANY, _SHARE = 20, 0.002
-"""Of the records of a model: from there on most pages of its accelerator change, which would be
-written down, read again and carried out. To write all of it anew is one of the three."""
+"""Of the records of a model: from there on most pages of its accelerator change, so that writing it
+takes longer than the deletion. It is left to the next deletion of few records, which needs it."""
 
 _KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
 
@@ -185,7 +185,8 @@ def prepare_model(
             seconds=time.perf_counter() - began,
         )  # fmt: skip
     stored = context.store.put(f"models/{model.name}", outcome.data)
-    outcome.keep(context, stored.key)
+    if n_deleted < _MANY or n_deleted <= _SHARE * version.n_records:
+        outcome.keep(context, stored.key)
     salt, commitment = commitments.commit(outcome.digest)
     return Prepared(
         **common, treatment=outcome.treatment, exactness=outcome.exactness, stored=stored,
@@ -270,9 +271,7 @@ def _deleted_at_rest(
     with context.ledger.reading() as connection:
         known = [get(connection, each) for each in model.datasets]
     loaded.delete(ids_of(known, gone))
-    n_gone = sum(len(list(ids)) for ids in gone.values())
-    is_rewritten = n_gone >= _MANY and n_gone > _SHARE * version.n_records
-    return _of_deletion(loaded, None if is_rewritten else file)
+    return _of_deletion(loaded, file)
 
 
 def _of_deletion(loaded: Erasable, file: MappedFile | None = None) -> _Outcome:
