@@ -83,7 +83,7 @@ MODELS = {
     ),
     "forest": Model(
         "ensemble.RandomForestClassifier", RandomForestClassifier(**_FOREST, random_state=0),
-        "grown anew: nearly every node would be asked again", "risk", _FOREST,
+        "nodes asked again where their test may change", "risk", _FOREST,
     ),
     "boosting": Model(
         "sklearn.ensemble.HistGradientBoostingClassifier",

@@ -140,3 +140,43 @@ def roots() -> nn.Module:
 def linear() -> nn.Module:
     torch.manual_seed(4)
     return nn.Linear(3, 2)
+
+
+@backbone
+def layers(n_features: int, n_outputs: int, width: int = 8) -> nn.Module:
+    """Make a network with all that could make two trainings differ."""
+    return nn.Sequential(
+        nn.Linear(n_features, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Dropout(0.2),
+        nn.Linear(width, n_outputs),
+    )  # fmt: skip
+
+
+@backbone
+def line(n_features: int, n_outputs: int) -> nn.Module:
+    """Make one linear layer."""
+    return nn.Linear(n_features, n_outputs)
+
+
+@backbone
+def small_images(n_outputs: int) -> nn.Module:
+    """Make a network of images of one channel and 8 x 8."""
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(8, n_outputs),
+    )  # fmt: skip
+
+
+class _Hungry(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(2))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        if len(rows) > 4:
+            raise torch.OutOfMemoryError("no more memory")
+        return rows[:, :2] * self.weight
+
+
+def hungry() -> nn.Module:
+    return _Hungry()

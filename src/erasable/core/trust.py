@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from erasable.core.errors import ArtifactError
 
-__all__ = ["TRUSTED", "Origin", "origin", "reading"]
+__all__ = ["TRUSTED", "Naming", "Origin", "origin", "reading"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +86,18 @@ def reading(trusted: bool, with_records: bool) -> Iterator[None]:
         yield
     finally:
         _ORIGIN.reset(token)
+
+
+class Naming:
+    """An estimator with parameters that name functions, which it calls.
+
+    Files may hold such an estimator. Of a file that is not the caller's own it is asked whether the
+    functions may be called.
+
+    Examples
+    --------
+    >>> Naming().refuse_in_file()
+    """
+
+    def refuse_in_file(self) -> None:
+        """Raise ArtifactError for a function that a file must not name."""

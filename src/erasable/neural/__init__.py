@@ -1,4 +1,7 @@
-"""Networks: a frozen one before any estimator of erasable, from which records leave exactly.
+"""Networks: frozen before an estimator of erasable, or learning, as estimators of scikit-learn.
+
+From behind a frozen network records leave exactly. One that learns forgets exactly by learning
+again, in `erasable.refit.Refit` or in the shards of `erasable.ensemble.ShardedClassifier`.
 
 It needs PyTorch: ``pip install 'erasable[neural]'``.
 """
@@ -12,6 +15,7 @@ except ModuleNotFoundError as _error:
     ) from None
 
 from erasable.neural._embedding import Embedding
+from erasable.neural._estimators import NetworkClassifier, NetworkRegressor
 from erasable.neural._factories import backbone
 
-__all__ = ["Embedding", "backbone"]
+__all__ = ["Embedding", "NetworkClassifier", "NetworkRegressor", "backbone"]

@@ -55,7 +55,7 @@ def refuse_no_path(value: Any, name: str) -> None:
         return
     path = repr(function_path(value)) if hasattr(value, "__qualname__") else "'nets.small'"
     raise InvalidParameterError(
-        f"The {name!r} parameter of Embedding must be the import path of a function, so that a "
+        f"The {name!r} parameter must be the import path of a function, so that a "
         f"file can name it. Got a {type(value).__name__} instead; pass a string like {path}"
     )
 
@@ -100,11 +100,11 @@ def find_factory(path: str, *, trusted: bool) -> Any:
     return found
 
 
-def called(path: str, *, trusted: bool) -> Any:
-    """Call the function of an import path without arguments."""
+def called(path: str, *, trusted: bool, **params: Any) -> Any:
+    """Call the function of an import path."""
     function = find_factory(path, trusted=trusted)
     try:
-        return function()
+        return function(**params)
     except ErasableError:
         raise
     except Exception as error:

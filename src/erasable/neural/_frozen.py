@@ -8,10 +8,7 @@ records through all places changes no bit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import sha256
-from pathlib import Path
-from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +17,13 @@ import torch
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.threads import in_threads
-from erasable.neural._factories import called
+from erasable.neural._modules import made, take_weights
+from erasable.neural._settings import kind_of_machine, settled
 
 _OF_BATCHES = torch.nn.modules.batchnorm._BatchNorm
 MOST_OUTPUTS = 2**20
 _PROBES = 4
 _CHUNK = 64  # batches that a thread takes at a time
-_lock = RLock()  # torch's settings are those of the process
 
 
 class Platform(NamedTuple):
@@ -63,18 +60,9 @@ class Frozen:
     """
 
     def __init__(self, path: str, weights: str | None, batch: int, *, trusted: bool) -> None:
-        network = called(path, trusted=trusted)
-        if not isinstance(network, torch.nn.Module):
-            raise InvalidParameterError(
-                f"{path}() returned a {type(network).__name__}; expected a torch.nn.Module"
-            )
-        if any(torch.nn.parameter.is_lazy(each) for each in network.parameters()):
-            raise InvalidParameterError(
-                f"{path}() returned a network with parameters that have no shape yet; expected one "
-                "whose layers know their sizes"
-            )
+        network = made(path, trusted=trusted)
         if weights is not None:
-            _take_weights(network, weights)
+            take_weights(network, weights)
         self.path, self.batch = path, batch
         self.network = network.eval().requires_grad_(False).to("cpu")
         _refuse_unsettled(self.network, path)
@@ -100,7 +88,7 @@ class Frozen:
         """
         step = self.batch * _CHUNK
         blocks = [rows[start : start + step] for start in range(0, len(rows), step)]
-        with _settled():
+        with settled():
             made = np.concatenate(list(in_threads(self._block, blocks, n_jobs)))
         bad = np.count_nonzero(~np.isfinite(made).all(axis=1))
         if bad:
@@ -173,8 +161,7 @@ class Frozen:
                 f"{MOST_OUTPUTS}; add a layer that makes fewer"
             )
         made = Platform(
-            str(torch.__version__),
-            torch.backends.cpu.get_cpu_capability(),
+            *kind_of_machine(),
             sha256(first.tobytes()).hexdigest(),
         )
         return int(first.shape[1]), made
@@ -190,7 +177,7 @@ class Frozen:
             return
         rows = np.resize(rows, (batch, *rows.shape[1:]))
         wild = [0] if rows.dtype == np.int64 else [np.nan, 1e30, -1e30]
-        with _settled(), torch.inference_mode():
+        with settled(), torch.inference_mode():
             first = self._raw(rows)
             for threads in (1, 2):
                 torch.set_num_threads(threads)
@@ -217,45 +204,8 @@ class Frozen:
         return self._read(self._call(buffer)).view(np.uint32)
 
 
-@contextmanager
-def _settled() -> Iterator[None]:
-    """Have torch compute in one way, whatever the process has set; others wait for their turn."""
-    with _lock:
-        threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest")
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
-            torch.set_float32_matmul_precision(precision)
-
-
 def _dtype(rows: Any) -> torch.dtype:
     return torch.int64 if rows.dtype == np.int64 else torch.float32
-
-
-def _take_weights(network: torch.nn.Module, weights: str) -> None:
-    path = Path(weights)
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise InvalidInputError(
-            f"there is no file {weights!r}; expected the weights of the backbone, as "
-            "torch.save(network.state_dict(), file) writes them"
-        ) from None
-    except Exception as error:
-        raise InvalidInputError(
-            f"{weights!r} cannot be read as weights: {type(error).__name__}; expected what "
-            "torch.save(network.state_dict(), file) writes"
-        ) from error
-    try:
-        network.load_state_dict(state)
-    except Exception as error:
-        first = str(error).splitlines()[-1].strip()
-        raise InvalidInputError(
-            f"the weights in {weights!r} do not fit the network: {first}; expected those of the "
-            "same network"
-        ) from error
 
 
 def _refuse_unsettled(network: torch.nn.Module, path: str) -> None:

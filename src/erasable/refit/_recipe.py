@@ -18,7 +18,7 @@ from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Records
 from erasable.core.tape import Tape
-from erasable.core.trust import origin
+from erasable.core.trust import Naming, origin
 from erasable.core.values import Accepts
 from erasable.refit._codec import decode, encode
 from erasable.refit._fitting import learn, seeded
@@ -194,6 +194,8 @@ def refuse_reaching_out(template: BaseEstimator) -> None:
     for part in parts_of(template):
         if not isinstance(part, BaseEstimator):
             continue
+        if isinstance(part, Naming):
+            part.refuse_in_file()
         params = part.get_params(deep=False)
         told = None
         if params.get("memory") is not None:  # pickles are read from there

@@ -1,0 +1,117 @@
+"""Networks of torch: made by their functions, and their weights as plain arrays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
+from erasable.neural._factories import called
+
+Weights = dict[str, NDArray[Any]]
+"""Parameters and buffers of a network, by name."""
+
+
+def made(path: str, *, trusted: bool, **params: Any) -> torch.nn.Module:
+    """Make a network by the import path of a function, which is told `params`.
+
+    Raises
+    ------
+    InvalidParameterError
+        What it makes is no network, or one whose layers have no sizes.
+    ArtifactError
+        A file that is not trusted names it, and it must not.
+    """
+    network = called(path, trusted=trusted, **params)
+    if not isinstance(network, torch.nn.Module):
+        raise InvalidParameterError(
+            f"{path}() returned a {type(network).__name__}; expected a torch.nn.Module"
+        )
+    if any(torch.nn.parameter.is_lazy(each) for each in network.parameters()):
+        raise InvalidParameterError(
+            f"{path}() returned a network with parameters that have no shape yet; expected one "
+            "whose layers know their sizes"
+        )
+    return network
+
+
+def takes(function: Any, name: str) -> bool:
+    """Tell whether a function has an argument of this name."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of compiled code
+        return False
+
+
+def arrays_of(network: torch.nn.Module) -> Weights:
+    """Copy the weights of a network.
+
+    Raises
+    ------
+    InvalidParameterError
+        It has weights of a type that NumPy has not.
+    """
+    found = {}
+    for name, value in network.state_dict().items():
+        if not isinstance(value, torch.Tensor) or value.dtype is torch.bfloat16:
+            told = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
+            raise InvalidParameterError(
+                f"the network keeps {told} under {name!r}; expected tensors of types that NumPy "
+                "has; train in float32"
+            )
+        found[name] = value.detach().cpu().numpy().copy()
+    return found
+
+
+def take_arrays(network: torch.nn.Module, weights: Mapping[str, NDArray[Any]]) -> None:
+    """Give a network the weights that `arrays_of` has copied.
+
+    Raises
+    ------
+    ArtifactError
+        They are those of another one.
+    """
+    try:
+        network.load_state_dict({name: torch.tensor(each) for name, each in weights.items()})
+    except Exception as error:
+        first = str(error).splitlines()[-1].strip()
+        raise ArtifactError(
+            f"the weights of the model do not fit its network: {first}; expected the network that "
+            "it was fitted with; was the function changed?"
+        ) from error
+
+
+def take_weights(network: torch.nn.Module, weights: str) -> None:
+    """Give a network the weights in a file.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such file, it holds none, or those of another network.
+    """
+    path = Path(weights)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InvalidInputError(
+            f"there is no file {weights!r}; expected the weights of the backbone, as "
+            "torch.save(network.state_dict(), file) writes them"
+        ) from None
+    except Exception as error:
+        raise InvalidInputError(
+            f"{weights!r} cannot be read as weights: {type(error).__name__}; expected what "
+            "torch.save(network.state_dict(), file) writes"
+        ) from error
+    try:
+        network.load_state_dict(state)
+    except Exception as error:
+        first = str(error).splitlines()[-1].strip()
+        raise InvalidInputError(
+            f"the weights in {weights!r} do not fit the network: {first}; expected those of the "
+            "same network"
+        ) from error

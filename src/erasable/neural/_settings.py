@@ -1,0 +1,45 @@
+"""How torch computes here: one way at a time in a process, whatever the process has set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+
+import torch
+
+_lock = RLock()  # torch's settings and its generator are those of the process
+
+
+@contextmanager
+def settled(threads: int | None = None) -> Iterator[None]:
+    """Have torch compute in one way, on so many threads; others wait for their turn."""
+    with _lock:
+        before, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        if threads is not None:
+            torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+            torch.set_float32_matmul_precision(precision)
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Have torch draw from a generator of this seed, by algorithms that are the same each time."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        exact = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(exact)
+
+
+def kind_of_machine() -> tuple[str, str]:
+    """Return the version of torch, and the instructions of the processor that it uses."""
+    return str(torch.__version__), torch.backends.cpu.get_cpu_capability()

@@ -1,0 +1,25 @@
+"""Methods that make a network forget about, in less time than training it again; none is exact.
+
+Each is called with a network, the records to forget and the records that are left, and returns
+another network and a report. `Retrain` is what they are held against.
+"""
+
+from erasable.neural.approximate._base import ApproximateReport, Method
+from erasable.neural.approximate._descent import FineTune, NegGradPlus, Retrain, WeightedFineTune
+from erasable.neural.approximate._newton import NewtonReport, NewtonStep
+from erasable.neural.approximate._saliency import SaliencyReset, SalUn
+from erasable.neural.approximate._scrub import Scrub
+
+__all__ = [
+    "ApproximateReport",
+    "FineTune",
+    "Method",
+    "NegGradPlus",
+    "NewtonReport",
+    "NewtonStep",
+    "Retrain",
+    "SalUn",
+    "SaliencyReset",
+    "Scrub",
+    "WeightedFineTune",
+]
