@@ -23,6 +23,7 @@ from erasable.core.errors import (  # noqa: E402
     InvalidParameterError,
     UnlearnableError,
 )
+from erasable.naive_bayes import GaussianNB  # noqa: E402
 from erasable.neural import NetworkClassifier, NetworkRegressor, approximate  # noqa: E402
 from erasable.neural.approximate import (  # noqa: E402
     FineTune,
@@ -36,6 +37,7 @@ from erasable.neural.approximate import (  # noqa: E402
 )
 from erasable.neural.approximate._newton import _Any, _Linear  # noqa: E402
 from erasable.neural.approximate._subject import Subject  # noqa: E402
+from erasable.removal import DomainRemoval, remove_domain  # noqa: E402
 from neural import backbones  # noqa: E402
 
 METHODS = [
@@ -382,3 +384,29 @@ def test_every_method_is_tested_here() -> None:
         if issubclass(each, approximate.Method) and each is not approximate.Method
     }
     assert methods == set(METHODS)
+
+
+def test_a_domain_leaves_a_network_by_a_method() -> None:
+    X, y = records(200)
+    own = X[:, 3] > 0.8
+    model = NetworkClassifier("neural.backbones.layers", random_state=0, max_epochs=8).fit(X, y)
+    kept = copy.deepcopy(model)
+    model.predict(X)
+    method = NegGradPlus(n_epochs=2, random_state=0)
+    removal = DomainRemoval(budget=0.5, random_state=0)
+    report = remove_domain(model, removal, X, y, forget=own, method=method)
+    gone = np.zeros(200, dtype=bool)
+    gone[np.flatnonzero(own)[removal.selected_]] = True
+    want, told = method(kept, (X[gone], y[gone]), (X[~gone], y[~gone]))
+    assert (model.predict_proba(X) == want.predict_proba(X)).all()
+    assert (model.predict_proba(X) != kept.predict_proba(X)).any()
+    assert report.method.n_gradients == told.n_gradients
+    assert report["deleted forget"].n_records == gone.sum() == told.n_forgotten
+    assert report.to_dict()["method"]["exactness"] == "approximate"
+    assert str(report).splitlines()[-1].startswith("NegGradPlus, approximate: ")
+    with pytest.raises(InvalidInputError, match=r"has no delete.*takes a method="):
+        remove_domain(model, removal, X, y, forget=own)
+    exact = GaussianNB().fit(X, y)
+    with pytest.raises(InvalidInputError, match="GaussianNB deletes exactly"):
+        remove_domain(exact, removal, X, y, forget=own, method=method)
+    assert remove_domain(exact, removal, X, y, forget=own).method is None

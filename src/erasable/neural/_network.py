@@ -28,8 +28,8 @@ from erasable.neural._modules import arrays_of, made, take_arrays, take_weights,
 from erasable.neural._settings import kind_of_machine
 
 _BELOW_SEED = 2**31
-_MADE: WeakKeyDictionary[Network, torch.nn.Module] = WeakKeyDictionary()
-"""Networks of estimators that have answered, so that the next answer is fast."""
+_MADE: WeakKeyDictionary[Network, tuple[Any, torch.nn.Module]] = WeakKeyDictionary()
+"""Weights and networks of estimators that have answered, so that the next answer is fast."""
 
 
 class Network(Naming, BaseEstimator):
@@ -134,7 +134,6 @@ class Network(Naming, BaseEstimator):
         self.seed_ = int(check_random_state(self.random_state).randint(_BELOW_SEED))
         self.n_parts_ = 0
         self.loss_curve_: list[float] = []
-        _MADE.pop(self, None)
         with self._plan().in_effect(self.seed_):
             network = self._make()
             if self.weights is not None:
@@ -158,7 +157,6 @@ class Network(Naming, BaseEstimator):
     def _adopt(self, network: torch.nn.Module) -> None:
         """Take over the weights of a network that has changed."""
         self.weights_ = arrays_of(network)
-        _MADE.pop(self, None)
 
     def _epochs(
         self, network: torch.nn.Module, data: Batches, plan: Plan, generator: np.random.Generator
@@ -254,8 +252,9 @@ class Network(Naming, BaseEstimator):
         check_is_fitted(self, "weights_")
         rows = self._shaped(validate_data(self, X, reset=False, dtype=np.float32))
         plan = self._plan()
-        network = _MADE.get(self)
-        if network is None:
-            network = _MADE[self] = self.module().to(plan.device)
+        weights, network = _MADE.get(self, (None, None))
+        if network is None or weights is not self.weights_:
+            network = self.module().to(plan.device)
+            _MADE[self] = self.weights_, network
         with plan.in_effect(self.seed_):
             return learning.answers(network, rows, plan)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,12 +38,13 @@ def remove_domain(
     features: Any = None,
     fresh: tuple[Any, Any, Any] | None = None,
     forget_label: Any = None,
+    method: Callable[..., tuple[Any, Any]] | None = None,
 ) -> RemovalReport:
     """Choose records of a domain, delete them from a model, and report what that did.
 
     Parameters
     ----------
-    model : fitted classifier or regressor of erasable
+    model : fitted classifier or regressor of erasable, or a network where there is a `method`
         It is changed in place: `selected_ids_` are deleted.
     removal : DomainRemoval
         It is fitted here.
@@ -57,11 +60,16 @@ def remove_domain(
         them the report says nothing of fresh records, because no record of X is one.
     forget_label : class label, default=None
         See `erasable.removal.evaluation.measure`.
+    method : callable, default=None
+        How a `NetworkClassifier` forgets: one of `erasable.neural.approximate`, or any that takes
+        the model, the pair of deleted records and that of all others, and returns another model and
+        a report. By default the model deletes, exactly.
 
     Returns
     -------
     RemovalReport
-        On deleted forget, kept forget, retain, fresh forget and fresh retain.
+        On deleted forget, kept forget, retain, fresh forget and fresh retain; with what the method
+        told.
 
     Raises
     ------
@@ -86,10 +94,15 @@ def remove_domain(
             f"removal is {shorten(removal)}; expected what chooses the records; pass "
             "DomainRemoval()"
         )
-    if not callable(getattr(model, "delete", None)):
+    if method is None and not callable(getattr(model, "delete", None)):
         raise InvalidInputError(
             f"{type(model).__name__} has no delete; expected an estimator of erasable; delete "
-            "removal.selected_ids_ from the records, and fit it anew"
+            "removal.selected_ids_ from the records, and fit it anew; a network takes a method="
+        )
+    if method is not None and callable(getattr(model, "delete", None)):
+        raise InvalidInputError(
+            f"{type(model).__name__} deletes exactly, and method={shorten(method)}; expected a "
+            "method for a network alone; leave it out"
         )
     refuse_label(forget_label)
     classes = getattr(model, "classes_", None)
@@ -133,8 +146,14 @@ def remove_domain(
     if fresh is not None:
         groups |= _fresh(fresh)
     before = measure(model, groups, forget_label=forget_label)
-    model.delete(removal.selected_ids_)
-    return removal_report(before, model, groups, forget_label=forget_label)
+    of_method = None
+    if method is None:
+        model.delete(removal.selected_ids_)
+    elif deleted.any():
+        changed, of_method = method(model, groups["deleted forget"], _part(X, y, ~deleted))
+        vars(model).update(vars(changed))
+    report = removal_report(before, model, groups, forget_label=forget_label)
+    return replace(report, method=of_method)
 
 
 def _with_ids(X: Any, ids: Any) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ fresh ones, on which it never was, how far the domain is gone; and those of reta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ class RemovalReport:
     groups : tuple of Comparison
     forget_label : Any
         The class that `predicted_forget` counts, or None.
+    method : dataclass or None
+        What an approximate method told of its work; see `erasable.neural.approximate`.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class RemovalReport:
 
     groups: tuple[Comparison, ...]
     forget_label: Any = None
+    method: Any = None
 
     def __getitem__(self, group: str) -> Comparison:
         """Return the comparison of a group."""
@@ -116,7 +119,8 @@ class RemovalReport:
         >>> RemovalReport((Comparison("retain", 0),)).to_dict()
         {'forget_label': None, 'groups': {'retain': {'n_records': 0, 'before': {}, 'after': {}}}}
         """
-        return {
+        told = {} if self.method is None else {"method": asdict(self.method)}
+        return told | {
             "forget_label": _plain(self.forget_label),
             "groups": {
                 each.group: {
@@ -138,13 +142,14 @@ class RemovalReport:
             ]
             rows.append([each.group, f"{each.n_records:,}", *cells])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
+        lines = [
             "  ".join(
                 [row[0].ljust(widths[0])]
                 + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
             ).rstrip()
             for row in rows
-        )
+        ]
+        return "\n".join(lines if self.method is None else [*lines, str(self.method)])
 
 
 def measure(

@@ -73,6 +73,14 @@ class ApproximateReport:
         """The share of a training's gradients that was not computed; it may be negative."""
         return 1 - self.n_gradients / self.n_gradients_of_retraining
 
+    def __str__(self) -> str:
+        """Return one line."""
+        share = self.n_gradients / self.n_gradients_of_retraining
+        return (
+            f"{self.method}, {self.exactness}: {self.n_gradients:,} gradients of records, "
+            f"{share:.0%} of a training's, {self.seconds:.1f} s"
+        )
+
 
 class Work:
     """A network while it forgets, and the count of what that took."""
