@@ -1,4 +1,4 @@
-"""Networks that the benchmark of embeddings freezes; by import path, as `Embedding` names them."""
+"""Networks of the benchmark `networks.py`; by import path, as estimators name them."""
 
 from __future__ import annotations
 
@@ -18,3 +18,9 @@ def small() -> nn.Module:
             nn.ReLU(),
         ]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+@backbone
+def classes(n_outputs: int) -> nn.Module:
+    """Make a number for each class of an image of one channel."""
+    return nn.Sequential(small(), nn.Linear(64, n_outputs))

@@ -294,7 +294,7 @@ def _plain(value: Any) -> Any:
 def _style(cell: str) -> str:
     if "(LATE" in cell or cell in ("different", "damaged", "outdated"):
         return "bold red"
-    if cell in ("stale", "other version", "not covered", "on hold"):
+    if cell in ("stale", "other version", "not covered", "on hold", "approximate"):
         return "yellow"
     return ""
 

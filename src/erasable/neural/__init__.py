@@ -14,8 +14,9 @@ except ModuleNotFoundError as _error:
         name=_error.name,
     ) from None
 
+from erasable.neural._approximate_network import ApproximateNetwork
 from erasable.neural._embedding import Embedding
 from erasable.neural._estimators import NetworkClassifier, NetworkRegressor
 from erasable.neural._factories import backbone
 
-__all__ = ["Embedding", "NetworkClassifier", "NetworkRegressor", "backbone"]
+__all__ = ["ApproximateNetwork", "Embedding", "NetworkClassifier", "NetworkRegressor", "backbone"]

@@ -17,7 +17,7 @@ from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
-from erasable.core.errors import InvalidInputError
+from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.values import Values
@@ -64,6 +64,7 @@ class Composition(_BaseComposition, Nested):
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
         super()._validate_params()
         self._check_parts()
+        self._refuse_approximate()
         with _all_or_nothing(self._composed()):
             return super()._fit(X, y, sample_weight, ids, groups)
 
@@ -74,11 +75,20 @@ class Composition(_BaseComposition, Nested):
     def _validate_params(self) -> None:
         super()._validate_params()
         self._check_parts()
+        self._refuse_approximate()
         for _, part in self._parts():
             if isinstance(part, Erasable):
                 part._validate_params()
             elif hasattr(part, "_parameter_constraints"):
                 check_params(part)
+
+    def _refuse_approximate(self) -> None:
+        for name, part in self._erasable_parts().items():
+            if part.exactness == "approximate":
+                raise InvalidParameterError(
+                    f"{name} is a {type(part).__name__}, which forgets about, and deletions of a "
+                    f"{type(self).__name__} are exact; expected estimators that are; use it alone"
+                )
 
     def _check_names(self, items: list[Any]) -> None:
         try:

@@ -34,13 +34,15 @@ _KINDS = (
 
 
 def all_estimators() -> list[tuple[str, type[Erasable], dict[str, Any]]]:
-    """List the estimators of erasable.
+    """List the estimators of erasable: those that keep the law.
+
+    `erasable.neural.ApproximateNetwork`, which does not, is left out.
 
     Returns
     -------
     list of (name, class, tags)
-        Sorted by name. The tags are ``"exactness"`` (``"bitwise"``, ``"converged"`` or
-        ``"approximate"``), ``"kind"`` (``"classifier"``, ``"regressor"``, ``"clusterer"``,
+        Sorted by name. The tags are ``"exactness"`` (``"bitwise"`` or ``"converged"``),
+        ``"kind"`` (``"classifier"``, ``"regressor"``, ``"clusterer"``,
         ``"transformer"`` or ``"other"``) and ``"meta"``, True for an estimator that is made of
         others and cannot be made without them.
 
@@ -59,6 +61,7 @@ def all_estimators() -> list[tuple[str, type[Erasable], dict[str, Any]]]:
                 inspect.isclass(value)
                 and issubclass(value, Erasable)
                 and not value.__module__.startswith("erasable.core.")
+                and value.exactness != "approximate"
             ):
                 found[class_path(value)] = value
     estimators = [(cls.__name__, cls, _tags(cls)) for cls in found.values()]

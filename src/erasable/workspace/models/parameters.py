@@ -24,7 +24,8 @@ Params = Mapping[str, Any]
 BETWEEN = re.compile(r"\s*(?:->|,)\s*")
 """What stands between the names of estimators that make a pipeline."""
 SEED = "random_state"
-_PEER = "sklearn."
+_PEER = ("sklearn.", "erasable.neural.Network")
+"""How names of estimators begin that are no models by themselves."""
 _INNER = "estimator"
 _REFIT = "erasable.refit.Refit"
 _GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

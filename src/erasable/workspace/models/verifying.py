@@ -37,7 +37,8 @@ class Verdict:
         says; "different": no refit comes to this model, which with a program of the user's may
         be the program's doing (`detail` says so); "other version": it was made by other
         software, which comes to other numbers; "damaged": the file is not what was written, or
-        what it holds is not what was committed to; "not covered": it was trained elsewhere; "not
+        what it holds is not what was committed to; "approximate": it was registered with
+        a method that forgets about, and has used it; "not covered": it was trained elsewhere; "not
         checked": its command was not run again; "retired": it was given up.
     detail : str
         One line, or empty.
@@ -156,6 +157,8 @@ def _judge(
         return "equal", _staleness(context, model, version)
     if other:
         return "other version", other
+    if stored is not None and stored.exactness == "approximate":
+        return "approximate", "it forgets about: that it has forgotten is measured, not proved"
     return "different", f"{detail}{_other_causes(context, model, version, made)}"
 
 
