@@ -312,10 +312,14 @@ def test_bad_input_is_told(name: str) -> None:
         model.fit(X, y)
 
 
-def test_a_network_without_its_records_is_not_changed_by_a_failure() -> None:
+def test_a_training_that_fails_changes_nothing() -> None:
     X, y = records()
     model = classifier("line").fit(X, y)
     want = model.predict_proba(X)
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(np.full((3, 5), np.nan), y[:3])
+    model.set_params(learning_rate=3e38, optimizer="sgd")
+    for again in (model.fit, model.partial_fit):
+        with pytest.raises(UnlearnableError):
+            again(X[:, ::-1], y == "yes" if again == model.fit else y)
     assert (model.predict_proba(X) == want).all()

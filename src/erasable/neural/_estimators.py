@@ -128,20 +128,13 @@ class NetworkClassifier(ClassifierMixin, Network):
         self
         """
         first = not hasattr(self, "weights_")
-        if first and classes is not None:
-            self.classes_ = np.unique(classes)
-        return self._more(X, y, sample_weight, first=first)
+        return self._more(X, y, sample_weight, first=first, classes=classes)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the network from its first weights; see `partial_fit` for the arguments."""
-        self.__dict__.pop("classes_", None)
-        return super().fit(X, y, sample_weight)
-
-    def _read_targets(self, y: Any, *, first: bool) -> Any:
+    def _read_targets(self, y: Any, *, first: bool, classes: Any) -> Any:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        if not hasattr(self, "classes_"):
-            self.classes_ = np.unique(y)
+        if first:
+            self.classes_ = np.unique(y if classes is None else classes)
         if len(self.classes_) < 2:
             raise ValueError(f"y has {len(self.classes_)} class; expected two or more")
         known = np.isin(y, self.classes_)
@@ -238,7 +231,7 @@ class NetworkRegressor(RegressorMixin, Network):
         """Train on, for `max_epochs` epochs of these records; see `fit`."""
         return self._more(X, y, sample_weight, first=not hasattr(self, "weights_"))
 
-    def _read_targets(self, y: Any, *, first: bool) -> Any:
+    def _read_targets(self, y: Any, *, first: bool, classes: Any) -> Any:
         y = np.asarray(y, dtype=np.float64)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)

@@ -117,13 +117,21 @@ class Network(Naming, BaseEstimator):
         """
         return self._more(X, y, sample_weight, first=True)
 
-    def _more(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Self:
+    def _more(
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool, classes: Any = None
+    ) -> Self:
         check_params(self)
         refuse_no_path(self.network, "network")
-        data = self._read(X, y, sample_weight, first=first)
-        if first:
-            self._begin()
-        return self._learn(data)
+        before = dict(vars(self))
+        try:
+            data = self._read(X, y, sample_weight, first=first, classes=classes)
+            if first:
+                self._begin()
+            return self._learn(data)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def refuse_in_file(self) -> None:
         """Refuse a function that a file must not name; see `erasable.core.trust.Naming`."""
@@ -212,11 +220,13 @@ class Network(Naming, BaseEstimator):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Batches:
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool, classes: Any = None
+    ) -> Batches:
         X, y = validate_data(
             self, X, y, reset=first, dtype=np.float32, multi_output=True, y_numeric=False
         )
-        targets = self._read_targets(y, first=first)
+        targets = self._read_targets(y, first=first, classes=classes)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float32)
@@ -224,7 +234,7 @@ class Network(Naming, BaseEstimator):
                 raise ValueError("sample_weight is negative, or zero throughout; expected weights")
         return Batches(self._shaped(X), targets, weights)
 
-    def _read_targets(self, y: Any, *, first: bool) -> Any:
+    def _read_targets(self, y: Any, *, first: bool, classes: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not implement _read_targets()")
 
     def _shaped(self, X: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
@@ -9,6 +10,15 @@ from threading import RLock
 import torch
 
 _lock = RLock()  # torch's settings and its generator are those of the process
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = RLock()
+
+
+if hasattr(os, "register_at_fork"):  # the thread that held it is not in the child
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
