@@ -5,7 +5,6 @@ Usage: ``python experiments/selection/evgp_c.py [--quick]``. The network is writ
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
@@ -23,11 +22,10 @@ from erasable.selection import NeuralVariance
 
 SIZES = (8, 128, 32, 1)
 BEFORE, AFTER, RATE = 300, 100, 1e-3  # steps of training on the public blocks, and on the chosen
-OTHERS = ((300, 50), (300, 500), (1000, 50), (1000, 100), (1000, 500))
 SHARES = ((0.8, 0.5), (0.5, 0.4), (0.9, 0.1))  # staying probabilities, and of how many owners
 COUNTS = tuple(range(50, 301, 50))
 SAMPLES, SIMULATIONS, SEED = 250, 2000, 0
-RANDOM, BY_RANDOM, FEWER = 10, 1000, 100  # selections, simulations of them all; for other steps
+RANDOM, BY_RANDOM = 10, 1000  # selections, and simulations of them all
 NAME, METRIC = "EVGP", "negated MSE"
 
 
@@ -43,25 +41,25 @@ class Study:
     chosen : dict of str to ndarray
     """
 
-    def __init__(self, read: Housing, before: int, counts: tuple[int, ...], samples: int) -> None:
+    def __init__(self, read: Housing, counts: tuple[int, ...], samples: int) -> None:
         self.read, self.counts = read, counts
         n = len(read.y)
         probabilities = np.repeat([s for s, _ in SHARES], [round(share * n) for _, share in SHARES])
         self.staying = np.random.default_rng([SEED, 25]).permutation(probabilities)
         public = read.X_public.astype(np.float32), read.y_public.astype(np.float32)
         with threadpool_limits(1):
-            self.weights = network.train(network.start(SIZES, SEED), *public, before, RATE)
+            self.weights = network.train(network.start(SIZES, SEED), *public, BEFORE, RATE)
         known = network.tangent_kernel(self.weights, read.X_public, read.X_public)
         self.noise = network.noise_of(known, read.y_public)
         self.K = network.tangent_kernel(self.weights, read.X, read.X)
         utility = NeuralVariance(noise=self.noise)
         self.chosen = paired.both(NAME, utility, self.K, self.staying, counts[-1], samples, SEED)
 
-    def error_left(self, rows: Ints, after: int = AFTER) -> ErrorLeft:
+    def error_left(self, rows: Ints) -> ErrorLeft:
         """Return the measure of the metric."""
         read = self.read
         return ErrorLeft(
-            self.weights, read.X[rows], read.y[rows], read.X_new, read.y_new, self.counts, after,
+            self.weights, read.X[rows], read.y[rows], read.X_new, read.y_new, self.counts, AFTER,
             RATE,
         )  # fmt: skip
 
@@ -75,11 +73,10 @@ class Study:
         return float(np.mean((found - self.read.y_new) ** 2))
 
 
-@functools.cache
-def study_of(quick: bool, before: int) -> Study:
+def study_of(quick: bool) -> Study:
     """Read the data, train the network, and choose."""
     n, counts, samples = (300, COUNTS[:2], 20) if quick else (N, COUNTS, SAMPLES)
-    return Study(housing(SEED, n), before, counts, samples)
+    return Study(housing(SEED, n), counts, samples)
 
 
 def random_left(study: Study, n_simulations: int) -> dict[str, dict[str, Floats]]:
@@ -100,7 +97,7 @@ def random_left(study: Study, n_simulations: int) -> dict[str, dict[str, Floats]
 
 def measure(quick: bool) -> dict[str, Any]:
     """Compare the selections."""
-    study, simulations = study_of(quick, BEFORE), 20 if quick else SIMULATIONS
+    study, simulations = study_of(quick), 20 if quick else SIMULATIONS
     chosen, staying, counts = study.chosen, study.staying, study.counts
     found = [
         paired.left("the metric", study.error_left, chosen, staying, simulations),
@@ -150,34 +147,5 @@ def measure(quick: bool) -> dict[str, Any]:
     }
 
 
-def others(quick: bool) -> dict[str, Any]:
-    """Train for other numbers of steps, which the paper does not give."""
-    rows, simulations = [], 5 if quick else FEWER
-    for before, after in OTHERS[:1] if quick else OTHERS:
-        study = study_of(quick, before)
-        command.say(f"{before} steps on the public blocks, {after} on the chosen")
-        found = paired.left(
-            "the metric", functools.partial(study.error_left, after=after), study.chosen,
-            study.staying, simulations,
-        )  # fmt: skip
-        row = [f"{before:,}", f"{after:,}"]
-        for who in (paired.SOME, paired.ALL):
-            ours, plain = (found[who][label] for label in (f"DA{NAME}", NAME))
-            more = paired.outcomes(ours - plain)
-            row.append(f"{sum(one.mean > 0 for one in more)} of {len(more)}")
-            if who == paired.SOME:
-                row += [f"{min(one.mean for one in more):+.3f} to "
-                        f"{max(one.mean for one in more):+.3f}"]  # fmt: skip
-        rows.append(row)
-    head = [
-        "steps on the public blocks", "on the chosen", f"DA{NAME} is ahead", "by",
-        "where all stay",
-    ]  # fmt: skip
-    return {
-        "notes": {"others": {"head": head, "rows": rows}},
-        "facts": {"others": f"{FEWER:,}"},
-    }
-
-
 if __name__ == "__main__":
-    sys.exit(command.run("evgp-c", __doc__, {"selections": measure, "others": others}))
+    sys.exit(command.run("evgp-c", __doc__, measure))
