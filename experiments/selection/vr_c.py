@@ -21,7 +21,7 @@ from erasable.selection import Expected, SubsetSelector, VarianceReduction
 
 N_FITTED = 1000
 COUNTS = tuple(range(50, 501, 50))
-SAMPLES, SIMULATIONS, GREEDY, SEED = 300, 2500, 40, 0
+SAMPLES, SIMULATIONS, GREEDY, SEED = 300, 2500, 100, 0
 METRIC = "log predictive density"
 
 
