@@ -2,7 +2,9 @@
 
 A figure of kind ``lines`` has panels with lines: `label`, `x`, `y` and, drawn as a band, twice the
 standard error `error`. One of kind ``points`` has `points` with their `classes`, and panels of
-those chosen; with `opacity`, points are the darker the likelier they stay. Of lines, `across` says
+those chosen; with `opacity`, points are the darker the likelier they stay. One of kind ``map`` has
+cells of one `width`, as `runs` of row, first and last column, and panels with `marks` on them, by
+label; a line is where one half of the map ends. Of lines, `across` says
 how many panels are beside each other, `columns` how many entries of the legend are, and `styles`
 has colours and styles by label.
 """
@@ -35,6 +37,7 @@ FIXED = {"DS": ("#555555", "--"), "random": ("#999999", ":")}
 OTHERS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 CLASSES = ("#0072b2", "#009e73")
 CHOSEN = "#d00000"
+MARKS = (("#0072b2", "o"), ("#d00000", "x"))  # of selections on a map
 
 
 def panel(title: str, lines: list[dict[str, Any]], y: str | None = None) -> dict[str, Any]:
@@ -58,7 +61,7 @@ def draw(name: str, result: dict[str, Any], folder: Path, paper: str = "selectio
     files = []
     with mpl.rc_context(STYLE):
         for number, figure in result["figures"].items():
-            drawn = {"lines": _lines, "points": _points}[figure["kind"]](figure)
+            drawn = {"lines": _lines, "points": _points, "map": _map}[figure["kind"]](figure)
             file = file_of(name, number, paper)
             drawn.savefig(folder / file, metadata={"Date": None}, transparent=False)
             plt.close(drawn)
@@ -149,6 +152,31 @@ def _points(given: dict[str, Any]) -> Any:
         axis.set_title(part["title"])
         axis.set(xticks=[], yticks=[])
         axis.set_aspect("equal")
+    return figure
+
+
+def _map(given: dict[str, Any]) -> Any:
+    figure, axes = _panels(len(given["panels"]), 3.0, sharey=True)
+    runs, width = np.array(given["runs"]), given["width"]
+    side = int(runs.max()) + 1
+    cells = np.ones((side, side, 3))
+    for row, first, last in runs:
+        cells[row, first : last + 1] = 0.85
+    end = side * width
+    for axis, part in zip(axes, given["panels"], strict=False):
+        axis.imshow(cells, origin="lower", extent=(0, end, 0, end), interpolation="none")
+        axis.axvline(end / 2, color="#777777", linewidth=0.8, linestyle="--")
+        for (label, points), (color, shape) in zip(part["marks"].items(), MARKS, strict=False):
+            filled = {} if shape == "x" else {"facecolors": "none"}
+            axis.scatter(
+                *np.array(points).T, s=22, color=color, marker=shape, linewidths=1.1, label=label,
+                **filled,
+            )  # fmt: skip
+        axis.set_title(part["title"])
+        axis.set(xticks=[0, end / 2, end], yticks=[], xlabel="x0")
+        axis.grid(visible=False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
     return figure
 
 

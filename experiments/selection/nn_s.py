@@ -1,4 +1,4 @@
-"""NN-S: what is chosen of two drawn classes, figures 3, 9, 10, 15 and 19.
+"""NN-S: what is chosen of two drawn classes, figures 3, 9, 10, 15, 16 and 19.
 
 Usage: ``python experiments/selection/nn_s.py [--quick]``.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import command
 import data
 import numpy as np
+from figures import panel as panel_of_lines
 from sklearn.metrics import euclidean_distances
 
 from erasable.selection import (
@@ -66,6 +67,27 @@ def _apart(points: Any, classes: Any) -> float:
     return float(np.mean(distances)) if distances else 0.0
 
 
+def weights() -> dict[str, Any]:
+    """Return figure 16: how likely each number of owners who stay is in the laws of figure 15."""
+    panels = []
+    for heading, models in (("sizes given", SIZES[:4]), ("beta-binomial", SIZES[4:])):
+        lines = [
+            {
+                "label": name_of(model),
+                "x": list(range(K + 1)),
+                "y": model.size_pmf(K),
+                "error": np.zeros(K + 1),
+            }
+            for model in models
+        ]
+        panels.append(panel_of_lines(heading, lines))
+    title = f"Figure 16: the probability that so many of k = {K} stay, in the laws of figure 15"
+    return {
+        "kind": "lines", "title": title, "x": "number staying", "y": "probability",
+        "panels": panels,
+    }  # fmt: skip
+
+
 def measure(quick: bool) -> dict[str, Any]:
     """Choose for all the figures."""
     drawn = data.synthetic(SEED)
@@ -100,6 +122,7 @@ def measure(quick: bool) -> dict[str, Any]:
         for number, drawn_panels in panels.items()
     }
     figures["10"]["opacity"] = 0.1 + 0.9 * likely
+    figures["16"] = weights()
     rows = [
         [number, *each["title"].split("\n")[:1], *map(str, each["of"]), f"{each['apart']:.2f}"]
         for number in ("3", "9", "15", "19")

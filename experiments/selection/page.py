@@ -24,7 +24,8 @@ HEAD = """# Selection that anticipates deletions: the paper's experiments
 Sim, Fan, Tian, Jaillet and Low, *Deletion-Anticipative Data Selection with a Limited Budget*, ICML
 2024, choose records so that what is left of their utility after deletions to come is large. Here
 are the experiments of section 5 and appendix H with `erasable.selection`, on the same data, with
-the paper's numbers beside ours.
+the paper's numbers beside ours; MI-S and VR-S are on another map. The counterexamples of appendices
+D.1 and F are `examples/departures_that_break_greedy.py` and `examples/greedy_falls_short.py`.
 
 - **DS**: the conventional selection, which anticipates no deletions. **EDADS**: the largest
   expected utility. **CVaR**: the largest expected utility in the worst share alpha of cases
@@ -56,9 +57,13 @@ def text(results: dict[str, dict[str, Any]], words: Path = WORDS) -> str:
 
 
 def printed(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the titles and the text of the tables of what was found."""
-    tables = found.get("tables", {})
-    return [(f"Table {number}", report.table(number, given)) for number, given in tables.items()]
+    """Return the titles and the text of the tables of what was found, and of further ones."""
+    tables = [
+        (f"Table {number}", report.table(number, given))
+        for number, given in found.get("tables", {}).items()
+    ]
+    notes = found.get("notes", {}).items()
+    return tables + [(key, report.markdown(given["head"], given["rows"])) for key, given in notes]
 
 
 class Filled(dict[str, str]):

@@ -19,7 +19,10 @@ import paper
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-NAMES = ("nn-s", "nn-h", "nn-f", "nn-f-risk", "nb-a", "mi-f", "vr-c", "evgp-c")
+NAMES = (
+    *("nn-s", "nn-h", "nn-f", "nn-f-risk", "nb-a"),
+    *("mi-f", "vr-c", "evgp-c", "mi-s", "vr-s"),
+)
 NONE = "-"
 EXACT = 12  # digits of what is exact
 

@@ -72,6 +72,15 @@ def test_a_result_survives_storing(tmp_path: Path) -> None:
     assert again == {"a": 0.123457, "u": "1234.56789012", "n": None}
 
 
+def test_a_trial_prints_tables_and_notes() -> None:
+    given = RESULTS["nn-h"]
+    shown = dict(page.printed(given))
+    assert set(shown) == {f"Table {number}" for number in given["tables"]} | set(given["notes"])
+    for key, note in given["notes"].items():
+        assert all(cell in shown[key] for row in note["rows"] for cell in row)
+    assert page.printed({"figures": {}}) == []
+
+
 def test_who_wins_is_counted() -> None:
     rows = {
         "one": {"edads": {"utility": "10.5"}, "ds": {"utility": "9.5"}},
