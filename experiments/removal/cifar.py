@@ -44,8 +44,11 @@ REDUCED = Plan(
     "reduced", Size(side=16, width=16, n_epochs=3, batch_size=32), 3,
     (
         (("Retrain",), TWO, (1.0, 0.6)),
-        (("NegGrad+", "SalUn"), TWO, (1.0, 0.6)),
-        (("Retrain", "NegGrad+", "SalUn"), TWO, (0.3,)),
+        (("NegGrad+", "SalUn"), (ALL,), (1.0,)),
+        (("SalUn",), TWO, (0.6,)),
+        (("Retrain",), TWO, (0.3,)),
+        (("NegGrad+",), TWO, (0.6, 0.3)),
+        (("SalUn",), TWO, (0.3,)),
         (OTHERS, (ALL,), (1.0,)),
         (("Retrain",), ("maha-mu2",), (0.3, 0.6)),
         (("Retrain",), ("lr-maha, pixels", *CORESETS), (ABLATED,)),
@@ -255,6 +258,11 @@ def summary(plan: Plan, store: Store) -> dict[str, Any]:
             "others_start": spread(others, 1, 100),
             "others_gone": spread(gone, 1, 100),
             "seeds": str(plan.seeds),
+        }
+        | {
+            f"salun_{score.partition('-')[0]}": spread(found.at("SalUn", score, ABLATED), 1, 100)
+            for score in TWO
+            if found.has("SalUn", score, ABLATED)
         },
         "seconds": {"all": round(took)},
     }  # fmt: skip
