@@ -17,7 +17,7 @@ RESULTS = HERE / "results"
 WORDS = HERE / "words"
 DOCS = ROOT / "docs" / "papers"
 PAPER = "removal"
-NAMES = ("gaussians", "sms", "jigsaw")
+NAMES = ("gaussians", "sms", "jigsaw", "cifar")
 
 
 def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:

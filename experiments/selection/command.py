@@ -19,7 +19,8 @@ def run(
 ) -> int:
     """Measure part by part; store each, and write the page. A quick trial only prints tables.
 
-    A part returns what it adds to the experiment's result. `paper` is the module that writes the
+    A part returns what it adds to the experiment's result; one that goes on from stored trainings
+    also says how many seconds all of them took. `paper` is the module that writes the
     page on a paper: it has `RESULTS`, where results lie, `printed`, tables as text, and `write`.
     """
     if not isinstance(parts, Mapping):
@@ -41,7 +42,7 @@ def run(
         if options.quick:
             print(f"a trial of {part} took {took:.0f} s; nothing was stored", flush=True)
             continue
-        found["seconds"] = {part: round(took)}
+        found.setdefault("seconds", {part: round(took)})
         result = report.merged(name, found, paper.RESULTS)
         print(f"stored {report.save(name, result, paper.RESULTS)}")
         paper.write()
