@@ -127,6 +127,10 @@ class ArtifactError(ErasableError, ValueError):
     """A file is not ours, is damaged, is of another version, or does not match the records."""
 
 
+class ElsewhereError(ArtifactError):
+    """The model was made on another kind of machine, where its numbers have other last bits."""
+
+
 class ArtifactFileError(ArtifactError, OSError):
     """A file cannot be opened, read or written; ``errno`` is the system's reason."""
 

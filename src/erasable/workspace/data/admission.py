@@ -37,9 +37,9 @@ def plain(table: pa.Table, identities: Sequence[str] = (), *, part: bool = False
 
     Integers become int64 (uint64 where they are that), other numbers float64, times
     microseconds; arrays become bytes, or lists of float64, of one length (see
-    `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals in columns of identities: floats
-    do not hold all of their digits. Columns of nothing but gaps become float64, unless the table is
-    a `part` of one: there they stay, for they say nothing of the others.
+    `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals in columns of
+    identities: floats do not hold all of their digits. Columns of nothing but gaps become float64,
+    unless the table is a `part` of one: there they stay, for they say nothing of the others.
 
     Raises
     ------

@@ -27,7 +27,7 @@ _EXPECTED = "expected a PNG, JPEG or .npy file of an array of numbers"
 
 
 class ArrayFiles:
-    """Reads the files that columns of a source name.
+    r"""Reads the files that columns of a source name.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class ArrayFiles:
     ...     files = ArrayFiles(Path(folder), ["scan"])
     ...     [table] = files.read(pa.table({"id": [1, 2], "scan": ["a.npy", None]}))
     >>> table["scan"].to_pylist(), files.shapes
-    ([b'\\x01\\x00\\x00\\x01', None], {'scan': [2, 2]})
+    ([b'\x01\x00\x00\x01', None], {'scan': [2, 2]})
     """
 
     def __init__(
@@ -182,7 +182,7 @@ def _of_image(data: bytes) -> NDArray[Any]:
     """Decode an image: of shape (1, height, width) if it is gray, (3, height, width) else."""
     try:
         from PIL import Image
-    except ModuleNotFoundError:
+    except ImportError:
         raise SourceError(
             "images are read by Pillow, which is not installed; expected that; run "
             "`pip install 'erasable[images]'`"

@@ -16,7 +16,7 @@ from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.keeping import fields_of_one_record, keeps_records
-from erasable.workspace.models.model_columns import ModelColumns, joined
+from erasable.workspace.models.model_columns import joined
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.store.own import refuse_own, write_for_user
