@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -287,13 +286,6 @@ def test_images_of_too_many_numbers_are_refused(workspace, tmp_path, monkeypatch
     monkeypatch.setattr(array_files, "MOST", 29)
     with pytest.raises(SourceError, match="has 30 numbers; expected from 1 to 29"):
         add(workspace, source(tmp_path, png(tmp_path, gray(1))))
-
-
-def test_images_without_pillow_are_refused(workspace, tmp_path, monkeypatch):
-    path = source(tmp_path, png(tmp_path, gray(1)))
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(SourceError, match=r"by Pillow, .* `pip install 'erasable\[images\]'`"):
-        add(workspace, path)
 
 
 @pytest.mark.parametrize(

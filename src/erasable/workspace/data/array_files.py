@@ -180,13 +180,8 @@ def _of_npy(data: bytes) -> NDArray[Any]:
 
 def _of_image(data: bytes) -> NDArray[Any]:
     """Decode an image: of shape (1, height, width) if it is gray, (3, height, width) else."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise SourceError(
-            "images are read by Pillow, which is not installed; expected that; run "
-            "`pip install 'erasable[images]'`"
-        ) from None
+    from PIL import Image  # late: few data sets have images
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of images that are too large, which are refused here

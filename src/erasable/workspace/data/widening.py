@@ -59,8 +59,8 @@ class Widening:
 
     def _joined(self, known: pa.Field, schema: pa.Schema) -> pa.Field:
         pair = [pa.schema([pa.field("", kind.type)]) for kind in (known, schema.field(known.name))]
-        fixed = [width(str(each.field("").type)) for each in pair]
-        if None not in fixed and fixed[0] != fixed[1]:
+        fixed = [n for each in pair if (n := width(str(each.field("").type)))]
+        if len(set(fixed)) > 1:
             raise several_lengths(known.name, f"{min(fixed)} to {max(fixed)}")
         try:
             found = pa.unify_schemas(pair, promote_options="permissive").field(0).type
