@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NAMES = (
     "acquire_data",
     "departures_that_break_greedy",
+    "digits_leave",
     "greedy_falls_short",
     "heart_disease",
     "patients_withdraw",
@@ -25,12 +27,13 @@ NAMES = (
     "walkers_leave",
 )
 
-WITHOUT_FILES = (
+OWN_DATA = {
     "acquire_data",
     "departures_that_break_greedy",
+    "digits_leave",
     "greedy_falls_short",
     "patients_withdraw",
-)
+}
 
 
 def example(name: str) -> ModuleType:
@@ -183,6 +186,26 @@ def test_a_walker_leaves(capsys: pytest.CaptureFixture[str]) -> None:
     assert "yes, by digest" in shown
 
 
+def test_a_writer_of_digits_leaves(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = example("digits_leave")
+    assert module.main() == 0
+    shown = capsys.readouterr().out
+    assert min(map(float, re.findall(r"right.* (\d\.\d+)\n", shown))) > 0.95
+    assert "yes, by digest" in shown
+    monkeypatch.setattr(Erasable, "digest", lambda self: f"fake:{id(self)}")
+    assert module.main() == 1
+
+
+def test_the_example_of_a_network_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SystemExit, match="needs torch, which is not installed; run `pip install"):
+        example("digits_leave")
+
+
 @pytest.mark.usefixtures("real_data")
 @pytest.mark.parametrize(
     "name", ["acquire_data", "spam_filter", "users_with_many_records", "walkers_leave"]
@@ -193,7 +216,7 @@ def test_an_example_fails_when_digests_differ(name: str, monkeypatch: pytest.Mon
     assert module.main() == 1
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - {*WITHOUT_FILES}))
+@pytest.mark.parametrize("name", sorted({*NAMES} - OWN_DATA))
 def test_an_example_says_where_it_looks_for_data(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -132,6 +132,8 @@ KEPT = 150
 """Sentences before this one stay what they are: tests/before has their digests."""
 
 OURS = {name: cls for name, cls, _ in erasable.all_estimators()}
+MORE: dict[str, tuple[Any, Any]] = {}
+"""Transformers that a `Writer` does not draw, and their twins: tests/neural has one that does."""
 THEIRS = dict(all_estimators())
 SAME = {
     "CountVectorizer",
@@ -172,13 +174,20 @@ class Alone(TransformerMixin, BaseEstimator):
 
 def build(node: Node) -> Any:
     """Make the estimators of a sentence."""
-    return _built(node, lambda leaf: OURS[leaf.name](**_params(leaf)), Pipeline, ColumnTransformer)
+
+    def ours(leaf: Leaf) -> Any:
+        cls = MORE[leaf.name][0] if leaf.name in MORE else OURS[leaf.name]
+        return cls(**_params(leaf))
+
+    return _built(node, ours, Pipeline, ColumnTransformer)
 
 
 def build_twin(node: Node, ids: list[Any]) -> Any:
     """Make scikit-learn's composition of scikit-learn's estimators."""
 
     def twin(leaf: Leaf) -> Any:
+        if leaf.name in MORE:
+            return MORE[leaf.name][1](**_params(leaf))
         if leaf.name in SAME:
             return THEIRS[leaf.name](**_params(leaf))
         return Alone(build(leaf), ids)

@@ -68,8 +68,14 @@ class Equality:
         """Whether they were made on different kinds of machines, so that no more is said of them.
 
         The bits of what a network makes depend on the machine; its models say where they were made.
+        Which records a model has, and the weights of a network, do not depend on it.
         """
-        return any("platform" in each.name.split(".") for each in self.differences)
+        differ = [each.name.split(".") for each in self.differences]
+        of_more = any(
+            name[-1] in ("record_set", "n_records") or name[-2:] == ["network", "weights"]
+            for name in differ
+        )
+        return not of_more and any("platform" in name for name in differ)
 
     def __bool__(self) -> bool:
         """Be true where the models are equal."""

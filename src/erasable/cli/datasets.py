@@ -40,15 +40,23 @@ def add(
         "but addresses and telephone numbers need one), email, integer or exact. Only pseudonyms "
         "of them are kept. A colon in a column's name needs the type: J:R:id.",
     ),
+    files: list[str] | None = option(
+        "COL,...",
+        "Columns that name PNG, JPEG or .npy files, relative to the folder SOURCE lies in. What "
+        "these hold is taken into the data set.",
+    ),
     query: str | None = QUERY,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Take a data set in."""
-    columns = [column for each in subject or () for column in each.split(",") if column]
+    columns, arrays = [
+        [column for each in given or () for column in each.split(",") if column]
+        for given in (subject, files)
+    ]
     _print_change(
         opened(folder).add_dataset(
-            name, source, id_column=id_column, subjects=columns, query=query
+            name, source, id_column=id_column, subjects=columns, files=arrays, query=query
         ),
         as_json,
     )

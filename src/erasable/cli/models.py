@@ -33,7 +33,8 @@ def verify(
     retrain: bool = switch("--retrain", "Run commands that train models elsewhere, too."),
     allow_other_version: bool = switch(
         "--allow-other-version",
-        "Take models that other software made, and that it cannot compare, as equal.",
+        "Take models that other software or another kind of machine made, and that cannot be "
+        "compared, as equal.",
     ),
     memory: str | None = MEMORY,
     folder: str = FOLDER,
@@ -45,8 +46,9 @@ def verify(
     if unknown and not allow_other_version:
         show.warn(
             [
-                f"not verified: {', '.join(unknown)}: other software made what cannot be "
-                "compared with a fit of today's; fit them again, or pass --allow-other-version"
+                f"not verified: {', '.join(unknown)}: other software or another kind "
+                "of machine made what cannot be compared with a fit of here and now; fit them "
+                "again, or pass --allow-other-version"
             ]
         )
     else:

@@ -16,6 +16,7 @@
     ├── DetachedError                    the model was loaded without its records
     ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
     ├── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
+    │   ├── ElsewhereError               made on another kind of machine, whose last bits differ
     │   └── ArtifactFileError (OSError)  it cannot be opened, read or written
     │       └── ArtifactNotFoundError (FileNotFoundError)   there is no such file or folder
     └── WorkspaceError                   what was asked of a workspace cannot be done
@@ -46,6 +47,7 @@ __all__ = [
     "ArtifactFileError",
     "ArtifactNotFoundError",
     "DetachedError",
+    "ElsewhereError",
     "ErasableError",
     "EvidenceError",
     "InvalidDataError",
@@ -125,6 +127,10 @@ class UnsupportedStepError(ErasableError, TypeError):
 
 class ArtifactError(ErasableError, ValueError):
     """A file is not ours, is damaged, is of another version, or does not match the records."""
+
+
+class ElsewhereError(ArtifactError):
+    """The model was made on another kind of machine, where its numbers have other last bits."""
 
 
 class ArtifactFileError(ArtifactError, OSError):

@@ -16,7 +16,12 @@ from erasable.core._schema import Fields, Integer, Text
 from erasable.core.arrays import Flags, Ints
 from erasable.core.changes import NOTHING, Change
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
+from erasable.core.errors import (
+    ArtifactError,
+    ElsewhereError,
+    InvalidInputError,
+    InvalidParameterError,
+)
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.threads import N_JOBS
 from erasable.core.trust import origin
@@ -232,6 +237,13 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         return self._network
 
     def _reattach(self) -> None:
+        self._refuse_elsewhere()
+        n_rows = self._attached().records.n_rows
+        made = np.zeros((n_rows, self._n_outputs), dtype=np.float32)
+        self._accelerator = Vectors(made, np.zeros(n_rows, dtype=np.bool_))
+
+    def _refuse_elsewhere(self) -> None:
+        """Raise where vectors made here would not be those of the model."""
         n_outputs, here = self._frozen().probe(*self._record_shape())
         if n_outputs != self._n_outputs:
             raise ArtifactError(
@@ -239,15 +251,12 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
                 f"{self._n_outputs}, as when the model was fitted; fit again"
             )
         if here != self.platform_:
-            raise ArtifactError(
+            raise ElsewhereError(
                 f"the vectors of the model were made with torch {self.platform_.torch} on "
                 f"{self.platform_.processor}, and here is torch {here.torch} on {here.processor}, "
                 "where their last bits differ; expected the same kind of machine; delete there, "
                 "or fit again here"
             )
-        n_rows = self._attached().records.n_rows
-        made = np.zeros((n_rows, self._n_outputs), dtype=np.float32)
-        self._accelerator = Vectors(made, np.zeros(n_rows, dtype=np.bool_))
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -301,6 +310,8 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         kept: Vectors = self._accelerator
         missing = rows[~kept.known[rows]]
         if missing.size:
+            if self._network is None:  # the vectors that are there may come from elsewhere
+                self._refuse_elsewhere()
             given = self._given(self._attached().records.matrix[missing])
             kept.made[missing] = self._frozen().vectors(given, self.n_jobs)
             kept.known[missing] = True

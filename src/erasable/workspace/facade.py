@@ -139,6 +139,7 @@ class Workspace(RequestMethods, BackupMethods):
         *,
         id_column: str,
         subjects: Sequence[str | tuple[str, str]] = (),
+        files: Sequence[str] = (),
         query: str | None = None,
     ) -> Change:
         """Take a data set in; see `erasable.workspace.data.datasets.add`.
@@ -152,7 +153,9 @@ class Workspace(RequestMethods, BackupMethods):
 
         typed = [_typed(each) for each in subjects]
         found = Source.parse(os.fspath(source), query)
-        return datasets.add(self.context, name, found, id_column=id_column, subjects=typed)
+        return datasets.add(
+            self.context, name, found, id_column=id_column, subjects=typed, files=files
+        )
 
     def append(
         self, name: str, source: str | os.PathLike[str], *, query: str | None = None

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from erasable.core.errors import SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
+from erasable.workspace.data.arrays import holds_arrays, plain_arrays
 from erasable.workspace.data.catalogue import DataSet, Part, record_type
 from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
@@ -35,9 +36,10 @@ def plain(table: pa.Table, identities: Sequence[str] = (), *, part: bool = False
     """Bring columns to the few types that data sets keep.
 
     Integers become int64 (uint64 where they are that), other numbers float64, times
-    microseconds; text, booleans and days stay. So do decimals in columns of identities: floats
-    do not hold all of their digits. Columns of nothing but gaps become float64, unless the table is
-    a `part` of one: there they stay, for they say nothing of the others.
+    microseconds; arrays become bytes, or lists of float64, of one length (see
+    `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals in columns of
+    identities: floats do not hold all of their digits. Columns of nothing but gaps become float64,
+    unless the table is a `part` of one: there they stay, for they say nothing of the others.
 
     Raises
     ------
@@ -46,6 +48,15 @@ def plain(table: pa.Table, identities: Sequence[str] = (), *, part: bool = False
     """
     arrays = []
     for field, column in zip(table.schema, table.columns, strict=True):
+        if holds_arrays(field.type):
+            try:
+                arrays.append(plain_arrays(column, field.name))
+            except pa.ArrowException:
+                raise SourceError(
+                    f"column {field.name!r} holds whole numbers that floats do not; expected "
+                    "smaller ones in arrays; convert it, or leave it out"
+                ) from None
+            continue
         wanted = _plain_type(field.type)
         of_person = field.name in identities and pa.types.is_decimal(field.type)
         if of_person or (part and pa.types.is_null(field.type)):
@@ -55,7 +66,7 @@ def plain(table: pa.Table, identities: Sequence[str] = (), *, part: bool = False
         except (pa.ArrowException, TypeError, ValueError):
             raise SourceError(
                 f"column {field.name!r} holds {field.type}; expected numbers, text, booleans, "
-                "days or times; convert it, or leave it out"
+                "days, times or arrays; convert it, or leave it out"
             ) from None
     return pa.table(arrays, names=table.column_names)
 

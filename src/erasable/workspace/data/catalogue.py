@@ -58,7 +58,14 @@ class DataSet:
         """Names and types of the columns, as Arrow has them."""
         import pyarrow as pa  # late: most of who asks for data sets reads none
 
-        return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self.columns])
+        from erasable.workspace.data.arrays import type_of
+
+        return pa.schema([(name, type_of(kind)) for name, kind in self.columns])
+
+    @property
+    def files(self) -> dict[str, list[int]]:
+        """Shape of the arrays of each column that names files in its source."""
+        return dict(self.source.get("files", {}))
 
     @property
     def subject_columns(self) -> list[str]:

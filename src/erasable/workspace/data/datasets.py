@@ -73,6 +73,7 @@ def add(
     *,
     id_column: str,
     subjects: Sequence[tuple[str, str | None]] = (),
+    files: Sequence[str] = (),
 ) -> Change:
     """Take a data set into the workspace.
 
@@ -87,6 +88,9 @@ def add(
         Columns that say whose records they are, and how their values are made canonical; see
         `erasable.workspace.identity.canonical`. Only tokens of them are kept. Where the type is
         None it is "id", unless the values look as if another were meant.
+    files : sequence of str
+        Columns that name PNG, JPEG or .npy files, relative to the folder that the source lies in.
+        What these hold is taken in, so that it is erased with the records.
 
     Returns
     -------
@@ -97,7 +101,7 @@ def add(
     WorkspaceError
         The name is taken, or cannot be one.
     SourceError
-        The source cannot be read, or lacks a column.
+        The source, or a file that it names, cannot be read; or it lacks a column.
     InvalidIdsError
         Ids or subjects are missing, repeat, or are of a wrong type; or a column without a type
         holds addresses or telephone numbers.
@@ -118,7 +122,7 @@ def add(
         typed = tuple((column, kind or subjects_of.DEFAULT_TYPE) for column, kind in subjects)
         untyped = [column for column, kind in subjects if kind is None]
         known = DataSet(0, name, source.to_json(), id_column, typed, (), 1, 1, context.now())
-        with pulled(context, source, known, new=True, untyped=untyped) as found:
+        with pulled(context, source, known, new=True, untyped=untyped, files=files) as found:
             change = Change(
                 name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
                 found.n_without_subject, found.remarks or _without_subjects(known),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidDataError, WorkspaceError
 from erasable.core.ids import name_some
+from erasable.workspace.data.arrays import width
 
 NUMBERS = ("int64", "uint64", "double", "bool")
 """The Arrow types that are taken as numbers."""
@@ -49,6 +50,8 @@ def check_columns(
     types: Mapping[str, str],
     names: Sequence[str],
     kinds: Collection[str] | None = (*NUMBERS, TEXT),
+    *,
+    arrays: bool = False,
 ) -> None:
     """Refuse columns that are not there, are named twice, or hold neither numbers nor text.
 
@@ -58,6 +61,8 @@ def check_columns(
     names : sequence of str
     kinds : collection of str, default=(*NUMBERS, TEXT)
         Types that are accepted; None accepts all.
+    arrays : bool, default=False
+        Whether arrays are accepted, too.
 
     Raises
     ------
@@ -77,7 +82,11 @@ def check_columns(
         raise WorkspaceError(
             f"the column {name_some(twice)} is named twice; expected each once, for one purpose"
         )
-    strange = [name for name in names if kinds is not None and types[name] not in kinds]
+    strange = [
+        name
+        for name in names
+        if kinds is not None and types[name] not in kinds and not (arrays and width(types[name]))
+    ]
     if strange:
         raise WorkspaceError(
             f"the columns {name_some(strange)} hold {types[strange[0]]}; expected numbers or text; "

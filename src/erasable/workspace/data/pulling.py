@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,8 @@ from erasable.core.errors import InvalidIdsError, SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, subject_columns
 from erasable.workspace.data.admission import Gate, plain
+from erasable.workspace.data.array_files import ArrayFiles
+from erasable.workspace.data.arrays import type_of
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.sources import Source
@@ -90,6 +93,7 @@ def pulled(
     *,
     new: bool = False,
     untyped: Sequence[str] = (),
+    files: Sequence[str] = (),
 ) -> Iterator[Pulled]:
     """Read a source to its end; what it takes on the disk goes with the context.
 
@@ -104,6 +108,8 @@ def pulled(
         buckets they go.
     untyped : sequence of str, default=()
         Subject columns of a new data set for which no type was named.
+    files : sequence of str, default=()
+        Columns of a new data set that name files, of which the arrays are taken in.
 
     Raises
     ------
@@ -115,16 +121,17 @@ def pulled(
         one.
     """
     names = known.subject_columns
-    _check_named_once(known.id_column, names)
+    _check_named_once(known.id_column, [*names, *files])
+    read = ArrayFiles(source.folder, files or list(known.files), known.files)
     wide, gate = Widening(source.place), Gate(context, known)
     with Spool(context, source.place) as spool:
         watched = untyped if new else [c for c, kind in known.subjects if kind == DEFAULT_TYPE]
         found = Pulled(known, spool, Looks(watched), doubtful=dict.fromkeys(names, 0))
         with (
-            closing(source.batches([known.id_column, *names])) as batches,
+            closing(source.batches([known.id_column, *names, *files])) as batches,
             context.progress(f"reading {known.name}", None) as advance,
         ):
-            for batch in batches:
+            for batch in chain.from_iterable(map(read.read, batches)):
                 wide.add(batch.schema)
                 if new:
                     _check_id_type(wide.schema.field(known.id_column))
@@ -140,7 +147,8 @@ def pulled(
             whole = plain(spool.wide.schema.empty_table()).schema
             columns = tuple((each.name, str(each.type)) for each in whole)
             n_buckets = fragments.buckets_for(found.n_read)
-            found.known = replace(known, columns=columns, n_buckets=n_buckets)
+            kept = {**known.source, "files": read.shapes} if files else known.source
+            found.known = replace(known, columns=columns, n_buckets=n_buckets, source=kept)
         else:
             found.known = replace(known, columns=_widened(spool.wide.schema, known))
         yield found
@@ -239,7 +247,7 @@ def _retyped(records: pa.Table, known: DataSet) -> pa.Table:
 def _cast(records: pa.Table, name: str, kind: str, known: DataSet) -> pa.ChunkedArray:
     column = records[name]
     try:
-        return column if str(column.type) == kind else column.cast(pa.type_for_alias(kind))
+        return column if str(column.type) == kind else column.cast(type_of(kind))
     except (pa.ArrowException, ValueError):
         raise SourceError(
             f"column {name!r} holds {column.type}; expected {kind}, as in {known.name!r}; "

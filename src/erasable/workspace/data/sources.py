@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
 from erasable.workspace.data import stores
+from erasable.workspace.data.arrays import holds_arrays
 from erasable.workspace.data.delimited import csv_batches
 from erasable.workspace.data.files import is_folder
 from erasable.workspace.data.parquet import parquet_batches
@@ -121,6 +122,12 @@ class Source:
         kept = {"kind": self.kind, "place": self.place}
         return kept if self.query is None else {**kept, "query": self.query}
 
+    @property
+    def folder(self) -> Path | None:
+        """In which it lies; None where that is no folder of this machine."""
+        local = self.kind != "sql" and not stores.is_store(self.place)
+        return Path(self.place).parent if local else None
+
     def batches(self, text_columns: Sequence[str] = ()) -> Generator[pa.Table, None, None]:
         """Read all records, some at a time.
 
@@ -141,7 +148,8 @@ class Source:
         ------
         SourceError
             The source is not there, cannot be read to its end, has no records, lacks one of the
-            columns, repeats a column, or has columns of lists or structures.
+            columns, repeats a column, or has columns of structures, or of lists of other than
+            numbers.
         """
         n_records = 0
         with closing(self._parts(text_columns)) as parts:
@@ -222,11 +230,16 @@ def _check(schema: pa.Schema, wanted: Sequence[str], place: str) -> None:
 
 
 def _check_nested(schema: pa.Schema, place: str) -> None:
-    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+    nested = [
+        field.name
+        for field in schema
+        if pa.types.is_nested(field.type) and not holds_arrays(field.type)
+    ]
     if nested:
         raise SourceError(
-            f"{place!r} has lists or structures in {', '.join(map(repr, nested[:5]))}; expected "
-            "plain columns; flatten them, or leave them out"
+            f"{place!r} has structures, or lists of other than numbers, in "
+            f"{', '.join(map(repr, nested[:5]))}; expected plain columns, or arrays of numbers in "
+            "one row; flatten them, or leave them out"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, insert, select
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, insert, select
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, leavers
+from erasable.workspace.data.arrays import rows_of
 from erasable.workspace.data.catalogue import Part, find, get, parts
 from erasable.workspace.data.datasets import Change, keep, put_part, record_version, writing
 from erasable.workspace.data.identifiers import Ids
@@ -164,6 +166,11 @@ def _same_rows(left: pa.Table, right: pa.Table) -> pa.ChunkedArray:
     """Tell which rows of two tables of the same types are alike; gaps are, and NaN."""
     same = None
     for a, b in zip(left.columns, right.columns, strict=True):
+        if pa.types.is_nested(a.type):
+            alike = rows_of(a).view(np.int64) == rows_of(b).view(np.int64)
+            equal = pa.chunked_array([alike.all(axis=1)])
+            same = equal if same is None else pc.and_(same, equal)
+            continue
         equal = pc.or_(pc.fill_null(pc.equal(a, b), False), pc.and_(pc.is_null(a), pc.is_null(b)))
         if pa.types.is_floating(a.type):
             nans = pc.and_(pc.is_nan(a), pc.is_nan(b))

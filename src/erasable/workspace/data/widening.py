@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from erasable.core.errors import SourceError
+from erasable.workspace.data.arrays import several_lengths, width
 
 
 class Widening:
@@ -58,6 +59,9 @@ class Widening:
 
     def _joined(self, known: pa.Field, schema: pa.Schema) -> pa.Field:
         pair = [pa.schema([pa.field("", kind.type)]) for kind in (known, schema.field(known.name))]
+        fixed = [n for each in pair if (n := width(str(each.field("").type)))]
+        if len(set(fixed)) > 1:
+            raise several_lengths(known.name, f"{min(fixed)} to {max(fixed)}")
         try:
             found = pa.unify_schemas(pair, promote_options="permissive").field(0).type
         except (pa.ArrowException, ValueError, TypeError):

@@ -28,7 +28,7 @@ from erasable.workspace.models import catalogue
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.model_columns import ModelColumns, target_of
 from erasable.workspace.models.training import of_bytes
-from erasable.workspace.models.using import asked, opened
+from erasable.workspace.models.using import opened
 
 MOST = 10_000
 """Records of a group that a model is judged by, drawn by their ids where there are more."""
@@ -148,7 +148,7 @@ class Judge:
         if not rows.size:
             return None
         part = table.take(rows)
-        return asked(part, self._design), target_of([(self._plan.known, part)], self._design.target)
+        return self._design.given(part), target_of([(self._plan.known, part)], self._design.target)
 
     def _add_fresh(self, found: dict[str, Any]) -> None:
         fresh = self._plan.fresh

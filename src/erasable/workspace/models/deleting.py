@@ -22,6 +22,7 @@ from sqlalchemy import Connection
 from erasable.core.errors import (
     AcceleratorWarning,
     ArtifactError,
+    ElsewhereError,
     TooFewRecordsError,
     WorkspaceError,
 )
@@ -270,7 +271,10 @@ def _deleted_at_rest(
     file, loaded = found
     with context.ledger.reading() as connection:
         known = [get(connection, each) for each in model.datasets]
-    loaded.delete(ids_of(known, gone))
+    try:
+        loaded.delete(ids_of(known, gone))
+    except ElsewhereError:
+        return None  # it needs vectors that this machine would make otherwise
     return _of_deletion(loaded, file)
 
 
@@ -299,12 +303,14 @@ def _deleted(
     try:
         # The files of the model and of the data have the hashes that the ledger knows.
         loaded = load(io.BytesIO(data), records, vouched=True, trusted=True)
+    except ElsewhereError:
+        return None  # it is fitted again, and is one of this machine from there on
     except ArtifactError as error:
         if version.software != software():
             return None  # other numbers than this software comes to
         raise WorkspaceError(
-            f"the model {model.name!r} does not fit its records; expected a file that was made of "
-            f"them; fit it again with `erasable model fit {model.name}`"
+            f"the model {model.name!r} does not fit its records, or what it was made with "
+            f"({error}); fit it again with `erasable model fit {model.name}`"
         ) from error
     loaded.delete(ids_of([known for known, _ in tables], gone))
     return _of_deletion(loaded)

@@ -20,6 +20,7 @@ from erasable.core.errors import TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
 from erasable.core.records import Records
+from erasable.workspace.data.arrays import expanded, width
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.features import (
     NUMBERS,
@@ -88,7 +89,8 @@ class ModelColumns:
                 f"the columns {name_some(secret)} name records or people; expected columns to "
                 "learn from"
             )
-        check_columns(types, wanted)
+        check_columns(types, wanted, arrays=True)
+        _check_arrays(datasets, types, list(features or ()), target)
         tags = get_tags(estimator)
         if tags.target_tags.required and target is None:
             raise WorkspaceError(
@@ -96,6 +98,11 @@ class ModelColumns:
                 "expected the name of a column; pass --target"
             )
         documents = tags.input_tags.string and not tags.input_tags.two_d_array
+        if documents and any(width(types[name]) for name in features or ()):
+            raise WorkspaceError(
+                f"{type(estimator).__name__} learns from texts, and arrays were named; expected a "
+                "column of text"
+            )
         by_blocks = isinstance(estimator, Erasable) and estimator._can_read_blocks()
         if features:
             return cls(tuple(features), target, documents, by_blocks)
@@ -147,9 +154,13 @@ class ModelColumns:
         return Records(self._given(tables))
 
     def _given(self, tables: Tables) -> Any:
+        return self.given(_stacked(tables, self.features))
 
-        whole = _stacked(tables, self.features)
-        return whole[self.features[0]].cast(pa.string()).to_pylist() if self.documents else whole
+    def given(self, table: pa.Table) -> Any:
+        """Return what a model is given of records: documents, or a table or matrix of features."""
+        if self.documents:
+            return table[self.features[0]].cast(pa.string()).to_pylist()
+        return expanded(table.select(list(self.features)))
 
 
 def named(tables: Tables) -> Records:
@@ -257,6 +268,28 @@ def _common_columns(datasets: Sequence[DataSet]) -> dict[str, str]:
                 f"{name_some(sorted({*missing, *added}))}; expected the same"
             )
     return types
+
+
+def _check_arrays(
+    datasets: Sequence[DataSet], types: Mapping[str, str], features: Sequence[str], target: Any
+) -> None:
+    arrays = [name for name in features if width(types[name])]
+    if target is not None and width(types[target]):
+        raise WorkspaceError(
+            f"the target {target!r} holds arrays; expected a number or a text for each record"
+        )
+    if arrays and TEXT in {types[name] for name in features}:
+        raise WorkspaceError(
+            f"arrays in {name_some(arrays)} were named beside text; expected arrays and numbers, "
+            "or text; have two models learn from them"
+        )
+    for other in datasets[1:]:
+        differ = [name for name in arrays if dict(other.columns)[name] != types[name]]
+        if differ:
+            raise WorkspaceError(
+                f"the data sets {datasets[0].name!r} and {other.name!r} have arrays of other "
+                f"sizes in {name_some(differ)}; expected the same"
+            )
 
 
 def _identifying(datasets: Sequence[DataSet]) -> set[str | None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import inspect
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,8 @@ from sklearn.base import BaseEstimator
 import erasable
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
+
+_NETWORKS = "neural"  # which `erasable` does not list, because it needs torch
 
 
 def find_estimator(name: str) -> type[BaseEstimator]:
@@ -49,7 +52,9 @@ def find_estimator(name: str) -> type[BaseEstimator]:
     else:
         short = name.removeprefix("erasable.")
         home, _, last = short.partition(".")
-        if home in dir(erasable) and last in _exported(home):
+        if home == _NETWORKS:
+            _refuse_no_torch()
+        if home in _packages() and last in _exported(home):
             found = _member(home, last)
             if found is not None:
                 return found  # and nothing else is imported
@@ -89,17 +94,36 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2].rpartition("__")[2].lower()
 
 
+def _packages() -> list[str]:
+    """Name what may export estimators: networks are left out where torch is not installed."""
+    networks = [_NETWORKS] if importlib.util.find_spec("torch") else []
+    return [*dir(erasable), *networks]
+
+
+def _refuse_no_torch() -> None:
+    try:
+        importlib.import_module(f"erasable.{_NETWORKS}")
+    except ModuleNotFoundError as error:
+        raise InvalidParameterError(str(error)) from None
+
+
 def _ours() -> dict[str, type[BaseEstimator]]:
     return {
         f"{package}.{name}": found
-        for package in dir(erasable)
+        for package in _packages()
         for name in _exported(package)
         if (found := _member(package, name)) is not None
     }
 
 
+def _module(package: str) -> Any:
+    if package == _NETWORKS:
+        return importlib.import_module(f"erasable.{package}")
+    return getattr(erasable, package)
+
+
 def _exported(package: str) -> list[str]:
-    module = getattr(erasable, package)
+    module = _module(package)
     return list(module.__all__) if isinstance(module, ModuleType) else []
 
 
@@ -107,8 +131,9 @@ def _member(package: str, name: str) -> type[BaseEstimator] | None:
     """Return an estimator that a package of erasable exports."""
     from erasable.core.estimator import Erasable
 
-    value = getattr(getattr(erasable, package), name)
-    return value if inspect.isclass(value) and issubclass(value, Erasable) else None
+    value = getattr(_module(package), name)
+    kind = BaseEstimator if package == _NETWORKS else Erasable  # one that learns is refitted
+    return value if inspect.isclass(value) and issubclass(value, kind) else None
 
 
 def _of_scikit_learn(name: str) -> type[BaseEstimator] | None:

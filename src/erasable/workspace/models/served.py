@@ -55,7 +55,6 @@ class Served:
         import numpy as np
 
         from erasable.workspace.data.admission import plain
-        from erasable.workspace.models.using import asked
 
         wanted = list(self._design.features)
         table = _table(model_input)
@@ -65,7 +64,7 @@ class Served:
                 f"the table lacks the columns {', '.join(missing)}; expected all that the model "
                 "learned from"
             )
-        return np.asarray(self._fitted.predict(asked(plain(table.select(wanted)), self._design)))
+        return np.asarray(self._fitted.predict(self._design.given(plain(table.select(wanted)))))
 
 
 def _table(given: Any) -> Any:

@@ -120,6 +120,10 @@ def _single_of_columns(X: Any) -> tuple[list[NDArray[Any]], set[str]]:
     """Return, of each column, the numbers that one row alone has; and such texts of all."""
     if hasattr(X, "tocsc"):
         X = X.toarray()
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+        found = [np.unique(column, return_counts=True) for column in X.T]
+        once = [values[counts == 1] for values, counts in found]
+        return [values[~np.isnan(values)] for values in once], set()
     if hasattr(X, "columns") and hasattr(X, "num_rows"):
         listed = [column.to_pylist() for column in X.columns]
     else:

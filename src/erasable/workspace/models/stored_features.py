@@ -12,6 +12,7 @@ from erasable.core.errors import WorkspaceError
 from erasable.core.stored_columns import StoredColumns
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
+from erasable.workspace.data.arrays import width
 from erasable.workspace.data.catalogue import DataSet, Part
 from erasable.workspace.data.features import NUMBERS
 
@@ -80,13 +81,14 @@ def are_too_many(
         They are more than the user allows, and have to be in memory; or one fragment is.
     """
     sizes = [part.n_records for _, parts in found for part in parts]
-    d, limit = len(features), context.memory
+    kinds = [dict(known.columns).get(name, "") for known, _ in found for name in features]
+    arrays = [width(kind) for kind in kinds]
+    d, limit = sum(n or 1 for n in arrays[: len(features)]), context.memory
     if sum(sizes) * d * _IN_MEMORY <= (half_of_memory() if limit is None else limit):
         return False
-    types = {dict(known.columns).get(name) for known, _ in found for name in features}
-    if not types <= set(NUMBERS):
+    if not any(arrays) and not set(kinds) <= set(NUMBERS):
         return False
-    if not reads_blocks:
+    if any(arrays) or not reads_blocks:
         if limit is None:
             return False
         raise WorkspaceError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.keeping import fields_of_one_record, keeps_records
-from erasable.workspace.models.model_columns import ModelColumns, joined
+from erasable.workspace.models.model_columns import joined
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
 from erasable.workspace.store.own import refuse_own, write_for_user
@@ -104,6 +105,7 @@ def predict(context: Context, name: str, source: str) -> pa.Table:
         The source cannot be read.
     """
     from erasable.workspace.data.admission import plain
+    from erasable.workspace.data.array_files import ArrayFiles
     from erasable.workspace.data.catalogue import get
     from erasable.workspace.data.sources import Source
 
@@ -115,28 +117,36 @@ def predict(context: Context, name: str, source: str) -> pa.Table:
             f"write it with `erasable model export {name}`, and predict with that program"
         )
     with context.ledger.reading() as connection:
-        id_column = get(connection, model.datasets[0]).id_column
+        known = get(connection, model.datasets[0])
+        id_column = known.id_column
     given = Source.parse(source)
     try:
-        table = plain(given.read(text_columns=[id_column]))
+        table = given.read(text_columns=[id_column])
     except SourceError:  # it may lack the ids alone
-        table = plain(given.read(text_columns=[]))
+        table = given.read(text_columns=[])
     missing = [each for each in design.features if each not in table.column_names]
     if missing:
         raise WorkspaceError(
             f"{source!r} lacks the columns {', '.join(missing)}; expected all that {name!r} "
             "learned from"
         )
+    files = [each for each in design.features if each in known.files]
+    read = ArrayFiles(given.folder, files, known.files) if files else None
+    table = plain(table if read is None else _together(read.read(table)))
     fitted: Any = of_bytes(data)
     if not hasattr(fitted, "predict"):
         raise WorkspaceError(
             f"{name!r} is a {type(fitted).__name__}, which does not predict; expected a "
             f"classifier, regressor or clusterer; write it with `erasable model export {name}`"
         )
-    found = {"prediction": pa.array(fitted.predict(asked(table, design)).tolist())}
+    found = {"prediction": pa.array(fitted.predict(design.given(table)).tolist())}
     if id_column in table.column_names:
         found = {id_column: table[id_column], **found}
     return pa.table(found)
+
+
+def _together(parts: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables(parts, promote_options="permissive")
 
 
 def cautions(context: Context, model: Model, version: Version, data: bytes) -> list[str]:
@@ -145,9 +155,9 @@ def cautions(context: Context, model: Model, version: Version, data: bytes) -> l
     if design is None:
         return []
 
-    def learned_from() -> pa.Table | list[str]:
+    def learned_from() -> Any:
         tables = Reader(context).tables(model.datasets, version.dataset_versions, design)
-        return asked(joined(tables), design)
+        return design.given(joined(tables))
 
     try:
         fitted = of_bytes(data)
@@ -168,14 +178,6 @@ def cautions(context: Context, model: Model, version: Version, data: bytes) -> l
         f"{model.name!r} holds records it was trained on, or a value for each, and so does the "
         "file: an erasure here does not reach it; hand it on as you would hand on the data"
     ]
-
-
-def asked(table: pa.Table, design: ModelColumns) -> pa.Table | list[str]:
-    """Return what a model is asked about: the features, or documents."""
-    if design.documents:
-        documents: list[str] = table[design.features[0]].cast("string").to_pylist()
-        return documents
-    return table.select(list(design.features))
 
 
 def _found(context: Context, name: str) -> tuple[Model, Version]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from erasable.audit import equality
-from erasable.core.errors import ArtifactError, ErasableError, WorkspaceError
+from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError, WorkspaceError
 from erasable.core.estimator import Erasable
 from erasable.workspace import locking
 from erasable.workspace.context import Context
@@ -36,10 +36,11 @@ class Verdict:
         "equal"; "outdated": an earlier version of erasable learned another model, as `detail`
         says; "different": no refit comes to this model, which with a program of the user's may
         be the program's doing (`detail` says so); "other version": it was made by other
-        software, which comes to other numbers; "damaged": the file is not what was written, or
-        what it holds is not what was committed to; "approximate": it was registered with
-        a method that forgets about, and has used it; "not covered": it was trained elsewhere; "not
-        checked": its command was not run again; "retired": it was given up.
+        software, which comes to other numbers, or on another kind of machine, or needs software
+        that is not here; "damaged": the file is not what was written, or what it holds is not
+        what was committed to; "approximate": it was fitted with a method that forgets about, and
+        has used it; "not covered": it was trained elsewhere; "not checked": its command was not
+        run again; "retired": it was given up.
     detail : str
         One line, or empty.
     seconds : float
@@ -126,7 +127,10 @@ def _judge(
         return "retired", "it was given up, or too few records were left"
     if version is None:
         return "not covered", "trained elsewhere, without a recipe"
-    other = _other_software(model, version)
+    try:
+        other = _other_software(model, version)
+    except InvalidParameterError as error:  # what it is made of is not here
+        return "other version", _line(error)
     try:
         data = context.store.open(version.stored)
         stored = read_quietly(data) if _is_ours(version) else None
@@ -152,9 +156,9 @@ def _judge(
         raise
     except ErasableError as error:
         return ("other version", other) if other else ("different", _line(error))
-    detail = _compare(made, digest, stored)
-    if detail is None:
+    if made.digest == digest:
         return "equal", _staleness(context, model, version)
+    detail, other = _compare(made, stored, other)
     if other:
         return "other version", other
     if stored is not None and stored.exactness == "approximate":
@@ -170,14 +174,15 @@ def _again(context: Context, model: Model, version: Version) -> Made:
     return train(context, recipe, tables, design, reader.records)
 
 
-def _compare(made: Made, digest: str, stored: Erasable | None) -> str | None:
-    """Tell what differs; None where nothing does."""
-    if made.digest == digest:
-        return None
+def _compare(made: Made, stored: Erasable | None, other: str) -> tuple[str, str]:
+    """Tell what differs, and which other software or machine it comes from, if any does."""
     if stored is None or made.fitted is None:
-        return "the file differs"
+        return "the file differs", other
     found = equality(stored, made.fitted)
-    return "; ".join(map(str, found.differences[:3])) or "the digests differ"
+    if found.elsewhere:
+        where = "; ".join(str(each) for each in found.differences if "platform" in each.name)
+        other = other or f"made on another kind of machine, where last bits differ: {where}"
+    return "; ".join(map(str, found.differences[:3])) or "the digests differ", other
 
 
 def _other_causes(context: Context, model: Model, version: Version, made: Made) -> str:
