@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -291,3 +293,29 @@ def gone(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(name, package)
 
     monkeypatch.setattr(names.importlib, "import_module", imported)
+
+
+def test_networks_that_learn_are_trained_again_or_forget_about(workspace: Workspace) -> None:
+    """And about only where the method was named; then the receipt says so."""
+    network = "erasable.neural.NetworkClassifier"
+    given = {"datasets": ["scans"], "features": ["scan"], "target": "ill"}
+    of_network = {"network": f"{HOME}.small_images", "shape": [1, 8, 8], "max_epochs": 2}
+    workspace.fit("exact", network, params=of_network, **given)
+    inner = {f"estimator__{name}": value for name, value in of_network.items()}
+    about = {"estimator": network, "method": "SalUn", "method_params": {"n_epochs": 1}, **inner}
+    workspace.fit("about", "neural.ApproximateNetwork", params=about, **given)
+    assert verdicts(workspace) == {"exact": "equal", "about": "equal"}
+    asked = workspace.request(["p3"])
+    done = workspace.process()
+    assert {each["model"]: (each["treatment"], each["exactness"]) for each in done.treatments} == {
+        "exact": ("refitted", "bitwise"),
+        "about": ("deleted", "approximate"),
+    }
+    assert verdicts(workspace) == {"exact": "equal", "about": "approximate"}
+    envelope = json.loads(workspace.receipt(asked[0].id))["envelope"]
+    body = json.loads(base64.b64decode(envelope["payload"]))
+    told = str(body)
+    assert "'approximate'" in told
+    assert "'bitwise'" in told
+    assert len(exported(workspace, "about").predict(pixels().reshape(N, -1))) == N
+    assert {each["exactness"] for each in [*done.treatments]} == {"bitwise", "approximate"}
