@@ -13,6 +13,7 @@ from erasable.workspace.models import verifying
 ENDS = {
     "equal": (0, 0), "outdated": (1, 1), "different": (1, 1), "other version": (1, 0),
     "damaged": (1, 1), "not covered": (0, 0), "not checked": (0, 0), "retired": (0, 0),
+    "approximate": (0, 0),
 }  # fmt: skip
 """Exit codes, without and with --allow-other-version."""
 

@@ -48,9 +48,9 @@ class ArrayFiles:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(Path(folder, "a.npy"), np.eye(2, dtype=np.uint8))
     ...     files = ArrayFiles(Path(folder), ["scan"])
-    ...     [table] = files.read(pa.table({"id": [1, 2], "scan": ["a.npy", None]}))
-    >>> table["scan"].to_pylist(), files.shapes
-    ([b'\x01\x00\x00\x01', None], {'scan': [2, 2]})
+    ...     parts = list(files.read(pa.table({"id": [1, 2], "scan": ["a.npy", None]})))
+    >>> parts[0]["scan"].to_pylist(), files.shapes
+    ([b'\x01\x00\x00\x01'], {'scan': [2, 2]})
     """
 
     def __init__(
