@@ -30,6 +30,13 @@ SECRET = "zq-secret-person"
 TAMPERED = "error: the ledger was tampered with: "
 """Such an error ends with exit code 1, as `log verify` does, and all others with 2."""
 
+POSTPONING = """
+    delete from log_entry where kind in ('request-started', 'request-postponed');
+    delete from meta where name in ('frontier', 'seal:frontier');
+    update request set batch = null, changed_at = 0 where state = 'pending';
+"""
+"""Takes away what stays of requests that were taken up, could not be carried out, and wait again."""
+
 HOSTILE = [
     "", " ", "-", "--", "---", "-1", "..", "*", "%s", "{data}", "[red]", ":smile:", "\x1b[31m",
     "\n", "a\nb", "\0", "a\0b", "\ud800", "é", "e\u0301", "\u202eabc", "NaN", "nan", "1e999",
@@ -287,7 +294,7 @@ class Bench:
             shop.executemany("insert into visits values (?, ?, ?)", [("x1", "p1", 3)])
             shop.commit()
         self.restore()
-        self.ledger = self.dump()
+        self.ledger, self.apart = self.dump(), self.dump(POSTPONING)
         self.stored = self.artifacts()
         self.keys = (self.copy / "keys.json").read_bytes()
 
@@ -296,11 +303,16 @@ class Bench:
         shutil.rmtree(self.copy, ignore_errors=True)
         shutil.copytree(self.template, self.copy)
 
-    def dump(self) -> str:
-        """Hash everything that the ledger holds."""
+    def dump(self, without: str = "") -> str:
+        """Hash everything that the ledger holds, once a few statements have run on a copy of it."""
         try:
-            with closing(sqlite3.connect(self.copy / "ledger.db")) as ledger:
-                lines = "\n".join(ledger.iterdump())
+            with (
+                closing(sqlite3.connect(self.copy / "ledger.db")) as ledger,
+                closing(sqlite3.connect(":memory:")) as copy,
+            ):
+                ledger.backup(copy)
+                copy.executescript(without)
+                lines = "\n".join(copy.iterdump())
         except sqlite3.DatabaseError:
             return "no ledger"
         return sha256(lines.encode()).hexdigest()
@@ -330,7 +342,7 @@ class Bench:
         if after == "no ledger" or (self.copy / "keys.json").read_bytes() != self.keys:
             wrong.append("the ledger or the keys are gone")
         failed = result.exit_code == 2 or (result.exit_code == 1 and TAMPERED in result.stderr)
-        if failed and not same:
+        if failed and not same and self.dump(POSTPONING) != self.apart:
             wrong.append("it failed, and the ledger changed")
         if failed and self.artifacts() != self.stored:
             wrong.append("it failed, and left files of data or models")

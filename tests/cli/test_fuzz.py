@@ -68,6 +68,16 @@ def test_it_sees_a_ledger_that_changed(bench: Bench, monkeypatch: pytest.MonkeyP
     assert ["ledger changed" in each for each in bench.check(["status"])] == [True]
 
 
+def test_requests_that_were_taken_up_and_wait_again_are_no_change(bench: Bench) -> None:
+    before = bench.dump()
+    result = bench.run(["process", "--memory", "3"])
+    assert result.exit_code == 2
+    assert "expected at most --memory 3" in result.stderr
+    assert bench.dump() != before  # the log says that it was tried
+    bench.restore()
+    assert bench.check(["process", "--memory", "3"]) == []
+
+
 @pytest.mark.parametrize(
     ("result", "told"),
     [

@@ -123,7 +123,8 @@ def process(
     WorkspaceBusyError
         Another process is at work.
     WorkspaceError
-        A model or data set cannot be read or rewritten; nothing has changed.
+        A model or data set cannot be read or rewritten; the requests wait again, the log says that
+        they were taken up, and nothing else has changed.
     """
     if n_jobs < 1:
         raise InvalidInputError(f"n_jobs is {n_jobs}; expected a whole number, 1 or more")
