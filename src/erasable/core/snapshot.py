@@ -22,6 +22,8 @@ from scipy.sparse import issparse
 from erasable.core.records import Records
 from erasable.core.sparse import parts
 
+__all__ = ["OpaqueError", "Snapshot"]
+
 _CONSTANT = (
     type(None), bool, int, float, complex, str, bytes, range, slice, frozenset, Enum, type,
     np.generic, np.dtype, np.ufunc, np.random.RandomState, np.random.Generator, re.Pattern,

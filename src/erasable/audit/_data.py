@@ -1,0 +1,160 @@
+"""Records that an audit reads: any table that an estimator takes, with targets and ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
+
+from erasable.core.errors import InvalidDataError, InvalidInputError
+from erasable.core.frames import as_frame
+from erasable.core.ids import shorten
+
+__all__ = ["Sample", "refuse_overlap"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Records, the targets of each, and their ids.
+
+    Attributes
+    ----------
+    X : array, sparse matrix, frame, or list of str
+        As an estimator takes them.
+    y : ndarray of shape (n_records,)
+    ids : ndarray of shape (n_records,)
+    name : str
+        What error messages call it.
+
+    Examples
+    --------
+    >>> sample = Sample.read(([[0.0], [1.0], [5.0]], [0, 0, 1], ["ann", "ben", "cem"]), "members")
+    >>> len(sample), sample.take([2]).ids.tolist()
+    (3, ['cem'])
+    """
+
+    X: Any
+    y: NDArray[Any]
+    ids: NDArray[Any]
+    name: str
+
+    @classmethod
+    def read(cls, given: Any, name: str) -> Sample:
+        """Read what a user passed: ``(X, y)``, or ``(X, y, ids)``.
+
+        Raises
+        ------
+        InvalidInputError
+            Anything else, no records, or targets and ids of another number.
+        """
+        if isinstance(given, Sample):
+            return given
+        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) not in (2, 3):
+            raise InvalidInputError(f"{name} is {shorten(given)}; expected (X, y), or (X, y, ids)")
+        X, y = given[0], np.asarray(given[1])
+        frame = as_frame(X)
+        if frame is None and not issparse(X) and not _is_text(X):
+            X = np.asarray(X)
+        n = _length(X)
+        ids = np.arange(n) if len(given) == 2 else np.asarray(given[2])
+        if n == 0:
+            raise InvalidDataError(f"{name} has no records; expected one at least")
+        for what, values in (("targets", y), ("ids", ids)):
+            if values.shape != (n,):
+                raise InvalidDataError(
+                    f"{name} has {n} records and {what} of shape {values.shape}; expected one each"
+                )
+        return cls(X, y, ids, name)
+
+    def __len__(self) -> int:
+        """Return how many records."""
+        return len(self.y)
+
+    def take(self, rows: Any) -> Sample:
+        """Return some of the records."""
+        rows = np.asarray(rows, dtype=np.int64)
+        frame = as_frame(self.X)
+        if frame is not None:
+            X = frame[rows.tolist()].to_native()
+        elif _is_text(self.X):
+            X = [self.X[row] for row in rows.tolist()]
+        else:
+            X = (self.X.tocsr() if issparse(self.X) else self.X)[rows]
+        return Sample(X, self.y[rows], self.ids[rows], self.name)
+
+    def join(self, other: Sample) -> Sample:
+        """Return these records and those of another sample after them."""
+        mine, theirs = as_frame(self.X), as_frame(other.X)
+        kinds = {_kind(self.X), _kind(other.X)}
+        if len(kinds) > 1:
+            raise InvalidDataError(
+                f"{self.name} is a {_kind(self.X)} and {other.name} a {_kind(other.X)}; expected "
+                "the same"
+            )
+        if mine is not None:
+            X = nw.concat([mine, theirs]).to_native()
+        elif _is_text(self.X):
+            X = [*self.X, *other.X]
+        elif issparse(self.X):
+            X = vstack([self.X, other.X]).tocsr()
+        elif self.X.shape[1:] != other.X.shape[1:]:
+            raise InvalidDataError(
+                f"{self.name} has records of shape {self.X.shape[1:]} and {other.name} of "
+                f"{other.X.shape[1:]}; expected the same features"
+            )
+        else:
+            X = np.concatenate([self.X, other.X])
+        ids = np.concatenate([self.ids.astype(object), other.ids.astype(object)])
+        return Sample(X, np.concatenate([self.y, other.y]), ids, self.name)
+
+    def contents(self) -> list[Any]:
+        """Return what makes each record the same as another: its values and its target."""
+        frame = as_frame(self.X)
+        if frame is not None:
+            rows: Any = frame.rows()
+        elif _is_text(self.X):
+            rows = self.X
+        elif issparse(self.X):
+            rows = [(row.indices.tobytes(), row.data.tobytes()) for row in self.X.tocsr()]
+        else:
+            rows = [row.tobytes() for row in np.ascontiguousarray(self.X)]
+        return list(zip(rows, self.y.tolist(), strict=True))
+
+
+def refuse_overlap(pool: Sample, members: Sample) -> None:
+    """Refuse a pool that holds records of the audited model's training set.
+
+    Raises
+    ------
+    InvalidInputError
+        It does.
+    """
+    known = set(members.contents())
+    n_shared = sum(each in known for each in pool.contents())
+    if n_shared:
+        raise InvalidInputError(
+            f"{n_shared} of the {len(pool)} records of {pool.name} are records of {members.name}, "
+            "too; expected records that the audited model has not seen, or the audit would measure "
+            "the references"
+        )
+
+
+def _is_text(X: Any) -> bool:
+    return isinstance(X, list) and bool(X) and isinstance(X[0], str)
+
+
+def _length(X: Any) -> int:
+    return len(X) if isinstance(X, list) else int(X.shape[0])
+
+
+def _kind(X: Any) -> str:
+    if as_frame(X) is not None:
+        return "frame"
+    if _is_text(X):
+        return "list of texts"
+    return "sparse matrix" if issparse(X) else "array"

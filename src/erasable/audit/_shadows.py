@@ -1,0 +1,158 @@
+"""Models of the same recipe that have learned from known halves of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from erasable.audit._data import Sample
+from erasable.audit._signals import Signal, signals_of
+from erasable.core.arrays import Flags, Floats
+from erasable.core.errors import InvalidInputError, TooFewRecordsError
+from erasable.core.estimator import Erasable
+from erasable.core.without import each_without
+
+__all__ = ["Recipe", "Shadows", "train_shadows"]
+
+_BELOW_SEED = 2**32
+
+Recipe = Callable[[Any, Any, int], Any]
+"""Trains a model of records, targets and a seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shadows:
+    """How sure each shadow is of each record, and of which it has learned.
+
+    Attributes
+    ----------
+    confidence, logit : ndarray of shape (n_models, n_records), float64
+        See `erasable.audit.Signals`.
+    members : ndarray of shape (n_models, n_records), bool
+        Of which records a shadow has learned.
+    without : ndarray of shape (n_models, n_records), float64, or None
+        The logit of a member when just that record is deleted from the shadow, exactly. NaN of
+        records that it has not learned from.
+    """
+
+    confidence: Floats
+    logit: Floats
+    members: Flags
+    without: Floats | None = None
+
+
+def train_shadows(
+    recipe: Any,
+    pool: Sample,
+    asked: Sample | None = None,
+    *,
+    n_models: int,
+    seed: int,
+    temperature: float = 1.0,
+    signal: Signal | None = None,
+    paired: Any = (),
+    n_jobs: int = 1,
+) -> Shadows:
+    """Train models on independent halves of a pool, and ask each of them for records.
+
+    Every record is in half of the halves; each model has a seed of its own.
+
+    Parameters
+    ----------
+    recipe : estimator or callable
+        An estimator is cloned, and every `random_state` of it set; or ``recipe(X, y, seed)``
+        returns a trained model.
+    pool : Sample
+    asked : Sample, default=None
+        Records to ask for beside those of the pool; their columns come after those of the pool.
+    n_models : int
+    seed : int
+    temperature, signal
+        See `signals_of`.
+    paired : array-like of int
+        Rows of the pool that are deleted from each shadow that has learned from them, one by one,
+        exactly. For an estimator of erasable alone.
+    n_jobs : int, default=1
+        Threads.
+
+    Raises
+    ------
+    TooFewRecordsError
+        The pool has too few records.
+    InvalidInputError
+        `paired` for an estimator that does not delete exactly.
+
+    Examples
+    --------
+    >>> from erasable.naive_bayes import GaussianNB
+    >>> X, y = np.arange(40.0).reshape(40, 1), np.arange(40) % 2
+    >>> shadows = train_shadows(GaussianNB(), Sample.read((X, y), "pool"), n_models=4, seed=0)
+    >>> shadows.logit.shape, shadows.members.sum(axis=0).tolist() == [2] * 40
+    ((4, 40), True)
+    """
+    rows = np.asarray(paired, dtype=np.int64)
+    if rows.size and not (isinstance(recipe, Erasable) and recipe.exactness == "exact"):
+        raise InvalidInputError(
+            f"paired records of a {type(recipe).__name__}; expected an estimator of erasable that "
+            "deletes exactly"
+        )
+    if len(pool) < 4:
+        raise TooFewRecordsError(f"{pool.name} has {len(pool)} records; expected at least 4")
+    source = np.random.default_rng(seed)
+    # Of every record, half of the models, whichever.
+    members = source.random((n_models, len(pool))).argsort(axis=0) < max(1, n_models // 2)
+    if n_models == 1:
+        members = (source.permutation(len(pool)) < len(pool) // 2)[np.newaxis]
+    seeds = source.integers(_BELOW_SEED, size=n_models).tolist()
+    everything = pool if asked is None else pool.join(asked)
+
+    def one(k: int) -> tuple[Floats, Floats, Floats]:
+        learned = np.flatnonzero(members[k])
+        part = pool.take(learned)
+        model = fit(recipe, part, seeds[k])
+        told = signals_of(
+            model, everything, temperature=temperature, signal=signal, knows_all=False
+        )
+        without = np.full(rows.size, np.nan)
+        inside = np.flatnonzero(members[k][rows])
+        if inside.size:
+            places = np.searchsorted(learned, rows[inside])
+            each = each_without(model, places[:, np.newaxis])
+            for row, left in zip(inside.tolist(), each, strict=True):
+                alone = pool.take(rows[[row]])
+                found = signals_of(left, alone, signal=signal, knows_all=False)
+                without[row] = found.logit[0]
+        return told.confidence, told.logit, without
+
+    found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(k) for k in range(n_models))
+    confidence, logit, without = (np.array(each) for each in zip(*found, strict=True))
+    if asked is not None:
+        members = np.hstack([members, np.zeros((n_models, len(asked)), dtype=bool)])
+    return Shadows(confidence, logit, members, without if rows.size else None)
+
+
+def fit(recipe: Any, sample: Sample, seed: int) -> Any:
+    """Train a model by a recipe.
+
+    Raises
+    ------
+    InvalidInputError
+        The recipe is no estimator, and no function either.
+    """
+    if hasattr(recipe, "get_params") and hasattr(recipe, "fit"):
+        model = clone(recipe)
+        names = [n for n in model.get_params() if n.split("__")[-1] == "random_state"]
+        source = np.random.default_rng(seed)
+        model.set_params(**{name: int(source.integers(_BELOW_SEED)) for name in names})
+        return model.fit(sample.X, sample.y)
+    if callable(recipe):
+        return recipe(sample.X, sample.y, seed)
+    raise InvalidInputError(
+        f"the recipe is a {type(recipe).__name__}; expected an estimator, or a function of "
+        "records, targets and a seed that returns a trained model"
+    )

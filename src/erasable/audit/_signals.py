@@ -1,0 +1,170 @@
+"""What a model reveals of a record: how sure it is of the record's target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+from sklearn.base import is_regressor
+
+from erasable.audit._data import Sample
+from erasable.core.arrays import Floats, Ints
+from erasable.core.errors import InvalidInputError
+from erasable.core.ids import shorten
+
+__all__ = ["LEAST", "Signals", "signals_of"]
+
+LEAST = 1e-6
+"""A probability below this counts as this much: of a forest or of neighbours many are 0."""
+
+Signal = Callable[[Any, Any, NDArray[Any]], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """How sure a model is of the target of each record.
+
+    Attributes
+    ----------
+    confidence : ndarray of shape (n_records,), float64
+        Logarithm of the probability of the target, at a temperature.
+    logit : ndarray of shape (n_records,), float64
+        Logarithm of the odds of the target, nearly normal over models (Carlini et al. 2022,
+        section IV.C); minus the squared error for a regressor.
+
+    Examples
+    --------
+    >>> Signals.from_probabilities([[0.8, 0.2]], [0]).logit.round(3)
+    array([1.386])
+    """
+
+    confidence: Floats
+    logit: Floats
+
+    @classmethod
+    def from_probabilities(
+        cls, probabilities: Any, columns: Any, temperature: float = 1.0
+    ) -> Signals:
+        """Return the signals of records from the probabilities of all classes.
+
+        Parameters
+        ----------
+        probabilities : array-like of shape (n_records, n_classes)
+        columns : array-like of shape (n_records,), int
+            The column of each record's target.
+        temperature : float, default=1.0
+            Logarithms of probabilities are divided by it, and made probabilities again.
+        """
+        return cls._from_logs(_logs(probabilities), np.asarray(columns), temperature)
+
+    @classmethod
+    def _from_logs(cls, logs: Floats, columns: NDArray[Any], temperature: float) -> Signals:
+        rows = np.arange(columns.size)
+        confidence = log_softmax(logs / temperature, axis=1)[rows, columns]
+        logs = log_softmax(logs, axis=1)
+        others = logs.copy()
+        others[rows, columns] = -np.inf
+        return cls(confidence, logs[rows, columns] - logsumexp(others, axis=1))
+
+
+def signals_of(
+    model: Any,
+    sample: Sample,
+    *,
+    temperature: float = 1.0,
+    signal: Signal | None = None,
+    knows_all: bool = True,
+) -> Signals:
+    """Ask a model for records and return how sure it is of their targets.
+
+    Parameters
+    ----------
+    model : object
+        With `classes_` and `decision_function` or `predict_proba`, or a regressor. Decisions are
+        taken for log odds.
+    sample : Sample
+    temperature : float, default=1.0
+        Of `Signals.confidence`.
+    signal : callable, default=None
+        ``signal(model, X, y)`` returns the log-likelihood of each target, for any other model.
+    knows_all : bool, default=True
+        Refuse targets that are no class of the model; otherwise their probability is `LEAST`, as
+        of a model of half the records that lacks a class.
+
+    Raises
+    ------
+    InvalidInputError
+        The model has no scores; targets that are no class of it; a signal that is no number.
+
+    Examples
+    --------
+    >>> from erasable.naive_bayes import GaussianNB
+    >>> X, y = [[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]
+    >>> signals_of(GaussianNB().fit(X, y), Sample.read((X, y), "records")).logit.round(1)
+    array([13.8, 13.8, 13.8, 13.8])
+    """
+    if signal is not None:
+        found = np.asarray(signal(model, sample.X, sample.y), dtype=np.float64)
+        if found.shape != (len(sample),) or not np.isfinite(found).all():
+            raise InvalidInputError(
+                f"signal returned an array of shape {found.shape} for {len(sample)} records; "
+                "expected a finite number for each"
+            )
+        return Signals(found, found)
+    logs = _logs_of(model, sample.X)
+    if logs is not None:
+        columns = _columns(model, sample)
+        if knows_all:
+            _refuse_unknown(model, sample, columns)
+        elif np.any(columns < 0):  # one more class, which the model has not seen
+            logs = np.column_stack(
+                [logs - logsumexp(logs, axis=1, keepdims=True), np.full(len(logs), np.log(LEAST))]
+            )
+        return Signals._from_logs(logs, columns, temperature)
+    if is_regressor(model):
+        errors = np.asarray(model.predict(sample.X), dtype=np.float64) - sample.y
+        return Signals(-(errors**2), -(errors**2))
+    raise InvalidInputError(
+        f"a {type(model).__name__} has neither predict_proba nor decision_function and is no "
+        "regressor; expected scores; pass signal=, which returns the log-likelihood of each target"
+    )
+
+
+def _logs_of(model: Any, X: Any) -> Floats | None:
+    """Return logarithms of the probabilities of all classes, up to a number for each record."""
+    if hasattr(model, "decision_function"):
+        odds = np.asarray(model.decision_function(X), dtype=np.float64)
+        if odds.ndim == 1:  # the margin of the second class is its log odds
+            odds = np.column_stack([np.zeros_like(odds), odds])
+        if odds.shape[1] == len(model.classes_):
+            return odds
+    if hasattr(model, "predict_proba"):
+        return _logs(model.predict_proba(X))
+    return None
+
+
+def _logs(probabilities: Any) -> Floats:
+    found: Floats = np.log(np.clip(np.asarray(probabilities, dtype=np.float64), LEAST, 1.0))
+    return found
+
+
+def _columns(model: Any, sample: Sample) -> Ints:
+    """Return which class each target is, and -1 for one that the model does not know."""
+    classes = np.asarray(model.classes_)
+    order = np.argsort(classes, kind="stable")
+    found = np.clip(np.searchsorted(classes, sample.y, sorter=order), 0, classes.size - 1)
+    columns = order[found]
+    return np.where(classes[columns] == sample.y, columns, -1).astype(np.int64)
+
+
+def _refuse_unknown(model: Any, sample: Sample, columns: Ints) -> None:
+    if np.any(columns < 0):
+        labels = np.unique(sample.y[columns < 0]).tolist()
+        raise InvalidInputError(
+            f"{sample.name} has the targets {shorten(labels[:5])}, and the model knows only the "
+            f"classes {shorten(list(model.classes_)[:20])}; expected records of these classes"
+        )

@@ -1,0 +1,341 @@
+"""How well an attack tells two groups apart, and how sure one can be of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import beta, binom, hypergeom, mannwhitneyu, rankdata
+
+from erasable.core.arrays import Floats
+from erasable.core.errors import InvalidInputError, TooFewRecordsError
+
+__all__ = [
+    "RATES",
+    "Rate",
+    "Separation",
+    "clopper_pearson",
+    "detectable_rate",
+    "discernible_area",
+    "permute_models",
+    "records_for_rate",
+    "refits_for_level",
+    "separate",
+]
+
+RATES = (0.01, 0.001)
+"""False-positive rates that reports name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many members an attack finds while it suspects few others.
+
+    Attributes
+    ----------
+    false_positives : float
+        The share of others that it may suspect.
+    estimate, low, high : float
+        The share of members that it finds, with a Clopper-Pearson interval; NaN where there are
+        too few others for the rate.
+    p_value : float
+        How probable so many are if nothing tells members from others. Exact.
+    n_needed : int
+        How many others the rate needs.
+
+    Examples
+    --------
+    >>> print(Rate(0.01, 0.2, 0.1, 0.3, 0.004, 100))
+    20.0 % (10.0 to 30.0) at 1 % false positives
+    """
+
+    false_positives: float
+    estimate: float
+    low: float
+    high: float
+    p_value: float
+    n_needed: int
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        at = f"at {100 * self.false_positives:g} % false positives"
+        if math.isnan(self.estimate):
+            return f"not measured {at}: it needs {self.n_needed} records that were not learned from"
+        return f"{100 * self.estimate:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f}) {at}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Separation:
+    """How well scores tell members from others.
+
+    Attributes
+    ----------
+    n_members, n_others : int
+    area : float
+        Area under the ROC curve: the probability that a member scores above another record, ties
+        counted as half. 0.5 tells nothing; far below it leaks as much as far above.
+    low, high : float
+        Interval of the area, by DeLong's variance. It is of these models: other models were not
+        drawn.
+    rates : tuple of Rate
+    p_value : float
+        Of the two-sided test of the area and the tests of all rates, by Bonferroni.
+    curve : ndarray of shape (n_points, 2), float64
+        Rates of false and of true positives, both rising.
+
+    Examples
+    --------
+    >>> found = separate([3.0, 4.0, 5.0], [1.0, 2.0, 3.0], rates=())
+    >>> round(found.area, 3), round(found.p_value, 2)
+    (0.944, 0.12)
+    """
+
+    n_members: int
+    n_others: int
+    area: float
+    low: float
+    high: float
+    rates: tuple[Rate, ...]
+    p_value: float
+    curve: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, the curve left out."""
+        rates = [
+            {
+                "false_positives": each.false_positives, "estimate": _plain(each.estimate),
+                "low": _plain(each.low), "high": _plain(each.high), "n_needed": each.n_needed,
+            }
+            for each in self.rates
+        ]  # fmt: skip
+        return {
+            "n_members": self.n_members, "n_others": self.n_others, "area": self.area,
+            "low": self.low, "high": self.high, "p_value": self.p_value, "rates": rates,
+        }  # fmt: skip
+
+
+def separate(
+    members: Any, others: Any, *, rates: Sequence[float] = RATES, level: float = 0.05
+) -> Separation:
+    """Compare the scores of records that a model has learned from with those of others.
+
+    Parameters
+    ----------
+    members, others : array-like of float
+        Higher scores say "member".
+    rates : sequence of float
+        Rates of false positives.
+    level : float, default=0.05
+        Intervals hold with probability ``1 - level``.
+
+    Raises
+    ------
+    TooFewRecordsError
+        A group is empty.
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson, "Comparing the areas under two or more correlated receiver
+    operating characteristic curves", Biometrics 1988.
+
+    Examples
+    --------
+    >>> round(separate(range(100, 200), range(100)).area, 2)
+    1.0
+    """
+    a, b = (np.asarray(each, dtype=np.float64) for each in (members, others))
+    if a.size == 0 or b.size == 0:
+        raise TooFewRecordsError(
+            f"there are {a.size} members and {b.size} other records; expected one of each at least"
+        )
+    # Each record's share of the other group that it outranks; the mean of both is the area.
+    ranks = rankdata(np.concatenate([a, b]))
+    above = (ranks[: a.size] - rankdata(a)) / b.size
+    below = 1.0 - (ranks[a.size :] - rankdata(b)) / a.size
+    area = float(above.mean())
+    spread = sum(float(x.var(ddof=1)) / x.size if x.size > 1 else 0.25 for x in (above, below))
+    half = float(ndtri(1 - level / 2)) * math.sqrt(spread)
+    found = tuple(_rate(a, b, rate, level) for rate in rates)
+    tests = [float(mannwhitneyu(a, b).pvalue) if np.ptp(ranks) else 1.0]
+    tests += [rate.p_value for rate in found if not math.isnan(rate.p_value)]
+    return Separation(
+        int(a.size), int(b.size), area, max(0.0, area - half), min(1.0, area + half), found,
+        min(1.0, len(tests) * min(tests)), _curve(a, b),
+    )  # fmt: skip
+
+
+def _rate(members: Floats, others: Floats, rate: float, level: float) -> Rate:
+    needed = records_for_rate(rate)
+    if others.size < needed:
+        return Rate(rate, math.nan, math.nan, math.nan, math.nan, needed)
+    allowed = math.floor(rate * others.size + 1e-9)
+    # A member is found if it scores above the first of the others that may not be suspected.
+    bar = np.partition(others, others.size - allowed - 1)[others.size - allowed - 1]
+    n_found = int(np.count_nonzero(members > bar))
+    low, high = clopper_pearson(n_found, members.size, level)
+    n = members.size + others.size
+    # That of the first records by score, so many or more are members.
+    p_value = float(hypergeom.sf(n_found - 1, n, members.size, n_found + allowed))
+    return Rate(rate, n_found / members.size, low, high, p_value, needed)
+
+
+def _curve(members: Floats, others: Floats) -> Floats:
+    bars = np.unique(np.concatenate([members, others]))[::-1]
+    found = [
+        (each.size - np.searchsorted(np.sort(each), bars, side="left")) / each.size
+        for each in (others, members)
+    ]
+    return np.vstack([[0.0, 0.0], np.column_stack(found)])
+
+
+def clopper_pearson(n_found: int, n: int, level: float = 0.05) -> tuple[float, float]:
+    """Return an interval of a share that holds at least with probability ``1 - level``.
+
+    Examples
+    --------
+    >>> [round(each, 4) for each in clopper_pearson(0, 20)]
+    [0.0, 0.1684]
+    """
+    low = float(beta.ppf(level / 2, n_found, n - n_found + 1)) if n_found else 0.0
+    high = float(beta.ppf(1 - level / 2, n_found + 1, n - n_found)) if n_found < n else 1.0
+    return low, high
+
+
+def permute_models(
+    first: Any,
+    second: Any,
+    statistic: Callable[[Any, Any], float],
+    *,
+    n_draws: int = 999,
+    seed: int = 0,
+) -> float:
+    """Test whether two groups of models differ, by exchanging models between the groups.
+
+    Records share the models, so records are not independent, and models are what may be
+    exchanged. The statistic sees whole rows.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_models, n_records)
+    statistic : callable
+        ``statistic(first, second)`` returns a number that is larger where they differ more.
+    n_draws : int, default=999
+        How many exchanges are drawn; all of them are made where there are no more.
+    seed : int, default=0
+
+    Returns
+    -------
+    float
+        The share of exchanges, the given one among them, whose statistic is at least as large.
+
+    Examples
+    --------
+    >>> def apart(a, b):
+    ...     return abs(a.mean() - b.mean())
+    >>> permute_models(np.zeros((1, 2)), np.ones((9, 2)), apart)
+    0.1
+    """
+    both = np.concatenate([np.asarray(first), np.asarray(second)])
+    n, k = len(both), len(first)
+    given = statistic(both[:k], both[k:])
+    bar = given - 1e-12 * abs(given)  # ties count, whatever the last bit
+    drawn = [np.asarray(each) for each in _exchanges(n, k, n_draws, seed)]
+    chosen = np.zeros(n, dtype=bool)
+    n_as_large = 1
+    for rows in drawn:
+        chosen[:] = False
+        chosen[rows] = True
+        n_as_large += bool(statistic(both[chosen], both[~chosen]) >= bar)
+    return n_as_large / (len(drawn) + 1)
+
+
+def _exchanges(n: int, k: int, n_draws: int, seed: int) -> Iterable[Any]:
+    if math.comb(n, k) - 1 <= n_draws:
+        return islice(combinations(range(n), k), 1, None)  # the first is the one that was given
+    source = np.random.default_rng(seed)
+    return (source.choice(n, size=k, replace=False) for _ in range(n_draws))
+
+
+# -- before starting: how many are needed ----------------------------------------------------------
+
+
+def records_for_rate(rate: float) -> int:
+    """Return how many records that were not learned from a false-positive rate needs.
+
+    Examples
+    --------
+    >>> records_for_rate(0.001)
+    1000
+    """
+    if not 0.0 < rate < 1.0:
+        raise InvalidInputError(f"a rate of false positives is {rate}; expected one from 0 to 1")
+    return math.ceil(1.0 / rate - 1e-9)
+
+
+def refits_for_level(level: float, n_audited: int = 1) -> int:
+    """Return how many retrained models an error needs, because models are what is exchanged.
+
+    Parameters
+    ----------
+    level : float
+        The error of the test, such as 0.05.
+    n_audited : int, default=1
+        How many models were deleted from.
+
+    Examples
+    --------
+    >>> refits_for_level(0.05), refits_for_level(0.05, 8), refits_for_level(1 / 65)
+    (19, 2, 64)
+    """
+    if not 0.0 < level < 1.0:
+        raise InvalidInputError(f"level is {level}; expected an error from 0 to 1, such as 0.05")
+    n = 1
+    while math.comb(n_audited + n, n) * level < 1.0 - 1e-9:
+        n += 1
+    return n
+
+
+def discernible_area(
+    n_members: int, n_others: int, *, level: float = 0.05, power: float = 0.8
+) -> float:
+    """Return the smallest area under the curve that so many records find with a power.
+
+    By the normal approximation of the Mann-Whitney test; 1 where no area is found.
+
+    References
+    ----------
+    Noether, "Sample size determination for some common nonparametric tests", JASA 1987.
+
+    Examples
+    --------
+    >>> round(discernible_area(1000, 1000), 3)
+    0.536
+    """
+    reach = float(ndtri(1 - level / 2) + ndtri(power))
+    n = n_members + n_others
+    return min(1.0, 0.5 + reach * math.sqrt((n + 1) / (12.0 * n_members * n_others)))
+
+
+def detectable_rate(
+    n_members: int, rate: float, *, level: float = 0.05, power: float = 0.8
+) -> float:
+    """Return the smallest share of members that a rate of false positives finds with a power.
+
+    Examples
+    --------
+    >>> round(detectable_rate(1000, 0.01), 3)
+    0.019
+    """
+    bar = int(binom.isf(level, n_members, rate)) + 1
+    if bar > n_members:
+        return 1.0
+    return float(beta.ppf(power, bar, n_members - bar + 1))
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value
