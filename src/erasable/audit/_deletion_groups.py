@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.base import is_regressor
 
 from erasable.audit._data import Sample
-from erasable.audit._signals import Signal, signals_of
+from erasable.audit._signals import Signal, predicts_numbers, signals_of
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
@@ -149,10 +148,10 @@ class Questions:
                 f"{apart:.3g} apart in log odds; the audit counts that as spread between models"
             )
         if hasattr(model, "classes_") and len(self.labels) > 1 and len(set(self.deleted.y)) == 1:
+            label = shorten(self.deleted.y.tolist()[0])
             notes.append(
-                f"all deleted records are of the class {shorten(self.deleted.y[0])}: a method that "
-                "changes its answers for the whole class looks as one that treats these records "
-                "otherwise; compare the group of the same domain"
+                f"all deleted records are of the class {label}: what changes for them may change "
+                "for all records of the class; pass others as fresh or as the domain, and compare"
             )
         return notes
 
@@ -175,7 +174,7 @@ class Questions:
             known = np.isin(classes, self.labels)
             found[:, np.searchsorted(self.labels, classes[known])] = told[:, known]
             return found, 0.5
-        if is_regressor(model):
+        if predicts_numbers(model):
             return np.asarray(model.predict(X), dtype=np.float64).reshape(len(self.asked), -1), 1.0
         return None, 1.0
 

@@ -29,7 +29,7 @@ UNSAID_OF_METHOD = (
 
 def count(n: int) -> str:
     """Name the deleted records by their number."""
-    return "the deleted record" if n == 1 else f"the {n} deleted records"
+    return "the one record" if n == 1 else f"the {n} records"
 
 
 def most_exposed(sample: Sample, scores: Floats) -> tuple[Exposed, ...]:
